@@ -1,0 +1,41 @@
+# Every target makes or reuses the virtual environment by itself: a fresh clone needs nothing before it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test check bench soak
+
+help:
+	@echo "make demo   sweep simulated models through the real SDKs and show the report (no key needed)"
+	@echo "make test   run the tests"
+	@echo "make check  lint, format and types"
+	@echo "make bench  measure the cost of a call beside bare loops"
+	@echo "make soak   run the long tests"
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "asyncbench needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	@echo "preparing $(VENV) (once)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --editable .
+	@touch $@
+
+demo: $(VENV)/ready
+	@rm -rf results/demo
+	$(BIN)/asyncbench run configs/demo.yaml
+	$(BIN)/asyncbench report results/demo
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest -q -rs --durations=10
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready
+	$(BIN)/python benchmarks/overhead.py
+
+soak: $(VENV)/ready
+	$(BIN)/python -m pytest -q -rs -s -m soak --timeout=7200

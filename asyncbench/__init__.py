@@ -1,0 +1,40 @@
+"""asyncbench: finds out what language models can do with numbers.
+
+import asyncio
+import asyncbench as ab
+
+ab.generate("llm_arithmetic", "problems.parquet", seed=7)
+summary = asyncio.run(ab.run_sweep("configs/overnight.yaml"))
+table = ab.read_trials("results/overnight")
+grades = ab.grade(problem, reply_text)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncbench.problems import generate as generate
+    from asyncbench.run import run_sweep as run_sweep
+    from asyncbench.store.catalog import read_attempts as read_attempts
+    from asyncbench.store.catalog import read_grades as read_grades
+    from asyncbench.store.catalog import read_trials as read_trials
+    from asyncbench.suites import grade_text as grade
+
+# Loaded when first used: `import asyncbench` and `asyncbench --help` stay quick.
+_HOMES = {
+    "generate": ("asyncbench.problems", "generate"),
+    "grade": ("asyncbench.suites", "grade_text"),
+    "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
+    "read_grades": ("asyncbench.store.catalog", "read_grades"),
+    "read_trials": ("asyncbench.store.catalog", "read_trials"),
+    "run_sweep": ("asyncbench.run", "run_sweep"),
+}
+
+__all__ = ["generate", "grade", "read_attempts", "read_grades", "read_trials", "run_sweep"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'asyncbench' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)

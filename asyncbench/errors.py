@@ -1,0 +1,91 @@
+"""The error tree of asyncbench.
+
+AsyncbenchError                  catch this to catch all of ours
+├── ConfigError                  the run never starts
+├── ProblemSetError              a file we were given is not what it should be
+├── StoreError                   results cannot be written: the run stops
+└── ProviderError                one call failed; `kind` says what follows
+      worth another try     rate_limited overloaded timeout unreachable server_error bad_reply
+      final for the trial   bad_request too_long blocked
+      final for the lane    auth no_quota no_such_model
+"""
+
+from enum import StrEnum
+
+
+class AsyncbenchError(Exception):
+    """Anything asyncbench refuses or gives up on, with a message that says what to do."""
+
+
+class ConfigError(AsyncbenchError):
+    """A sweep, a command or a parameter that cannot be carried out; raised before anything is spent."""
+
+
+class ProblemSetError(AsyncbenchError):
+    """A problem set that is not what it should be; raised before any call."""
+
+
+class StoreError(AsyncbenchError):
+    """Results cannot be written or read."""
+
+
+class ErrorKind(StrEnum):
+    """Why a call failed, in the terms that decide what follows."""
+
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    SERVER_ERROR = "server_error"
+    BAD_REPLY = "bad_reply"
+    BAD_REQUEST = "bad_request"
+    TOO_LONG = "too_long"
+    BLOCKED = "blocked"
+    AUTH = "auth"
+    NO_QUOTA = "no_quota"
+    NO_SUCH_MODEL = "no_such_model"
+
+
+WORTH_ANOTHER_TRY = frozenset(
+    {
+        ErrorKind.RATE_LIMITED,
+        ErrorKind.OVERLOADED,
+        ErrorKind.TIMEOUT,
+        ErrorKind.UNREACHABLE,
+        ErrorKind.SERVER_ERROR,
+        ErrorKind.BAD_REPLY,
+    }
+)
+FINAL_FOR_TRIAL = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED})
+FINAL_FOR_LANE = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL})
+
+# The provider may have worked, and billed, before these: what such an attempt cost is unknown.
+MAY_HAVE_BEEN_BILLED = frozenset({ErrorKind.TIMEOUT, ErrorKind.BAD_REPLY})
+
+
+class ProviderError(AsyncbenchError):
+    """One call failed.
+
+    Args:
+        kind: what follows from it.
+        message: short text for a person; never holds an API key.
+        http_status: the response's status; None when no response came.
+        retry_after_s: how long the provider asks to wait, seconds; None when it does not say.
+        request_id: the provider's id of the request, for its support.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        http_status: int | None = None,
+        retry_after_s: float | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.http_status = http_status
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id

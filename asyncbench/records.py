@@ -1,0 +1,284 @@
+"""The records that flow through a sweep: Draft → Problem → Trial → Request → Reply → Grade → Result.
+
+Each is made from the ones before it and never changed. They know nothing of Parquet or of providers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from asyncbench.errors import ProviderError
+
+
+class Outcome(StrEnum):
+    """What became of a trial; decided in this order (design: `outcome_of`)."""
+
+    FAILED = "failed"
+    CORRECT = "correct"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A problem as a suite makes it, before a problem set gives it its id."""
+
+    suite: str  # a key of suites.SUITES
+    task: str
+    variant: str = ""
+    representation: str  # integer, float, fraction, scientific or text
+    length: int | None  # digits, depth or characters; None where unknown
+    operands: tuple[str, ...] = ()  # text: exact at any length, which float and int64 are not
+    question: str  # the text asked, exactly
+    expected: str  # canonical
+    answer_type: str  # integer, decimal, fraction, scientific or text
+    extra: str = "{}"  # JSON, the suite's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Draft):
+    """One question with a known answer: one row of a problem set."""
+
+    problem_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a lane may use of its provider."""
+
+    rpm: float | None = None  # requests a minute
+    tpm: float | None = None  # input and output tokens a minute, together
+    concurrency: int = 100  # calls in flight at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often and how long a trial is tried."""
+
+    attempts: int = 10
+    total_s: float = 3600.0
+    first_s: float = 1.0  # the first back-off
+    longest_s: float = 60.0  # no back-off of ours is longer; a provider's own Retry-After may be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Deadlines of one call, seconds."""
+
+    connect: float = 30.0
+    total: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """A price given in the sweep, USD for a million tokens."""
+
+    input: float
+    output: float
+    cached_input: float | None = None  # None: as input
+    cache_write: float | None = None  # None: as input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """An entry of a sweep: a provider's model with its parameters, under an alias."""
+
+    alias: str
+    provider: str  # a key of providers.PROVIDERS or of the endpoint table
+    model_id: str
+    api: str  # chat, completions, responses or messages
+    simulated: bool = False  # answered by our own simulator
+    base_url: str | None = None  # None: the provider's own
+    key_env: str | None = None  # the NAME of the environment variable that holds the key
+    system: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None  # the longest reply allowed, whatever an SDK calls it
+    params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
+    price: Price | None = None
+    limits: Limits = field(default_factory=Limits)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """How a problem is asked."""
+
+    name: str = "plain"
+    style: str = "chat"  # chat, completion or rules: the form that grading must know
+    params: Mapping[str, object] = field(default_factory=dict)  # all else that shapes the request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One problem × model × condition × repeat: the unit of planned work."""
+
+    trial_id: str
+    run: str
+    sweep: str
+    problem_set: str
+    problem: Problem
+    model: Model
+    condition: Condition
+    repeat: int = 0  # from 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: str  # user or assistant
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A trial made concrete: what is asked, ready for a provider."""
+
+    trial: Trial
+    system: str | None
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call in one normal form; None where the provider did not say.
+
+    input = uncached + cached + cache writes; reasoning is a part of output.
+    """
+
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None  # 5-minute and 1-hour writes together
+    cache_write_1h_tokens: int | None = None  # the part of them that is kept for an hour
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a provider answered to one call."""
+
+    text: str  # untouched; empty when the reply held no text
+    reasoning: str | None = None
+    finish_reason: str | None = None  # the provider's own word
+    model_served: str | None = None
+    usage: Usage | None = None
+    raw_usage: Mapping[str, object] | None = None
+    request_id: str | None = None
+    ttft_s: float | None = None  # request sent to first token; None when not streamed
+    http_status: int = 200
+
+
+CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
+REFUSALS = frozenset({"content_filter", "refusal"})
+
+
+def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) -> Outcome:
+    """Decide what became of a trial from its reply and what a grader read in it."""
+    if reply is None:
+        return Outcome.FAILED
+    if exact_match:
+        return Outcome.CORRECT
+    if reply.finish_reason in CUT_SHORT:
+        return Outcome.TRUNCATED  # the provider says so: no guessing
+    if reply.finish_reason in REFUSALS:
+        return Outcome.REFUSED
+    return Outcome.NO_ANSWER if answer is None else Outcome.WRONG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """What one grader read in one reply. Fields a suite does not define stay None."""
+
+    grader: str
+    grader_version: int
+    headline: bool
+    answer: str | None  # what was read; None: nothing
+    classification: str | None  # the suite's own published word
+    reason: str | None = None  # why, where the word alone does not say
+    outcome: Outcome
+    exact_match: bool
+    format_ok: bool | None = None  # the reply is nothing but the answer, in the form asked for
+    digits_right: int | None = None
+    digits_total: int | None = None
+    length_error: int | None = None
+    length_error_total: int | None = None
+    abs_error: str | None = None  # exact decimal text
+    rel_error: float | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """An attempt is about to be made; written down before the call."""
+
+    trial_id: str
+    attempt: int  # from 1
+    model: str  # the alias
+    provider: str
+    started_at: float  # UTC, seconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One call made for a trial, and how it ended: one row of `attempts`."""
+
+    trial_id: str
+    attempt: int  # from 1
+    model: str  # the alias
+    provider: str
+    started_at: float  # UTC, seconds since 1970
+    queued_s: float | None = None  # taken from the file to request sent
+    ttft_s: float | None = None
+    latency_s: float | None = None  # request sent to last byte
+    status: str  # ok, lost, or an error kind
+    http_status: int | None = None
+    retry_after_s: float | None = None
+    request_id: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None  # None: unknown; 0 when refused before any work
+    in_flight: int | None = None  # calls of this lane in flight when it was sent, itself included
+    loop_lag_s: float | None = None
+    raw_usage: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An attempt is over; written down, with the whole reply, before it is graded."""
+
+    attempt: Attempt
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A trial is closed: its reply or last error, its grades, and what all its attempts cost."""
+
+    trial: Trial
+    reply: Reply | None
+    error: ProviderError | None
+    grades: tuple[Grade, ...]  # headline first
+    attempts: int
+    cost_usd: float | None  # None if that of any attempt is unknown
+    price_source: str | None
+    queued_s: float | None
+    ttft_s: float | None
+    latency_s: float | None
+    finished_at: float  # UTC, seconds since 1970
+
+
+Event = Sent | Ended | Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What earlier runs already know of a trial that has no result yet."""
+
+    attempts: int = 0
+    cost_usd: float | None = 0.0  # None if that of any attempt is unknown
+    ended: Ended | None = None  # an answer that was paid for and is still to be graded

@@ -1,0 +1,49 @@
+"""What every test shares: the golden data, and a guard that refuses any socket but loopback."""
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of recorded data that results must match; its tests are skipped where it is absent."""
+    folder = Path(os.environ.get("ASYNCBENCH_GOLDEN", ROOT.parent / "shared" / "golden"))
+    if not folder.is_dir():
+        pytest.skip(f"golden data not found at {folder}; set ASYNCBENCH_GOLDEN")
+    return folder
+
+
+def _is_loopback(address: object) -> bool:
+    if not isinstance(address, tuple):
+        return True  # a Unix socket
+    host = str(address[0])
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class LoopbackSocket(socket.socket):
+    """A socket that connects to this machine only."""
+
+    def connect(self, address: object) -> None:
+        if not _is_loopback(address):
+            raise RuntimeError(f"a test tried to reach {address}: only loopback is allowed")
+        super().connect(address)  # type: ignore[arg-type]  # as given by the caller
+
+    def connect_ex(self, address: object) -> int:
+        if not _is_loopback(address):
+            raise RuntimeError(f"a test tried to reach {address}: only loopback is allowed")
+        return super().connect_ex(address)  # type: ignore[arg-type]  # as given by the caller
+
+
+# For the whole test process, before any library takes a reference to the class. Processes that tests
+# start are ours or talk to ours; the event loop's sock_connect goes through `connect` as well.
+socket.socket = cast("type[socket.socket]", LoopbackSocket)  # type: ignore[misc]  # replaced on purpose

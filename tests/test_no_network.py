@@ -1,0 +1,24 @@
+"""The guard itself: a test that could reach the world would prove nothing about this machine."""
+
+import asyncio
+import socket
+
+import pytest
+
+
+def test_a_socket_to_another_machine_is_refused():
+    with socket.socket() as anywhere, pytest.raises(RuntimeError, match="only loopback"):
+        anywhere.connect(("192.0.2.1", 80))
+
+
+async def test_the_event_loop_cannot_get_round_it():
+    with pytest.raises(RuntimeError, match="only loopback"):
+        await asyncio.open_connection("192.0.2.1", 80)
+
+
+async def test_loopback_is_open():
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.close()
+        await writer.wait_closed()
