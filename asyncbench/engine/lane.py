@@ -1,0 +1,350 @@
+"""One queue, one dispatcher, its attempts in flight: what happens to the trials of one rate-limit group."""
+
+import asyncio
+import heapq
+import itertools
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from aiolimiter import AsyncLimiter
+
+from asyncbench.engine.limits import ExpectedTokens, TokenBucket, now_s, request_pacer
+from asyncbench.engine.retry import wait_before_retry
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.errors import FINAL_FOR_LANE, MAY_HAVE_BEEN_BILLED, ErrorKind, ProviderError
+from asyncbench.pricing import Rates, cost_usd
+from asyncbench.records import (
+    Attempt,
+    Ended,
+    Event,
+    Grade,
+    History,
+    Model,
+    Problem,
+    Reply,
+    Request,
+    Result,
+    Sent,
+)
+
+Ask = Callable[[Request], Awaitable[Reply]]
+GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
+Keep = Callable[[Event], None]
+Source = AsyncGenerator[tuple[Request, History], None]
+
+LONG_REPLY = 20_000  # characters; grading more than that would hold up every other request in flight
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """A trial on its way through a lane; the one mutable thing about it."""
+
+    request: Request
+    history: History  # what earlier runs know of it
+    characters: int
+    taken_s: float  # when it was taken from the source
+    tries: int = 0  # attempts of this run
+    attempts: int = 0  # all attempts, those of earlier runs included
+    cost_usd: float | None = 0.0  # of all attempts; None if that of any is unknown
+    first_sent_s: float = 0.0  # the first attempt of this run
+    in_flight: int = 0  # of the lane, when the latest attempt was sent
+    reserved: float = 0.0  # tokens
+
+    def charge(self, cost: float | None) -> None:
+        """Add what an attempt cost; an unknown cost makes the whole unknown."""
+        self.cost_usd = None if cost is None or self.cost_usd is None else self.cost_usd + cost
+
+
+@dataclass(slots=True, kw_only=True)
+class Lane:
+    """The queue and limits of one model.
+
+    `dispatch` is the only one to acquire the lane's limits, so they are served first come first
+    served. A failed attempt that is worth another try waits in `retries`, holding no slot.
+    """
+
+    name: str
+    model: Model
+    source: Source
+    ask: Ask
+    grade: GradeReply
+    keep: Keep
+    characters: Callable[[Request], int]  # what is sent, for token estimates
+    rates: Rates | None
+    counters: Counters
+    lag: LoopLag
+    epoch_s: float  # UTC at zero of the loop's clock
+    jitter: random.Random
+    queue: deque[Turn] = field(default_factory=deque)
+    retries: list[tuple[float, int, Turn]] = field(default_factory=list)  # a heap by due time
+    _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
+    _fed: bool = False
+    _stopped: bool = False
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _hungry: asyncio.Event = field(default_factory=asyncio.Event)
+    _admission: list[asyncio.Task[None]] = field(default_factory=list)
+    _slots: asyncio.Semaphore = field(init=False)
+    _pacer: AsyncLimiter | None = field(init=False)
+    _tokens: TokenBucket | None = field(init=False)
+    _expected: ExpectedTokens = field(init=False)
+
+    async def run(self) -> None:
+        """Feed and dispatch until the source is dry and every trial is closed, or until stopped."""
+        limits = self.model.limits
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._pacer = request_pacer(limits.rpm) if limits.rpm else None
+        self._tokens = TokenBucket(limits.tpm, capacity=limits.tpm / 60) if limits.tpm else None
+        self._expected = ExpectedTokens(self.model.max_tokens)
+        async with asyncio.TaskGroup() as in_flight:
+            self._admission = [
+                in_flight.create_task(self._feed(), name=f"feed {self.name}"),
+                in_flight.create_task(self._dispatch(in_flight), name=f"dispatch {self.name}"),
+            ]
+            if self._stopped:
+                self.stop()
+
+    def stop(self) -> None:
+        """Admit nothing more; what is in flight goes on to its end."""
+        self._stopped = True
+        for task in self._admission:
+            task.cancel()
+
+    def suspend(self, reason: str) -> None:
+        """Stop because no further call can succeed; the first proof is kept as the reason."""
+        if self.counters.suspended is None:
+            self.counters.suspended = reason
+        self.stop()
+
+    # ── feeding ──────────────────────────────────────────────────────────────────────────────
+
+    async def _feed(self) -> None:
+        """Keep the queue between one and two rounds of `concurrency`: memory does not grow with the set."""
+        full = 2 * self.model.limits.concurrency
+        async with aclosing(self.source) as source:
+            async for request, history in source:
+                self.queue.append(self._turn(request, history))
+                self._changed.set()
+                if len(self.queue) >= full:
+                    self._hungry.clear()
+                    await self._hungry.wait()
+        self._fed = True
+        self._changed.set()
+
+    def _turn(self, request: Request, history: History) -> Turn:
+        return Turn(
+            request=request,
+            history=history,
+            characters=self.characters(request),
+            taken_s=now_s(),
+            attempts=history.attempts,
+            cost_usd=history.cost_usd,
+        )
+
+    # ── dispatching ──────────────────────────────────────────────────────────────────────────
+
+    async def _dispatch(self, in_flight: asyncio.TaskGroup) -> None:
+        """Start attempts in order."""
+        while turn := await self._next_turn():
+            if turn.history.ended and turn.history.ended.reply:
+                await self._take_over(turn, turn.history.ended)
+                continue
+            await self._slots.acquire()
+            await self._reserve(turn)
+            self.counters.in_flight += 1
+            turn.in_flight = self.counters.in_flight
+            in_flight.create_task(self._attempt(turn))
+
+    async def _next_turn(self) -> Turn | None:
+        """Return a retry that is due, else a fresh trial; None when every trial is closed."""
+        while True:
+            due_in_s = self.retries[0][0] - now_s() if self.retries else None
+            if due_in_s is not None and due_in_s <= 0:
+                self.counters.retries_waiting -= 1
+                return heapq.heappop(self.retries)[2]
+            if self.queue and len(self.retries) < self._most_waiting:
+                return self._pop()
+            if self._fed and not self.queue and not self.retries and not self.counters.in_flight:
+                return None
+            await self._change(within_s=due_in_s)
+
+    @property
+    def _most_waiting(self) -> int:
+        # When most calls fail, fresh trials would only lengthen the queue of the failed.
+        return 4 * self.model.limits.concurrency
+
+    def _pop(self) -> Turn:
+        turn = self.queue.popleft()
+        if len(self.queue) <= self.model.limits.concurrency:
+            self._hungry.set()
+        return turn
+
+    async def _change(self, *, within_s: float | None) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return  # a retry is due
+
+    async def _reserve(self, turn: Turn) -> None:
+        if self._tokens is not None:
+            turn.reserved = self._expected.of(turn.characters)
+            await self._tokens.reserve(turn.reserved)
+        if self._pacer is not None:
+            await self._pacer.acquire()
+
+    # ── one attempt ──────────────────────────────────────────────────────────────────────────
+
+    async def _attempt(self, turn: Turn) -> None:
+        """Make one call and write it down; a retry goes to the heap, anything else closes the trial."""
+        ended: Reply | ProviderError
+        try:
+            sent_s = self._begin(turn)
+            ended = await self.ask(turn.request)
+        except ProviderError as error:
+            ended = error
+        except asyncio.CancelledError:
+            self._end(turn, sent_s, "lost", None)
+            raise
+        finally:
+            self.counters.in_flight -= 1
+            self._slots.release()
+            self._changed.set()
+        if isinstance(ended, ProviderError):
+            self._end(turn, sent_s, ended.kind.value, ended)
+            self._settle(turn, ended)
+            self._fail(turn, ended)
+        else:
+            attempt = self._end(turn, sent_s, "ok", ended)
+            self._settle(turn, ended)
+            await self._close(turn, attempt, ended)
+
+    def _begin(self, turn: Turn) -> float:
+        """Write down that a call is about to be made; return when, on the loop's clock."""
+        sent_s = now_s()
+        turn.tries += 1
+        turn.attempts += 1
+        if turn.tries == 1:
+            turn.first_sent_s = sent_s
+        self.keep(
+            Sent(
+                trial_id=turn.request.trial.trial_id,
+                attempt=turn.attempts,
+                model=self.model.alias,
+                provider=self.model.provider,
+                started_at=self.epoch_s + sent_s,
+            )
+        )
+        return sent_s
+
+    def _end(self, turn: Turn, sent_s: float, status: str, ended: Reply | ProviderError | None) -> Attempt:
+        """Write down how a call ended, before anything is made of it."""
+        reply = ended if isinstance(ended, Reply) else None
+        error = ended if isinstance(ended, ProviderError) else None
+        attempt = Attempt(
+            trial_id=turn.request.trial.trial_id,
+            attempt=turn.attempts,
+            model=self.model.alias,
+            provider=self.model.provider,
+            started_at=self.epoch_s + sent_s,
+            queued_s=sent_s - turn.taken_s,
+            ttft_s=reply.ttft_s if reply else None,
+            latency_s=now_s() - sent_s,
+            status=status,
+            http_status=ended.http_status if ended else None,
+            retry_after_s=error.retry_after_s if error else None,
+            request_id=ended.request_id if ended else None,
+            usage=reply.usage if reply else None,
+            cost_usd=self._cost(ended),
+            in_flight=turn.in_flight,
+            loop_lag_s=self.lag.now_s,
+            raw_usage=reply.raw_usage if reply else None,
+        )
+        self.keep(Ended(attempt=attempt, reply=reply))
+        turn.charge(attempt.cost_usd)
+        self.counters.count(attempt)
+        return attempt
+
+    def _cost(self, ended: Reply | ProviderError | None) -> float | None:
+        """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
+        if isinstance(ended, Reply):
+            return cost_usd(ended.usage, self.rates)
+        if ended is None or ended.kind in MAY_HAVE_BEEN_BILLED:
+            return None
+        return 0.0
+
+    def _settle(self, turn: Turn, ended: Reply | ProviderError) -> None:
+        if isinstance(ended, Reply):
+            self._expected.learn(ended.usage)
+        if self._tokens is not None:
+            self._tokens.settle(reserved=turn.reserved, used=_tokens_used(ended, turn.reserved))
+
+    # ── what follows ─────────────────────────────────────────────────────────────────────────
+
+    def _fail(self, turn: Turn, error: ProviderError) -> None:
+        """Suspend the lane, try again later, or close the trial as failed."""
+        if error.kind in FINAL_FOR_LANE:
+            self.suspend(f"{error.kind.value}: {error.message}")
+            return  # the trial stays open: a later run asks it again
+        wait_s = wait_before_retry(
+            error,
+            attempt=turn.tries,
+            elapsed_s=now_s() - turn.first_sent_s,
+            policy=self.model.retry,
+            jitter=self.jitter.random(),
+        )
+        if wait_s is None:
+            grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
+            self._write_result(turn, None, error, grades)
+        else:
+            self.counters.retries_waiting += 1
+            heapq.heappush(self.retries, (now_s() + wait_s, next(self._ties), turn))
+            self._changed.set()
+
+    async def _close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
+        """Grade a reply and close its trial."""
+        problem, style = turn.request.trial.problem, turn.request.trial.condition.style
+        if len(reply.text) > LONG_REPLY:
+            grades = await asyncio.to_thread(self.grade, problem, reply, style)
+        else:
+            grades = self.grade(problem, reply, style)
+        self._write_result(turn, attempt, reply, grades)
+
+    async def _take_over(self, turn: Turn, ended: Ended) -> None:
+        """Close a trial whose answer was paid for by an earlier run that did not live to grade it."""
+        if ended.reply is not None:
+            await self._close(turn, ended.attempt, ended.reply)
+
+    def _write_result(
+        self, turn: Turn, answered: Attempt | None, ended: Reply | ProviderError, grades: tuple[Grade, ...]
+    ) -> None:
+        """Close a trial; its times are those of the attempt that was answered."""
+        self.keep(
+            Result(
+                trial=turn.request.trial,
+                reply=ended if isinstance(ended, Reply) else None,
+                error=ended if isinstance(ended, ProviderError) else None,
+                grades=grades,
+                attempts=turn.attempts,
+                cost_usd=turn.cost_usd,
+                price_source=self.rates.source if self.rates else None,
+                queued_s=answered.queued_s if answered else None,
+                ttft_s=answered.ttft_s if answered else None,
+                latency_s=answered.latency_s if answered else None,
+                finished_at=self.epoch_s + now_s(),
+            )
+        )
+        self.counters.outcomes[grades[0].outcome] += 1
+
+
+def _tokens_used(ended: Reply | ProviderError, reserved: float) -> float:
+    """Return what a call took of the tokens a minute; what is unknown counts as reserved."""
+    if isinstance(ended, ProviderError):
+        return reserved if ended.kind in MAY_HAVE_BEEN_BILLED or ended.kind is ErrorKind.SERVER_ERROR else 0.0
+    usage = ended.usage
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return reserved
+    return usage.input_tokens + usage.output_tokens

@@ -1,0 +1,219 @@
+"""The engine without sockets and files: plain-object providers on a clock that runs as fast as it likes."""
+
+import asyncio
+import random
+import selectors
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.scheduler import Scheduler
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.errors import ProviderError
+from asyncbench.pricing import rates_for
+from asyncbench.records import (
+    Condition,
+    Ended,
+    Event,
+    Grade,
+    History,
+    Limits,
+    Message,
+    Model,
+    Price,
+    Problem,
+    Reply,
+    Request,
+    Result,
+    RetryPolicy,
+    Sent,
+    Trial,
+    Usage,
+    outcome_of,
+)
+
+T = TypeVar("T")
+
+
+class _Jump(selectors.SelectSelector):
+    """Instead of waiting, moves the clock on."""
+
+    now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            raise RuntimeError("the simulated night hangs: nothing is due and nothing is running")
+        self.now_s += max(1e-6, timeout)  # even doing nothing takes a microsecond, or rounding could hang it
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on which an hour of sleeping takes no time."""
+
+    def __init__(self) -> None:
+        self._jump = _Jump()
+        super().__init__(self._jump)
+
+    def time(self) -> float:
+        return self._jump.now_s
+
+
+def virtually(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on a virtual clock that starts at zero; no task may outlive `main`."""
+
+    async def alone() -> T:
+        result = await main
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not others, f"tasks outlived the run: {others}"
+        return result
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(alone())
+
+
+MODEL = Model(
+    alias="m",
+    provider="simulated",
+    model_id="m",
+    api="chat",
+    price=Price(input=1.0, output=2.0),
+    limits=Limits(concurrency=10),
+    retry=RetryPolicy(attempts=5, total_s=3600),
+)
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+RIGHT = Reply(text="4", usage=Usage(input_tokens=10, output_tokens=5))
+
+Answer = Callable[[Request], Awaitable[Reply]]
+
+
+def requests(count: int, model: Model = MODEL) -> list[Request]:
+    """`count` different trials of one model."""
+    return [_request(i, model) for i in range(count)]
+
+
+def _request(i: int, model: Model) -> Request:
+    problem = Problem(
+        problem_id=f"p{i}",
+        suite="s",
+        task="t",
+        representation="integer",
+        length=1,
+        question=f"q{i}",
+        expected="4",
+        answer_type="integer",
+    )
+    trial = Trial(
+        trial_id=f"t{i}",
+        run="r",
+        sweep="r",
+        problem_set="s",
+        problem=problem,
+        model=model,
+        condition=Condition(),
+    )
+    return Request(trial=trial, system=None, messages=(Message(role="user", content=problem.question),))
+
+
+@dataclass(slots=True, kw_only=True)
+class Night:
+    """A run of the engine and all that it kept."""
+
+    kept: list[Event] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+    seconds: float = 0.0
+    scheduler: Scheduler | None = None
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.kept if isinstance(event, kind)]
+
+    @property
+    def results(self) -> dict[str, Result]:
+        found = {result.trial.trial_id: result for result in self.of(Result)}
+        assert len(found) == len(self.of(Result)), "a trial ended twice"
+        return found
+
+    @property
+    def sent(self) -> list[str]:
+        return [sent.trial_id for sent in self.of(Sent)]
+
+    @property
+    def statuses(self) -> list[str]:
+        return [ended.attempt.status for ended in self.of(Ended)]
+
+    def lane(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Lane:
+        """Add a lane."""
+        asked = list(asked)
+        lane = Lane(
+            name=model.alias,
+            model=model,
+            source=_source(asked),
+            ask=ask,
+            grade=_grade,
+            keep=self.kept.append,
+            characters=lambda request: len(request.messages[0].content),
+            rates=rates_for(
+                model.model_id, price=model.price, vendor=None, at=datetime(2026, 1, 1, tzinfo=UTC)
+            ),
+            counters=Counters(planned=len(asked)),
+            lag=LoopLag(),
+            epoch_s=1_000_000.0,
+            jitter=random.Random(0),
+        )
+        self.lanes.append(lane)
+        return lane
+
+    async def go(self) -> "Night":
+        """Run all lanes to their end."""
+        self.scheduler = Scheduler(lanes=self.lanes, lag=LoopLag())
+        started_s = asyncio.get_running_loop().time()
+        await self.scheduler.run()
+        self.seconds = asyncio.get_running_loop().time() - started_s
+        return self
+
+
+async def _source(asked: list[tuple[Request, History]]) -> AsyncGenerator[tuple[Request, History], None]:
+    for one in asked:
+        yield one
+
+
+def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:
+    assert style == "chat"
+    right = reply is not None and reply.text == problem.expected
+    outcome = outcome_of(reply, answer=reply.text if reply else None, exact_match=right)
+    answer = reply.text if reply else None
+    return (
+        Grade(
+            grader="g",
+            grader_version=1,
+            headline=True,
+            answer=answer,
+            classification=None,
+            outcome=outcome,
+            exact_match=right,
+        ),
+    )
+
+
+class Desk:
+    """A provider: answers after `latency_s`, failing as the script of each question says."""
+
+    def __init__(self, latency_s: float = 1.0, **scripts: list[ProviderError]) -> None:
+        self.latency_s = latency_s
+        self.scripts = scripts
+        self.calls: list[tuple[float, str]] = []
+        self.in_flight = self.most_in_flight = 0
+
+    async def ask(self, request: Request) -> Reply:
+        question = request.messages[0].content
+        self.calls.append((asyncio.get_running_loop().time(), question))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            await asyncio.sleep(self.latency_s)
+        finally:
+            self.in_flight -= 1
+        if script := self.scripts.get(question):
+            raise script.pop(0)
+        return RIGHT

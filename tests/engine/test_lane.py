@@ -1,0 +1,283 @@
+"""What happens to the trials of a lane, told by simulated nights."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.errors import ErrorKind, ProviderError, StoreError
+from asyncbench.records import (
+    Attempt,
+    Ended,
+    History,
+    Limits,
+    Outcome,
+    Reply,
+    RetryPolicy,
+    Sent,
+)
+from tests.engine.night import MODEL, RIGHT, Desk, Night, requests, virtually
+
+NEW = History()
+
+
+def about(seconds):
+    return pytest.approx(seconds, abs=0.05)
+
+
+def fresh(count, model=MODEL):
+    return [(request, NEW) for request in requests(count, model)]
+
+
+def fails(kind, times=1, **details):
+    return [ProviderError(kind, "no", **details) for _ in range(times)]
+
+
+def night_of(desk, asked, model=MODEL) -> Night:
+    async def night() -> Night:
+        told = Night()
+        told.lane(desk.ask, asked, model)
+        return await told.go()
+
+    return virtually(night())
+
+
+def test_every_trial_ends_exactly_once():
+    night = night_of(Desk(), fresh(100))
+    assert set(night.results) == {f"t{i}" for i in range(100)}
+    assert {result.grades[0].outcome for result in night.results.values()} == {Outcome.CORRECT}
+
+
+def test_as_many_calls_are_in_flight_as_allowed_and_never_more():
+    desk = Desk(latency_s=1.0)
+    night = night_of(desk, fresh(100))
+    assert desk.most_in_flight == 10
+    assert night.seconds == about(10.0)  # 100 calls, 10 at a time, a second each: no slot was idle
+
+
+def test_trials_are_asked_in_order():
+    desk = Desk()
+    night_of(desk, fresh(50))
+    assert [question for _, question in desk.calls] == [f"q{i}" for i in range(50)]
+
+
+def test_sent_is_written_before_the_call_and_ended_before_the_result():
+    night = night_of(Desk(), fresh(1))
+    assert [type(event).__name__ for event in night.kept] == ["Sent", "Ended", "Result"]
+
+
+def test_a_failed_attempt_is_tried_again_and_all_its_attempts_are_kept():
+    desk = Desk(q1=fails(ErrorKind.SERVER_ERROR, 2))
+    night = night_of(desk, fresh(3))
+    assert night.statuses.count("server_error") == 2
+    assert night.results["t1"].attempts == 3
+    assert night.results["t1"].grades[0].outcome is Outcome.CORRECT
+
+
+def test_a_retry_holds_no_slot_while_it_waits():
+    model = replace(MODEL, limits=Limits(concurrency=1))
+    desk = Desk(q0=fails(ErrorKind.RATE_LIMITED, retry_after_s=60))
+    night_of(desk, fresh(10, model), model)
+    assert [question for _, question in desk.calls] == [f"q{i}" for i in range(10)] + ["q0"]
+
+
+def test_a_retry_waits_as_long_as_the_provider_says():
+    desk = Desk(q0=fails(ErrorKind.RATE_LIMITED, retry_after_s=89))
+    night_of(desk, fresh(1))
+    (first_s, _), (second_s, _) = desk.calls
+    assert 1 + 89 <= second_s - first_s <= 1 + 89 * 1.1
+
+
+def test_a_trial_that_fails_at_every_attempt_is_closed_as_failed():
+    desk = Desk(q0=fails(ErrorKind.SERVER_ERROR, 99))
+    result = night_of(desk, fresh(1)).results["t0"]
+    assert result.attempts == MODEL.retry.attempts
+    assert result.grades[0].outcome is Outcome.FAILED
+    assert result.error is not None
+    assert (result.latency_s, result.ttft_s, result.queued_s) == (None, None, None)
+
+
+def test_a_final_error_closes_its_trial_at_the_first_attempt():
+    result = night_of(Desk(q0=fails(ErrorKind.TOO_LONG)), fresh(2)).results["t0"]
+    assert (result.attempts, result.grades[0].outcome) == (1, Outcome.FAILED)
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL])
+def test_a_dead_lane_is_suspended_at_the_first_proof_and_its_trials_stay_open(kind):
+    desk = Desk(q5=fails(kind, 1))
+    night = night_of(desk, fresh(1000))
+    assert night.lanes[0].counters.suspended == f"{kind.value}: no"
+    assert "t5" not in night.results
+    assert len(desk.calls) <= 20  # those in flight, and none after the proof
+
+
+def test_a_suspended_lane_holds_up_no_other():
+    other = replace(MODEL, alias="other")
+
+    async def night():
+        told = Night()
+        told.lane(Desk(q0=fails(ErrorKind.AUTH)).ask, fresh(10))
+        told.lane(Desk().ask, fresh(30, other), other)
+        return await told.go()
+
+    told = virtually(night())
+    assert told.lanes[1].counters.done == 30
+
+
+def test_stopping_lets_calls_in_flight_end_and_starts_no_others():
+    desk = Desk(latency_s=5.0)
+
+    async def night():
+        told = Night()
+        told.lane(desk.ask, fresh(100))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(told.go())
+            await asyncio.sleep(1)
+            told.scheduler.stop(drain_s=30)
+        return told
+
+    told = virtually(night())
+    assert len(told.results) == len(desk.calls) == 10
+    assert (told.scheduler.stopped, told.scheduler.abandoned) == (True, False)
+
+
+def test_calls_that_outlast_the_drain_are_given_up_and_written_down_as_lost():
+    desk = Desk(latency_s=500.0)
+
+    async def night():
+        told = Night()
+        told.lane(desk.ask, fresh(100))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(told.go())
+            await asyncio.sleep(1)
+            told.scheduler.stop(drain_s=30)
+        return told
+
+    told = virtually(night())
+    assert told.statuses == ["lost"] * 10
+    assert told.scheduler.abandoned
+    assert told.seconds == about(31.0)
+
+
+def test_stopping_ends_a_wait_for_limits_at_once():
+    model = replace(MODEL, limits=Limits(rpm=1, concurrency=10))
+
+    async def night():
+        told = Night()
+        told.lane(Desk().ask, fresh(100, model), model)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(told.go())
+            await asyncio.sleep(5)
+            told.scheduler.stop(drain_s=30)
+        return told
+
+    assert virtually(night()).seconds == about(5.0)
+
+
+def test_requests_a_minute_are_kept():
+    model = replace(MODEL, limits=Limits(rpm=600, concurrency=1000))
+    desk = Desk()
+    night_of(desk, fresh(600, model), model)
+    times = [when for when, _ in desk.calls]
+    for i, since_s in enumerate(times):
+        within = [when for when in times[i:] if when < since_s + 1]
+        assert len(within) <= 10 + 1  # ten a second, and the bucket of 100 ms
+
+
+def test_tokens_a_minute_are_kept_after_estimates_were_put_right():
+    model = replace(MODEL, limits=Limits(tpm=9_000, concurrency=1000))
+    night = night_of(Desk(), fresh(600, model), model)
+    # 600 calls of 15 tokens, 150 tokens a second: a minute, once the first guesses are corrected.
+    assert 55 <= night.seconds <= 75
+
+
+def test_an_answer_of_an_earlier_run_is_graded_and_not_asked_again():
+    earlier = Attempt(trial_id="t0", attempt=2, model="m", provider="simulated", started_at=1.0, status="ok")
+    history = History(attempts=2, cost_usd=0.5, ended=Ended(attempt=earlier, reply=RIGHT))
+    desk = Desk()
+    night = night_of(desk, [(requests(1)[0], history)])
+    assert desk.calls == []
+    result = night.results["t0"]
+    assert (result.attempts, result.cost_usd, result.grades[0].outcome) == (2, 0.5, Outcome.CORRECT)
+
+
+def test_attempts_and_costs_of_earlier_runs_go_on_being_counted():
+    history = History(attempts=3, cost_usd=0.5)
+    result = night_of(Desk(), [(requests(1)[0], history)]).results["t0"]
+    assert result.attempts == 4
+    assert result.cost_usd == pytest.approx(0.5 + (10 * 1 + 5 * 2) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cost"),
+    [
+        (ErrorKind.RATE_LIMITED, 0.0),
+        (ErrorKind.SERVER_ERROR, 0.0),
+        (ErrorKind.UNREACHABLE, 0.0),
+        (ErrorKind.BAD_REQUEST, 0.0),
+        (ErrorKind.TIMEOUT, None),
+        (ErrorKind.BAD_REPLY, None),
+    ],
+)
+def test_an_attempt_costs_nothing_only_where_it_was_refused_before_any_work(kind, cost):
+    night = night_of(Desk(q0=fails(kind)), fresh(1))
+    assert night.of(Ended)[0].attempt.cost_usd == cost
+
+
+def test_one_unknown_cost_makes_a_trials_cost_unknown():
+    night = night_of(Desk(q0=fails(ErrorKind.TIMEOUT)), fresh(1))
+    assert night.results["t0"].cost_usd is None
+
+
+def test_an_unknown_usage_is_no_cost_of_zero():
+    async def ask(_request):
+        return Reply(text="4")
+
+    async def night():
+        told = Night()
+        told.lane(ask, fresh(1))
+        return await told.go()
+
+    assert virtually(night()).results["t0"].cost_usd is None
+
+
+def test_queueing_is_no_part_of_latency():
+    model = replace(MODEL, limits=Limits(concurrency=1))
+    night = night_of(Desk(latency_s=2.0), fresh(3, model), model)
+    last = night.of(Ended)[-1].attempt
+    assert (last.queued_s, last.latency_s) == (about(4.0), about(2.0))
+
+
+def test_a_store_that_fails_ends_the_run_with_its_error():
+    async def night():
+        told = Night()
+        lane = told.lane(Desk().ask, fresh(100))
+
+        def keep(event):
+            if not isinstance(event, Sent):
+                raise StoreError("disk full")
+
+        lane.keep = keep
+        await told.go()
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        virtually(night())
+    assert caught.group_contains(StoreError, match="disk full")
+
+
+def test_a_retry_that_would_pass_its_time_is_not_made():
+    model = replace(MODEL, retry=RetryPolicy(attempts=1000, total_s=100))
+    desk = Desk(q0=fails(ErrorKind.SERVER_ERROR, 1000))
+    night = night_of(desk, fresh(1, model), model)
+    assert night.results["t0"].grades[0].outcome is Outcome.FAILED
+    assert night.seconds <= 101
+
+
+def test_when_most_calls_fail_fresh_trials_wait_for_the_failed():
+    desk = Desk(latency_s=0.01, **{f"q{i}": fails(ErrorKind.SERVER_ERROR, 3) for i in range(500)})
+    night = night_of(desk, fresh(500))
+    assert len(night.results) == 500
+    firsts = {}
+    for n, (_, question) in enumerate(desk.calls):
+        firsts.setdefault(question, n)
+    assert firsts["q499"] > 500  # it did not come before the retries of those ahead of it
