@@ -1,0 +1,11 @@
+"""The embedded provider: a loopback server that speaks OpenAI's and Anthropic's wire formats.
+
+Each module imports only from lines above its own:
+
+    faults · latency · limits · questions
+    settings · answers · counts · wire
+    openai_wire · anthropic_wire · delivery · served
+    server
+    serve · process
+    __main__
+"""

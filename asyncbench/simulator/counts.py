@@ -1,0 +1,100 @@
+"""What a server has seen, counted: the other side of every figure that a client reports."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Self, TypedDict
+
+from asyncbench.simulator.faults import FaultKind
+
+
+class Stats(TypedDict):
+    """The counts of a model, or of all of them together."""
+
+    requests: int  # calls that came in
+    delivered: int  # complete answers with status 200, written out to the socket
+    left: int  # calls whose client was gone before the answer
+    in_flight: int  # calls inside the server now
+    max_in_flight: int  # the most of them at one time
+    rate_limited: int  # answers with status 429
+    statuses: dict[str, int]  # answers by status
+    faults: dict[str, int]  # by kind
+
+
+class ServerStats(Stats):
+    """The answer of `GET /stats`."""
+
+    simulated: bool
+    questions: int  # known from problem sets
+    cpu_s: float  # CPU time of the server's process
+    models: dict[str, Stats]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts that only grow, but for `in_flight`."""
+
+    requests: int = 0
+    delivered: int = 0
+    left: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    faults: Counter[FaultKind] = field(default_factory=Counter)
+
+    def enter(self) -> None:
+        """Count a call that comes in."""
+        self.requests += 1
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+
+    def leave(self) -> None:
+        """Count a call that is over."""
+        self.in_flight -= 1
+
+    def stats(self) -> Stats:
+        """Return the counts as they are now."""
+        return Stats(
+            requests=self.requests,
+            delivered=self.delivered,
+            left=self.left,
+            in_flight=self.in_flight,
+            max_in_flight=self.max_in_flight,
+            rate_limited=self.statuses[429],
+            statuses={str(status): count for status, count in sorted(self.statuses.items())},
+            faults={str(kind): count for kind, count in sorted(self.faults.items())},
+        )
+
+
+class Visit:
+    """One call inside the server: counted among all, and under its model once that is known."""
+
+    def __init__(self, total: Tally) -> None:
+        self._tallies = [total]
+
+    def __enter__(self) -> Self:
+        for tally in self._tallies:
+            tally.enter()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        gone = error is not None and issubclass(error, asyncio.CancelledError | ConnectionError)
+        for tally in self._tallies:
+            tally.leave()
+            tally.left += gone
+
+    def under(self, tally: Tally) -> None:
+        """Count the call under its model, too."""
+        tally.enter()
+        self._tallies.append(tally)
+
+    def met(self, fault: FaultKind) -> None:
+        """Count a fault."""
+        for tally in self._tallies:
+            tally.faults[fault] += 1
+
+    def answered(self, status: int, *, delivered: bool) -> None:
+        """Count an answer whose status line went out; `delivered`: complete, and the answer asked for."""
+        for tally in self._tallies:
+            tally.statuses[status] += 1
+            tally.delivered += delivered

@@ -1,0 +1,91 @@
+"""The simulator as a process: says when it is ready, stops when it is told to."""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import orjson
+from aiohttp import web
+
+from asyncbench.errors import ConfigError
+from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.server import Server
+from asyncbench.simulator.settings import Settings
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+BACKLOG = 4096  # connections that may arrive at once
+GRACE_S = 0.1  # for answers on their way out when the server stops
+
+
+@asynccontextmanager
+async def listening(settings: Settings) -> AsyncIterator[str]:
+    """Serve on this event loop for as long as the block lasts; yields the base URL.
+
+    Raises:
+        ConfigError: the port is taken.
+        ProblemSetError: a problem set cannot be read.
+    """
+    server = Server(settings, Questions(settings.problems))
+    # A client that leaves cancels its call: a call without a client is not in flight.
+    http = web.Server(server, handler_cancellation=True, access_log=None)
+    loop = asyncio.get_running_loop()
+    try:
+        listener = await loop.create_server(http, settings.host, settings.port, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"simulator: cannot listen on {settings.host}:{settings.port}: {error}; "
+            "choose another port, or 0 for a free one"
+        ) from error
+    try:
+        host, port = listener.sockets[0].getsockname()[:2]
+        yield f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    finally:
+        listener.close()
+        await http.shutdown(GRACE_S)
+
+
+async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None:
+    """Serve until SIGTERM or SIGINT and, if asked, until standard input ends.
+
+    A process whose standard input is a pipe from its parent so dies with it, even when the parent is
+    killed. When ready, one line of JSON goes to standard output: `simulated`, `url`, `pid`.
+
+    Raises:
+        ConfigError: the port is taken.
+        ProblemSetError: a problem set cannot be read.
+    """
+    _allow_many_connections()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop.set)
+    if until_stdin_closes:
+        threading.Thread(target=_wait_for_end_of_stdin, args=(loop, stop), daemon=True).start()
+    async with listening(settings) as url:
+        gc.freeze()  # millions of known answers would be walked again and again
+        _say({"simulated": True, "url": url, "pid": os.getpid()})
+        await stop.wait()
+
+
+def _say(line: dict[str, object]) -> None:
+    sys.stdout.write(f"{orjson.dumps(line).decode()}\n")
+    sys.stdout.flush()
+
+
+def _allow_many_connections() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _wait_for_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    # Not sys.stdin: a thread that waits inside it makes the interpreter's exit fail.
+    while os.read(0, 4096):
+        pass
+    with suppress(RuntimeError):  # the loop has ended already: a signal was faster
+        loop.call_soon_threadsafe(stop.set)

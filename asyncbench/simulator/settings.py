@@ -1,0 +1,82 @@
+"""What a simulator is started with."""
+
+import ipaddress
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from asyncbench.errors import ConfigError
+from asyncbench.simulator.faults import Fault, check_rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A simulator, described.
+
+    Raises:
+        ConfigError: a value that makes no sense, or an address that other machines could reach.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = 0  # 0: any free one
+    seed: int = 0
+    problems: tuple[Path, ...] = ()  # problem sets (Parquet) whose questions it can answer
+    keys: tuple[str, ...] = ()  # the API keys accepted; empty: any
+    rpm: float | None = None  # limits hold for each model name separately
+    tpm: float | None = None  # input and output tokens together
+    input_tpm: float | None = None
+    output_tpm: float | None = None
+    burst_s: float = 1.0  # seconds' worth of a limit that may be used at once
+    latency_s: float = 0.0  # the median
+    latency_sigma: float = 0.0  # of a lognormal; 0: always the median
+    faults: tuple[Fault, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_host(self.host)
+        if not 0 <= self.port <= 65_535:
+            raise ConfigError(f"simulator: port is {self.port}; it must be 0 (any free one) to 65535")
+        for name in ("rpm", "tpm", "input_tpm", "output_tpm", "burst_s"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(f"simulator: {name} is {value:g}; it must be above 0, or left out")
+        for name in ("latency_s", "latency_sigma"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ConfigError(f"simulator: {name} is {value:g}; it must be 0 or above")
+        check_rates(self.faults)
+
+
+def _check_host(host: str) -> None:
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback:
+        raise ConfigError(f"simulator: host {host!r} is not this machine's loopback; use 127.0.0.1")
+
+
+_JSON = TypeAdapter(Settings)
+
+
+def to_json(settings: Settings) -> str:
+    """Return the settings as one line of JSON."""
+    return _JSON.dump_json(settings).decode()
+
+
+def from_json(text: str) -> Settings:
+    """Read what `to_json` wrote, or what was written by hand in its form.
+
+    Raises:
+        ConfigError: not JSON, an unknown key, or a value that its key refuses.
+    """
+    try:
+        return _JSON.validate_json(text)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        key = ".".join(map(str, fault["loc"])) or "settings"
+        raise ConfigError(f"simulator: {key}: {fault['msg']}") from None

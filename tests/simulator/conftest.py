@@ -1,0 +1,101 @@
+"""A small problem set, and simulators on real sockets to ask it of."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench.simulator.counts import ServerStats
+from asyncbench.simulator.serve import listening
+from asyncbench.simulator.settings import Settings
+
+ANSWERS = {f"What is {n} + {n}?": str(2 * n) for n in range(10, 60)} | {"What is 12345678 + 1?": "12345679"}
+PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """All of a response, read."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    content: bytes
+
+    @property
+    def body(self):
+        return orjson.loads(self.content)
+
+    @property
+    def text(self) -> str:
+        """What the model said, in either vendor's shape."""
+        if "choices" in self.body:
+            return str(self.body["choices"][0]["message"]["content"])
+        return "".join(block["text"] for block in self.body["content"])
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Speaks plain HTTP to one simulator."""
+
+    url: str
+    session: aiohttp.ClientSession
+
+    async def ask(self, question: str, *, model="oracle", wire="openai", key="k", **fields) -> Response:
+        messages = [{"role": "user", "content": question}]
+        body = {"model": model, "messages": messages, "max_tokens": 100, **fields}
+        return await self.send("POST", PATHS[wire], body=orjson.dumps(body), key=key)
+
+    async def send(self, method: str, path: str, *, body=b"", key="k", headers=None) -> Response:
+        given = {"authorization": f"Bearer {key}", **(headers or {})}
+        async with self.session.request(method, self.url + path, data=body, headers=given) as response:
+            names = {name.lower(): value for name, value in response.headers.items()}
+            return Response(status=response.status, headers=names, content=await response.read())
+
+    async def stats(self) -> ServerStats:
+        stats: ServerStats = (await self.send("GET", "/stats")).body
+        return stats
+
+
+@pytest.fixture(scope="session")
+def problems(tmp_path_factory) -> Path:
+    """51 additions, the nth of length n."""
+    path: Path = tmp_path_factory.mktemp("problems") / "additions.parquet"
+    columns = {
+        "question": list(ANSWERS),
+        "expected": list(ANSWERS.values()),
+        "length": pa.array(range(1, len(ANSWERS) + 1), pa.int32()),
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def expected() -> Mapping[str, str]:
+    """Question → answer, of the problem set."""
+    return ANSWERS
+
+
+@pytest.fixture
+async def simulator(problems) -> AsyncIterator[Callable[..., Awaitable[Client]]]:
+    """Start a simulator that knows the problem set, with the settings given; returns its client."""
+    async with AsyncExitStack() as stack:
+
+        async def start(**settings) -> Client:
+            url = await stack.enter_async_context(listening(Settings(problems=(problems,), **settings)))
+            connector = aiohttp.TCPConnector(limit=0)
+            session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+            return Client(url, session)
+
+        yield start
+
+
+@pytest.fixture(params=list(PATHS))
+def wire(request) -> str:
+    """Each wire format in turn."""
+    return str(request.param)

@@ -1,0 +1,70 @@
+"""Reading problem sets: by content, and with a word about what is wrong with one."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench.errors import ProblemSetError
+from asyncbench.simulator.questions import Known, Questions
+
+
+def problem_set(path, **columns):
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_question_is_found_by_its_exact_text(tmp_path):
+    path = problem_set(tmp_path / "a.parquet", question=["1 + 1?"], expected=["2"], length=[7])
+
+    assert Questions([path]).find("1 + 1?") == Known("2", 7)
+    assert Questions([path]).find("1 + 1? ") is None
+
+
+@pytest.mark.parametrize("length", [{}, {"length": pa.array([None], pa.int32())}], ids=["no column", "NULL"])
+def test_without_a_length_the_answer_s_own_counts(tmp_path, length):
+    path = problem_set(tmp_path / "a.parquet", question=["q"], expected=["12345"], **length)
+
+    assert Questions([path]).find("q") == Known("12345", 5)
+
+
+def test_columns_may_be_dictionary_encoded(tmp_path):
+    words = pa.array(["q"]).dictionary_encode()
+    path = problem_set(tmp_path / "a.parquet", question=words, expected=words)
+
+    assert Questions([path]).find("q") == Known("q", 1)
+
+
+def test_of_a_question_in_two_sets_the_first_counts(tmp_path):
+    first = problem_set(tmp_path / "1.parquet", question=["q", "r"], expected=["1", "2"])
+    second = problem_set(tmp_path / "2.parquet", question=["q", "s"], expected=["9", "3"])
+    questions = Questions([first, second])
+
+    assert len(questions) == 3
+    assert questions.find("q") == Known("1", 1)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ProblemSetError, match=r"nowhere\.parquet: cannot be read"):
+        Questions([tmp_path / "nowhere.parquet"])
+
+
+def test_a_file_that_is_not_parquet_is_named(tmp_path):
+    (tmp_path / "text.parquet").write_text("question,expected\n1 + 1?,2\n")
+
+    with pytest.raises(ProblemSetError, match=r"text\.parquet: cannot be read"):
+        Questions([tmp_path / "text.parquet"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"question": ["q"]}, "needs a text column 'expected'; its columns: question"),
+        ({"question": ["q"], "expected": [2]}, "needs a text column 'expected'"),
+        ({"question": ["q"], "expected": [None]}, "needs a text column 'expected'"),
+        ({"question": ["q", None], "expected": ["1", "2"]}, "no question or no expected answer"),
+    ],
+    ids=["missing", "not text", "all NULL", "one NULL"],
+)
+def test_a_set_that_cannot_be_asked_is_refused(tmp_path, columns, complaint):
+    with pytest.raises(ProblemSetError, match=complaint):
+        Questions([problem_set(tmp_path / "a.parquet", **columns)])

@@ -1,0 +1,75 @@
+"""Settings are checked once, where they are made, and travel to the process as JSON."""
+
+from pathlib import Path
+
+import pytest
+
+from asyncbench.errors import ConfigError
+from asyncbench.simulator.faults import parse_fault
+from asyncbench.simulator.settings import Settings, from_json, to_json
+
+FULL = Settings(
+    host="::1",
+    port=8080,
+    seed=-7,
+    problems=(Path("data/a b.parquet"), Path("ü.parquet")),
+    keys=("k1", "k2"),
+    rpm=600,
+    tpm=1e6,
+    input_tpm=0.5,
+    output_tpm=80_000,
+    burst_s=0.1,
+    latency_s=0.25,
+    latency_sigma=0.5,
+    faults=(parse_fault("429=0.05"), parse_fault("cut=0.01@noisy-2")),
+)
+
+
+@pytest.mark.parametrize("settings", [Settings(), FULL], ids=["default", "full"])
+def test_settings_survive_the_way_through_json(settings):
+    assert from_json(to_json(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "settings: Invalid JSON"),
+        ('{"rmp": 600}', "rmp: "),
+        ('{"rpm": "many"}', "rpm: "),
+        ('{"faults": [{"kind": "404", "rate": 1}]}', "faults.0.kind: "),
+        ('{"rpm": 0}', "rpm is 0; it must be above 0"),
+    ],
+    ids=["not JSON", "unknown key", "wrong type", "unknown fault", "broken rule"],
+)
+def test_a_slip_is_refused_by_its_key(text, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("port", 65_536),
+        ("rpm", 0),
+        ("tpm", -1),
+        ("input_tpm", float("nan")),
+        ("output_tpm", float("inf")),
+        ("burst_s", 0),
+        ("latency_s", -0.1),
+        ("latency_sigma", float("nan")),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(field, value):
+    with pytest.raises(ConfigError, match=field):
+        Settings(**{field: value})
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.4", "example.org", ""])  # noqa: S104  refused
+def test_only_loopback_addresses_are_served(host):
+    with pytest.raises(ConfigError, match="loopback"):
+        Settings(host=host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_any_loopback_address_is_served(host):
+    assert Settings(host=host).host == host
