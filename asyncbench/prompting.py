@@ -1,0 +1,60 @@
+"""Trial → request: a condition applied to a problem; and what makes two ways of asking the same."""
+
+from hashlib import blake2b
+
+import orjson
+
+from asyncbench.records import Condition, Message, Model, Request, Trial
+
+SENT_WHEN_SET = ("system", "temperature", "top_p", "seed", "max_tokens")
+
+
+def request_for(trial: Trial) -> Request:
+    """Return what is asked for a trial: the question as the suite wrote it, nothing added.
+
+    The model's system prompt goes along where the sweep sets one.
+    """
+    question = Message(role="user", content=trial.problem.question)
+    return Request(trial=trial, system=trial.model.system, messages=(question,))
+
+
+def characters(request: Request) -> int:
+    """Return the characters sent: what token estimates are made from."""
+    return len(request.system or "") + sum(len(message.content) for message in request.messages)
+
+
+def sent_parameters(model: Model) -> dict[str, object]:
+    """Return what shapes a model's replies beside the question: only what the sweep sets."""
+    said = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
+    return said | dict(model.params)
+
+
+def asked_as(model: Model, condition: Condition) -> bytes:
+    """Return the way of asking as canonical JSON: equal for two entries that would ask alike.
+
+    Alias, price, limits, deadlines and retries are left out: they change no reply. So is the address
+    of a simulator, which is a free port of this machine.
+    """
+    asked = {
+        "provider": model.provider,
+        "base_url": None if model.simulated else model.base_url,
+        "api": model.api,
+        "model_id": model.model_id,
+        "params": sent_parameters(model),
+        "style": condition.style,
+        "condition": dict(condition.params),
+    }
+    return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+
+
+class TrialIds:
+    """The ids of all trials of one model under one condition: 128 bits of content as 32 hex characters."""
+
+    def __init__(self, model: Model, condition: Condition) -> None:
+        self._asked = blake2b(asked_as(model, condition), digest_size=16)
+
+    def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
+        """Return the id of asking this problem this way for the (repeat + 1)-th time."""
+        digest = self._asked.copy()
+        digest.update(f"\n{problem_id}\n{prompt_version}\n{repeat}".encode())
+        return digest.hexdigest()

@@ -1,0 +1,202 @@
+"""custom: problem sets of one's own, each graded by one of four plain rules.
+
+    grader    what is read in a reply                         right when
+    exact     all of it, trimmed                              it is the expected text, trimmed
+    number    its last number                                 it equals the number that is expected
+    choice    its last letter that stands alone               it is the expected letter, in either case
+    regex     the first group of a pattern's first match      it is the expected text, both trimmed
+
+A problem names its grader in `extra`: {"grader": "number"} or {"grader": "regex", "pattern": "…"}. The
+classification is `correct`, `wrong` (an answer was read, another one) or `none`, whose reason is `no_answer`,
+`timed_out` (the pattern took too long), `empty` or `error` (no reply came).
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.records import Grade, Problem, Reply, outcome_of
+from asyncbench.suites.numbers import exact
+from asyncbench.suites.suite import Suite
+
+GRADER_VERSION = 1
+TIME_LIMIT_S = 0.1  # for one search: a pattern may be one that never ends
+
+_NUMBER = re.compile(
+    r"""
+    ((?<![\w)\]}])[+\-−])? [$€£]?            # a sign, unless it stands between two numbers or in a word
+    (
+        [0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?    # commas that group by three
+      | [0-9]+(?:\.[0-9]+)?
+      | (?<![0-9])\.[0-9]+
+    )
+    ([eE][+\-−]?[0-9]+)?
+    """,
+    re.VERBOSE,
+)
+_ALONE = r"(?<![^\W_])(?<![^\W_]['’])%s(?!['’]?[^\W_])"  # neither a part of a word nor of I'm or don't
+_CAPITAL_ALONE = re.compile(_ALONE % r"(?!I[ ]+[a-z])[A-Z]")
+_LETTER_ALONE = re.compile(_ALONE % "[a-z]")
+
+Answer = str | Decimal
+
+
+class _Pattern(Protocol):
+    """A compiled pattern of the module regex, as far as it is used: the standard re has no time limit."""
+
+    groups: int
+
+    def search(self, text: str, *, timeout: float) -> re.Match[str] | None: ...
+
+
+class _Rule(NamedTuple):
+    """A problem's grader: how it reads a reply, and how the expected text; None where it reads nothing."""
+
+    grader: str
+    read: Callable[[str], Answer | None]
+    expected: Callable[[str], Answer | None]
+
+
+def check(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
+    """Refuse a grader that cannot be used, before anything is asked.
+
+    Raises:
+        ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
+            grader that has no use for one.
+    """
+    if grader not in GRADERS:
+        raise ConfigError(f"{place}: grader {grader!r} is unknown; known: {', '.join(GRADERS)}")
+    if grader == "regex":
+        _compiled(pattern, place=place)
+    elif pattern is not None:
+        raise ConfigError(f"{place}: grader {grader!r} takes no pattern; use grader 'regex' or leave it out")
+
+
+def check_expected(grader: str, expected: str, *, place: str = "custom") -> None:
+    """Refuse an expected text in which its grader reads nothing: no reply could be right.
+
+    Raises:
+        ProblemSetError: there is none, or no number or letter in it.
+    """
+    if READERS.get(grader, _trimmed)(expected) in (None, ""):
+        raise ProblemSetError(
+            f"{place}: expected {expected!r}: grader {grader!r} reads no answer in it; mend it, use another "
+            "grader, or leave the problem out"
+        )
+
+
+def last_number(text: str) -> Decimal | None:
+    """Return the last number of the text, exactly; None when there is none.
+
+    An optional sign (+, - or U+2212), a currency sign, ASCII digits with an optional fraction and exponent.
+    Commas belong to the number where they group its digits by three; spaces never do. A sign after a letter,
+    a digit or a closing bracket is none: the last number of `7-3` is 3.
+    """
+    numbers = _NUMBER.findall(text)
+    if not numbers:
+        return None
+    return exact("".join(numbers[-1]).replace(",", "").replace("−", "-"))
+
+
+def last_letter(text: str) -> str | None:
+    """Return the last letter A-Z that stands alone, as a capital; None when there is none.
+
+    A small letter counts only where no capital stands alone, for it may be the article; nor does the I of
+    "I am", an I before a word in small letters.
+    """
+    letters = _CAPITAL_ALONE.findall(text) or _LETTER_ALONE.findall(text)
+    return letters[-1].upper() if letters else None
+
+
+def _trimmed(text: str) -> str | None:
+    return text.strip()
+
+
+READERS: Mapping[str, Callable[[str], Answer | None]] = {
+    "exact": _trimmed,
+    "number": last_number,
+    "choice": last_letter,
+}  # and `regex`, whose reader is made of its pattern
+GRADERS = (*READERS, "regex")
+
+
+def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
+    """Grade a reply by the grader that the problem names.
+
+    Raises:
+        ConfigError: the problem names a grader that `check` refuses.
+    """
+    rule = _rule(problem.extra)
+    answer, reason = _answer(rule, reply)
+    right = answer is not None and answer == rule.expected(problem.expected)
+    text = None if answer is None else str(answer)
+    return (
+        Grade(
+            grader=rule.grader,
+            grader_version=GRADER_VERSION,
+            headline=True,
+            answer=text,
+            classification="correct" if right else "none" if answer is None else "wrong",
+            reason=reason,
+            outcome=outcome_of(reply, answer=text, exact_match=right),
+            exact_match=right,
+        ),
+    )
+
+
+def _answer(rule: _Rule, reply: Reply | None) -> tuple[Answer | None, str | None]:
+    """Return the answer, or why there is none."""
+    if reply is None:
+        return None, "error"
+    if not reply.text.strip():
+        return None, "empty"
+    try:
+        answer = rule.read(reply.text)
+    except TimeoutError:
+        return None, "timed_out"
+    return answer, "no_answer" if answer is None else None
+
+
+@lru_cache(maxsize=1024)
+def _rule(extra: str) -> _Rule:
+    asked = json.loads(extra)
+    grader, pattern = asked.get("grader"), asked.get("pattern")
+    check(grader, pattern, place="a custom problem's extra")
+    read = READERS.get(grader) or _first_group(_compiled(pattern, place=grader))
+    return _Rule(grader, read, _trimmed if grader == "regex" else read)
+
+
+def _first_group(pattern: _Pattern) -> Callable[[str], str | None]:
+    def read(text: str) -> str | None:
+        found = pattern.search(text, timeout=TIME_LIMIT_S)
+        return None if found is None or found[1] is None else found[1].strip()
+
+    return read
+
+
+def _compiled(pattern: str | None, *, place: str) -> _Pattern:
+    import regex  # type: ignore[import-untyped]  # it ships no types
+
+    if pattern is None:
+        raise ConfigError(f"{place}: grader 'regex' needs a pattern; its first group is the answer")
+    try:
+        compiled: _Pattern = regex.compile(pattern)
+    except regex.error as error:
+        raise ConfigError(f"{place}: pattern {pattern!r} is not valid: {error}") from None
+    if not compiled.groups:
+        raise ConfigError(f"{place}: pattern {pattern!r} has no group; put the answer in parentheses")
+    return compiled
+
+
+SUITE = Suite(
+    name="custom",
+    generator_version=1,
+    prompt_version=1,
+    graders=GRADERS,
+    generate=None,
+    grade=grade,
+)

@@ -1,0 +1,200 @@
+"""llm_arithmetic: the four operations on integers and on decimals of growing depth, to the byte.
+
+The problems, the words of the question, the readings and the classes are those of the public benchmark
+maxim-saplin/llm_arithmetic (its state of June 2026), so that results compare with its published tables.
+Its `variant` is our `task`, its `depth` our `length`, its `error` our `abs_error`. Three things differ:
+problems come from a seed, every depth is exact (the original breaks beyond 12), no reply is slow to grade.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
+from itertools import chain, islice
+from typing import NamedTuple, cast
+
+from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
+from asyncbench.suites.extraction import bare_number, layered_number, trailing_number, without_thinking
+from asyncbench.suites.numbers import EXACT, MAX_DIGITS, fixed, relative_error
+from asyncbench.suites.suite import Parameter, Suite, some_of, whole_number, whole_numbers
+
+GENERATOR_VERSION = 1
+QUESTION = (
+    "Compute the following and reply with just the numeric result (no explanation):\n   {lhs} {sign} {rhs}"
+)
+
+
+class Task(NamedTuple):
+    """One of the eight tasks: `of` makes (lhs, rhs, answer) of two drawn numbers.
+
+    Operands are counted in units of 10**-operand_places, the answer in units of 10**-answer_places.
+    """
+
+    sign: str
+    of: Callable[[int, int], tuple[int, int, int]]
+    operand_places: int = 0
+    answer_places: int = 0
+
+
+TASKS: Mapping[str, Task] = {
+    "int_add": Task("+", lambda a, b: (a, b, a + b)),
+    "int_sub": Task("-", lambda a, b: (a, b, a - b)),
+    "int_mul": Task("×", lambda a, b: (a, b, a * b)),
+    "int_div": Task("÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient)),
+    "float_add": Task("+", lambda a, b: (a, b, a + b), 2, 2),
+    "float_sub": Task("-", lambda a, b: (a, b, a - b), 2, 2),
+    "float_mul": Task("×", lambda a, b: (a, b, a * b), 2, 4),
+    # The quotient is drawn in hundredths but taken as whole: published answers all end in .0000.
+    "float_div": Task("÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient * 10_000), 2, 4),
+}
+
+
+def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
+    """Yield `trials` problems of every task and depth, one of each cell before the next of any.
+
+    A cell draws from a stream of its own: its problems depend on the seed, the task and the depth alone.
+    """
+    depths = cast("tuple[int, ...]", parameters["depths"])
+    cells = [
+        _cell(seed, task, depth)
+        for task in cast("tuple[str, ...]", parameters["variants"])
+        for depth in depths
+    ]
+    return chain.from_iterable(islice(zip(*cells, strict=True), cast("int", parameters["trials"])))
+
+
+def _cell(seed: int, name: str, depth: int) -> Iterator[Draft]:
+    """Yield problems of one task and depth without end; operands are uniform, and may come again."""
+    task = TASKS[name]
+    draw = random.Random(f"llm_arithmetic/{GENERATOR_VERSION}/{seed}/{name}/{depth}").randint
+    unit = 10**task.operand_places
+    # The largest decimal is 10**depth - 1 as well: 99.00 at depth 2, never 99.01.
+    low, high = unit * 10 ** (depth - 1), unit * (10**depth - 1)
+    while True:
+        left, right, answer = task.of(draw(low, high), draw(low, high))
+        lhs, rhs = fixed(left, task.operand_places), fixed(right, task.operand_places)
+        yield Draft(
+            suite="llm_arithmetic",
+            task=name,
+            representation="float" if task.operand_places else "integer",
+            length=depth,
+            operands=(lhs, rhs),
+            question=QUESTION.format(lhs=lhs, sign=task.sign, rhs=rhs),
+            expected=fixed(answer, task.answer_places),
+            answer_type="decimal" if task.operand_places else "integer",
+        )
+
+
+GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # with their versions; headline first
+_PUBLISHED_DIGITS = 24  # before the dot of a decimal, answer or error: more is NaN in the published results
+
+
+class _Form(NamedTuple):
+    """How a reading becomes an answer, and the flag of one whose value that changed."""
+
+    step: Decimal
+    rounding: str
+    flag: str
+
+
+_FORMS: Mapping[str, _Form] = {  # by the problem's answer_type
+    "integer": _Form(Decimal(1), ROUND_DOWN, "fraction_dropped"),
+    "decimal": _Form(Decimal("0.0001"), ROUND_HALF_EVEN, "rounded"),
+}
+
+
+class _Verdict(NamedTuple):
+    classification: str  # Correct, Deviate or NaN
+    answer: str | None = None
+    reason: str | None = None
+    abs_error: str | None = None
+    rel_error: float | None = None
+    flags: tuple[str, ...] = ()
+
+
+def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
+    """Grade a reply by `layered` (the headline), `legacy` and `strict`; they differ in what they read.
+
+    The classification is Correct, Deviate (a number, another one) or NaN, whose reason is `no_number`,
+    `out_of_range` (too long to be compared), `empty` or `error` (no reply came). `format_ok`: the reply is
+    one bare number, which is all that `strict` reads.
+    """
+    if reply is None:
+        return _grades(reply, (_Verdict("NaN", reason="error"),) * 3, format_ok=None)
+    bare = bare_number(reply.text)
+    if bare is not None:  # then all three read the same
+        return _grades(reply, (_verdict(bare, problem),) * 3, format_ok=True)
+    answered, cut_off = without_thinking(reply.text)
+    missing = _Verdict("NaN", reason="no_number" if reply.text.strip() else "empty")
+    layered, legacy = (
+        missing if value is None else _verdict(value, problem)
+        for value in (layered_number(answered), trailing_number(reply.text))
+    )
+    if cut_off:
+        layered = layered._replace(flags=(*layered.flags, "think_unclosed"))
+    return _grades(reply, (layered, legacy, missing), format_ok=False)
+
+
+def _verdict(value: Decimal, problem: Problem) -> _Verdict:
+    """Compare what was read with what was expected, exactly."""
+    form, expected = _FORMS[problem.answer_type], Decimal(problem.expected)
+    digits = _longest(problem, expected)
+    if value and value.adjusted() >= digits:  # before it is written out: 1e1000000 is short only like this
+        return _Verdict("NaN", reason="out_of_range")
+    parsed = value.quantize(form.step, form.rounding, EXACT)
+    flags = () if parsed == value else (form.flag,)
+    answer = str(parsed) if str(parsed) != "-0" else "0"  # of integers; the decimal -0.0000 stays as it is
+    if parsed == expected:
+        return _Verdict("Correct", answer, flags=flags)
+    error = EXACT.subtract(parsed, expected).copy_abs()
+    if max(parsed.adjusted(), error.adjusted()) >= digits:
+        return _Verdict("NaN", reason="out_of_range")
+    return _Verdict("Deviate", answer, None, str(error), relative_error(error, expected), flags)
+
+
+def _longest(problem: Problem, expected: Decimal) -> int:
+    """Return how many digits before the dot an answer may have."""
+    published = problem.answer_type == "decimal" and expected.adjusted() < _PUBLISHED_DIGITS
+    return _PUBLISHED_DIGITS if published else MAX_DIGITS
+
+
+def _grades(
+    reply: Reply | None, verdicts: tuple[_Verdict, ...], *, format_ok: bool | None
+) -> tuple[Grade, ...]:
+    return tuple(
+        Grade(
+            grader=grader,
+            grader_version=GRADERS[grader],
+            headline=grader == "layered",
+            answer=verdict.answer,
+            classification=verdict.classification,
+            reason=verdict.reason,
+            outcome=outcome_of(reply, answer=verdict.answer, exact_match=verdict.classification == "Correct"),
+            exact_match=verdict.classification == "Correct",
+            format_ok=format_ok,
+            abs_error=verdict.abs_error,
+            rel_error=verdict.rel_error,
+            flags=verdict.flags,
+        )
+        for grader, verdict in zip(GRADERS, verdicts, strict=True)
+    )
+
+
+SUITE = Suite(
+    name="llm_arithmetic",
+    generator_version=GENERATOR_VERSION,
+    prompt_version=1,
+    graders=tuple(GRADERS),
+    parameters={
+        "depths": Parameter(
+            default=tuple(range(2, 11)),
+            parse=whole_numbers(1, 1000),
+            help="digits of the operands before the dot: 2-10, or 2,5,8",
+        ),
+        "trials": Parameter(default=10, parse=whole_number(1), help="problems per task and depth"),
+        "variants": Parameter(
+            default=tuple(TASKS), parse=some_of(TASKS), help="which of the eight tasks: int_add,float_div"
+        ),
+    },
+    generate=generate,
+    grade=grade,
+)

@@ -1,0 +1,164 @@
+"""What a suite is: how problems are made, which parameters that takes, and how replies are graded."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from asyncbench.errors import ConfigError
+from asyncbench.records import Draft, Grade, Problem, Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a suite's generator: the same in command, Python and sweep file.
+
+    `parse` takes what was written (text from a command, any YAML value from a sweep) and raises
+    ValueError with the rule when it cannot be meant. What it returns, it also accepts.
+    """
+
+    default: object
+    parse: Callable[[object], object]
+    help: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A benchmark.
+
+    `generate(seed, parameters)` yields drafts in balanced order: row i of every cell before row
+    i + 1. `grade(problem, reply, style)` is pure and linear in the reply's length; the headline grade
+    comes first, and a trial without a reply (None) is graded as failed.
+    """
+
+    name: str
+    generator_version: int  # raise when the same seed gives other problems
+    prompt_version: int  # raise when the same problem is asked with other words
+    graders: tuple[str, ...]  # headline first
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what each `preset` sets
+    check: Callable[[Mapping[str, object]], None] | None = None  # ValueError: values that do not go together
+    generate: Callable[[int, Mapping[str, object]], Iterator[Draft]] | None  # None: nothing to generate
+    grade: Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
+
+    def parsed(self, given: Mapping[str, object], *, place: str) -> dict[str, object]:
+        """Return every parameter's value, those of the preset and the defaults included.
+
+        Raises:
+            ConfigError: an unknown parameter, a value that its rule refuses, values that contradict
+                each other or the preset.
+        """
+        chosen = {name: self._value(name, written, place=place) for name, written in given.items()}
+        preset = self._preset(chosen, place=place)
+        defaults = {name: parameter.default for name, parameter in self.parameters.items()}
+        values = defaults | preset | chosen
+        try:
+            if self.check:
+                self.check(values)
+        except ValueError as error:
+            raise ConfigError(f"{place}: {error}") from None
+        return values
+
+    def _value(self, name: str, written: object, *, place: str) -> object:
+        if name not in self.parameters:
+            known = ", ".join(self.parameters) or "none"
+            raise ConfigError(f"{place}: {self.name} has no parameter {name!r}; it has: {known}")
+        try:
+            return self.parameters[name].parse(written)
+        except ValueError as error:
+            raise ConfigError(f"{place}: {name}: {written!r} {error}") from None
+
+    def _preset(self, chosen: Mapping[str, object], *, place: str) -> dict[str, object]:
+        """Return what the chosen preset sets; what is given beside it must agree with it."""
+        preset = dict(self.presets.get(str(chosen.get("preset")), {}))
+        for name, value in preset.items():
+            if chosen.get(name, value) != value:
+                raise ConfigError(
+                    f"{place}: {name}: {chosen[name]!r} is not what preset {chosen['preset']!r} sets, "
+                    f"{value!r}; leave one of the two out"
+                )
+        return preset
+
+
+def whole_number(minimum: int, maximum: int | None = None) -> Callable[[object], int]:
+    """Return a parser of whole numbers from `minimum` to `maximum`, both included."""
+
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError("is not a whole number")
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError("is not a whole number") from None
+        if number < minimum:
+            raise ValueError(f"is too small: at least {minimum}")
+        if maximum is not None and number > maximum:
+            raise ValueError(f"is too large: at most {maximum:,}")
+        return number
+
+    return parse
+
+
+def whole_numbers(minimum: int, maximum: int) -> Callable[[object], tuple[int, ...]]:
+    """Return a parser of sets of whole numbers: `2-10`, `2,5,8`, `2-4,8`, `[2, 5, 8]` or `5`.
+
+    They come out ascending, each once.
+    """
+    number = whole_number(minimum, maximum)
+
+    def span(part: object) -> range:
+        ends = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part) if isinstance(part, str) else None
+        first, last = map(number, ends.groups()) if ends else (number(part),) * 2
+        if first > last:
+            raise ValueError(f"has a range that runs backwards: write {last}-{first}")
+        return range(first, last + 1)
+
+    def parse(value: object) -> tuple[int, ...]:
+        return tuple(sorted({n for part in _parts(value) for n in span(part)}))
+
+    return parse
+
+
+def some_of(known: Iterable[str]) -> Callable[[object], tuple[str, ...]]:
+    """Return a parser of one or more of the known names: `a,b` or `[a, b]`; they keep the known order."""
+    names = tuple(known)
+
+    def parse(value: object) -> tuple[str, ...]:
+        chosen = {part.strip() if isinstance(part, str) else part for part in _parts(value)}
+        if not chosen.issubset(names):
+            raise ValueError(f"names something unknown; known: {', '.join(names)}")
+        return tuple(name for name in names if name in chosen)
+
+    return parse
+
+
+def one_of(known: Iterable[str]) -> Callable[[object], str | None]:
+    """Return a parser of one of the known names, or None."""
+    names = tuple(known)
+
+    def parse(value: object) -> str | None:
+        if value is None:
+            return None
+        if value not in names:
+            raise ValueError(f"is unknown; known: {', '.join(names)}")
+        return str(value)
+
+    return parse
+
+
+def ascending(low: str, high: str) -> Callable[[Mapping[str, object]], None]:
+    """Return a check that the parameter `low` is not above the parameter `high`."""
+
+    def check(values: Mapping[str, object]) -> None:
+        if cast("int", values[low]) > cast("int", values[high]):
+            raise ValueError(f"{low} is {values[low]}, which is above {high}, {values[high]}")
+
+    return check
+
+
+def _parts(value: object) -> list[object]:
+    if isinstance(value, str):
+        return list(value.split(","))
+    if value in ([], ()):
+        raise ValueError("is empty: at least one is needed")
+    return list(value) if isinstance(value, list | tuple) else [value]

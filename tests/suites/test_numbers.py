@@ -1,0 +1,61 @@
+"""Exact numbers: at any length, under any setting."""
+
+import decimal
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact, fixed, relative_error
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        pytest.param(-7251, 2, "-72.51", id="negative"),
+        pytest.param(1200, 2, "12.00", id="zeros-are-kept"),
+        pytest.param(-5, 2, "-0.05", id="below-one"),
+        pytest.param(0, 2, "0.00", id="zero"),
+        pytest.param(7, 0, "7", id="whole"),
+        pytest.param(10**40, 4, "1" + "0" * 36 + ".0000", id="beyond-28-digits"),
+    ],
+)
+def test_a_count_of_hundredths_is_written_with_two_decimals(value, places, text):
+    assert fixed(value, places) == text
+
+
+@given(st.integers(), st.integers(min_value=0, max_value=6))
+def test_fixed_text_is_the_exact_quotient(value, places):
+    assert EXACT.multiply(Decimal(fixed(value, places)), Decimal(10) ** places) == value
+
+
+@pytest.mark.parametrize("text", ["1e9999999999999999999", "1e-9999999999999999999", "0e9999999999999999999"])
+def test_an_exponent_beyond_the_limits_is_no_number(text):
+    assert exact(text) is None
+
+
+def test_numbers_are_exact_whatever_the_ambient_context():
+    with decimal.localcontext(decimal.Context(prec=3, traps=[])):
+        assert str(exact("123456789.123456789")) == "123456789.123456789"
+        assert exact("1e9999999999999999999") is None
+
+
+def test_exact_sums_have_room_for_the_longest_numbers():
+    longest = Decimal("9" * MAX_DIGITS)
+
+    assert str(EXACT.subtract(longest, Decimal("-0.0001"))) == "9" * MAX_DIGITS + ".0001"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "relative"),
+    [
+        pytest.param("1", "8", 0.125, id="a-share"),
+        pytest.param("1", "-8", 0.125, id="of-the-size"),
+        pytest.param("5", "0", 0.0, id="nothing-expected"),
+        pytest.param("1e400", "10", float("inf"), id="beyond-any-float"),
+        pytest.param("1e400", "1e401", 0.1, id="both-beyond-any-float"),
+    ],
+)
+def test_the_relative_error_is_a_share_of_the_expected_value(error, expected, relative):
+    assert relative_error(Decimal(error), Decimal(expected)) == relative

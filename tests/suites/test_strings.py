@@ -1,0 +1,114 @@
+"""string_reversal and string_rehearsal: the text, the whole text and nothing but the text."""
+
+import hashlib
+from collections import Counter
+
+import pytest
+
+from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
+from asyncbench.suites import SUITES
+from asyncbench.suites.strings import ALPHABET, grade
+
+SUITE_NAMES = ["string_reversal", "string_rehearsal"]
+
+
+def drafts(suite: str, seed: int = 7, **given: object) -> list[Draft]:
+    generate = SUITES[suite].generate
+    assert generate is not None
+    return list(generate(seed, SUITES[suite].parsed(given, place="test")))
+
+
+def graded(text: str | None, expected: str = "aB3") -> Grade:
+    problem = Problem(
+        problem_id="p",
+        suite="string_rehearsal",
+        task="string_rehearsal",
+        representation="text",
+        length=len(expected),
+        question="",
+        expected=expected,
+        answer_type="text",
+    )
+    (one,) = grade(problem, None if text is None else Reply(text=text))
+    return one
+
+
+def test_a_reversal_is_asked_in_these_words():
+    draft = drafts("string_reversal")[0]
+
+    (text,) = draft.operands
+    assert draft.question == (
+        "Provide the following text in reverse order. Don't output anything else. Only output the reversed "
+        f'string without anything additional, not even quotes: "{text}"'
+    )
+    assert draft.expected == "".join(reversed(text))
+
+
+def test_a_rehearsal_is_asked_in_these_words():
+    draft = drafts("string_rehearsal")[0]
+
+    (text,) = draft.operands
+    assert draft.question == (
+        "Repeat the following string exactly without modifying it. Don't output anything else. Only output "
+        f'the string without anything additional, not even quotes: "{text}"'
+    )
+    assert draft.expected == text
+
+
+@pytest.mark.parametrize(
+    ("suite", "shortest", "longest"), [("string_reversal", 3, 30), ("string_rehearsal", 10, 600)]
+)
+@pytest.mark.parametrize("preset", [None, "upstream-code"])
+def test_lengths_run_from_end_to_end(suite, shortest, longest, preset):
+    made = drafts(suite, tries=6000, preset=preset)
+
+    assert {draft.length for draft in made} == set(range(shortest, longest + 1))
+    assert all(draft.length == len(draft.operands[0]) for draft in made)
+
+
+def test_each_of_the_62_characters_is_as_likely():
+    drawn = Counter("".join(draft.operands[0] for draft in drafts("string_rehearsal", tries=1000)))
+
+    assert set(drawn) == set(ALPHABET)
+    assert len(ALPHABET) == 62
+    assert max(drawn.values()) / min(drawn.values()) < 1.1
+
+
+@pytest.mark.parametrize(
+    ("suite", "digest"), [("string_reversal", "0b1a1758d58b1fc2"), ("string_rehearsal", "78c34ffd95af149b")]
+)
+def test_a_seed_makes_these_very_problems_on_every_machine(suite, digest):
+    """When this fails and is meant to, raise `generator_version`."""
+    text = "\n".join(f"{draft.question} = {draft.expected}" for draft in drafts(suite))
+
+    assert SUITES[suite].generator_version == 1
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "outcome"),
+    [
+        pytest.param("aB3", None, Outcome.CORRECT, id="the-text"),
+        pytest.param("\n aB3\t", None, Outcome.CORRECT, id="trimmed"),
+        pytest.param("ab3", "wrong", Outcome.WRONG, id="another-case"),
+        pytest.param('"aB3"', "wrong", Outcome.WRONG, id="quotes"),
+        pytest.param("```\naB3\n```", "wrong", Outcome.WRONG, id="a-code-fence"),
+        pytest.param("aB3 is the text", "wrong", Outcome.WRONG, id="an-explanation"),
+        pytest.param("ａB3", "wrong", Outcome.WRONG, id="no-unicode-normalisation"),
+        pytest.param("<think></think>aB3", "wrong", Outcome.WRONG, id="thinking-aloud"),
+        pytest.param(" ", "empty", Outcome.NO_ANSWER, id="empty"),
+        pytest.param(None, "error", Outcome.FAILED, id="no-reply"),
+    ],
+)
+def test_only_the_trimmed_text_itself_succeeds(text, reason, outcome):
+    one = graded(text)
+
+    assert (one.grader, one.reason, one.outcome) == ("exact", reason, outcome)
+    assert one.classification == ("fail" if reason else "success")
+
+
+@pytest.mark.parametrize(
+    ("text", "format_ok"), [("Zz9", True), (" Zz9\n", True), ('"Zz9"', False), ("Zz 9", False), ("é", False)]
+)
+def test_the_form_asked_for_is_letters_and_digits_alone(text, format_ok):
+    assert graded(text).format_ok is format_ok
