@@ -1,0 +1,150 @@
+"""What a call costs: usage → USD, one request at a time. What is unknown is None, never 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from asyncbench.records import Price, Usage
+
+if TYPE_CHECKING:  # 0.35 s to import: only when a price is looked up
+    from genai_prices.types import ModelPrice, TieredPrices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """What tokens cost in a request of more than `above` input tokens: USD for a million of a kind.
+
+    Decimal, as published: a float64 of 0.1 is another price.
+    """
+
+    above: int = -1  # all input tokens together, cached ones too; -1: any request
+    input: Decimal
+    cached_input: Decimal
+    cache_write: Decimal  # kept for five minutes
+    cache_write_1h: Decimal
+    output: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What a model's tokens cost, and who says so.
+
+    A long-context bracket is a cliff: one token above it, and every token of the request costs its rate.
+    """
+
+    source: str  # `sweep`, or the price table with its version: `genai-prices 0.2.3`
+    brackets: tuple[Bracket, ...]  # rising; the first holds for any request
+
+
+def rates_for(model_id: str, *, price: Price | None, vendor: str | None, at: datetime) -> Rates | None:
+    """Return what a model costs; None when that is unknown.
+
+    Args:
+        model_id: the model, as its vendor calls it.
+        price: a price given in the sweep; it wins over any table.
+        vendor: the provider's id in genai-prices, such as `openai`; None: in no table.
+        at: when the request is made, with its time zone; prices change, some with the hour of the day.
+    """
+    if price is not None:
+        return Rates(source="sweep", brackets=(_bracket_of(price),))
+    if vendor is None:
+        return None
+    return _published(model_id, vendor=vendor, at=at)
+
+
+def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
+    """Return what one request costs in USD; None when its usage or its rates are unknown.
+
+    Reasoning tokens are a part of the output and are not added to it. Usage whose parts exceed their
+    whole tells no cost. The sum is exact; only the result is rounded, once, to float64.
+    """
+    if usage is None or rates is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    cached = usage.cached_input_tokens or 0
+    written = usage.cache_write_tokens or 0
+    written_1h = usage.cache_write_1h_tokens or 0
+    uncached = usage.input_tokens - cached - written
+    written_5m = written - written_1h
+    if min(uncached, cached, written_5m, written_1h, usage.output_tokens) < 0:
+        return None
+    bracket = _bracket_at(rates.brackets, usage.input_tokens)
+    millionths = (
+        uncached * bracket.input
+        + cached * bracket.cached_input
+        + written_5m * bracket.cache_write
+        + written_1h * bracket.cache_write_1h
+        + usage.output_tokens * bracket.output
+    )
+    return float(millionths.scaleb(-6))
+
+
+def _bracket_at(brackets: tuple[Bracket, ...], input_tokens: int) -> Bracket:
+    at = brackets[0]
+    for bracket in brackets[1:]:
+        if input_tokens > bracket.above:
+            at = bracket
+    return at
+
+
+def _bracket_of(price: Price) -> Bracket:
+    rate = _exactly(price.input)
+    write = rate if price.cache_write is None else _exactly(price.cache_write)
+    return Bracket(
+        input=rate,
+        cached_input=rate if price.cached_input is None else _exactly(price.cached_input),
+        cache_write=write,
+        cache_write_1h=write,
+        output=_exactly(price.output),
+    )
+
+
+def _exactly(usd: float) -> Decimal:
+    return Decimal(str(usd))  # the shortest text that reads back: what was written in the sweep
+
+
+def _published(model_id: str, *, vendor: str, at: datetime) -> Rates | None:
+    import genai_prices
+
+    nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
+    try:
+        found = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=at)
+    except LookupError:  # no such vendor, or no such model there
+        return None
+    brackets = _brackets(found.model_price)
+    return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets) if brackets else None
+
+
+def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
+    """Return every bracket of a published price; none where a part of the bill is in no token count."""
+    input_, output = prices.input_mtok, prices.output_mtok
+    billed_besides = (prices.requests_kcount, prices.output_reasoning_mtok, prices.output_citation_mtok)
+    if input_ is None or output is None or any(price is not None for price in billed_besides):
+        return ()
+    cached = input_ if prices.cache_read_mtok is None else prices.cache_read_mtok
+    write = input_ if prices.cache_write_mtok is None else prices.cache_write_mtok
+    write_1h = write if prices.cache_write_1h_mtok is None else prices.cache_write_1h_mtok
+    return tuple(
+        Bracket(
+            above=start,
+            input=_rate(input_, start),
+            cached_input=_rate(cached, start),
+            cache_write=_rate(write, start),
+            cache_write_1h=_rate(write_1h, start),
+            output=_rate(output, start),
+        )
+        for start in _starts(input_, cached, write, write_1h, output)
+    )
+
+
+def _starts(*prices: Decimal | TieredPrices) -> list[int]:
+    tiers = (tier for price in prices if not isinstance(price, Decimal) for tier in price.tiers)
+    return sorted({-1, *(tier.start for tier in tiers)})
+
+
+def _rate(price: Decimal | TieredPrices, start: int) -> Decimal:
+    if isinstance(price, Decimal):
+        return price
+    return [price.base, *(tier.price for tier in price.tiers if tier.start <= start)][-1]

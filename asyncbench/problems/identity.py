@@ -1,0 +1,86 @@
+"""Problem ids, and the memory of what was already seen."""
+
+from array import array
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+from asyncbench.records import Draft, Problem
+
+
+class Occurrences:
+    """How often each 64-bit digest was seen: a hash table in two flat arrays.
+
+    12 bytes a slot: ten million digests take 200 MB, and 300 MB while the table doubles for the last
+    time; a set of Python integers would take about 900.
+    """
+
+    def __init__(self, slots: int = 1024) -> None:
+        """Start with room for `slots` (a power of two); the table grows by itself."""
+        self._digests = array("Q", [0]) * slots
+        self._counts = array("I", [0]) * slots  # 0: a free slot
+        self._taken = 0
+
+    def add(self, digest: int) -> int:
+        """Count one more of a digest, [0, 2**64), and return how often it was seen before."""
+        slot = self._slot(digest)
+        before = self._counts[slot]
+        self._digests[slot] = digest
+        self._counts[slot] = before + 1
+        if not before:
+            self._taken += 1
+            if self._taken * 4 > len(self._counts) * 3:
+                self._double()
+        return before
+
+    def _slot(self, digest: int) -> int:
+        digests, counts = self._digests, self._counts
+        last = len(counts) - 1
+        slot = digest & last
+        while counts[slot] and digests[slot] != digest:
+            slot = (slot + 1) & last
+        return slot
+
+    def _double(self) -> None:
+        held = zip(self._digests, self._counts, strict=True)
+        slots = 2 * len(self._counts)
+        self._digests, self._counts = array("Q", [0]) * slots, array("I", [0]) * slots
+        for digest, count in held:
+            if count:
+                slot = self._slot(digest)
+                self._digests[slot] = digest
+                self._counts[slot] = count
+
+
+def identified(drafts: Iterable[Draft]) -> Iterator[Problem]:
+    """Yield drafts as problems, each with its id: 128 bits as 32 hexadecimal characters.
+
+    The id says which question this is: suite, task, question, and how many of the same came before. The
+    expected answer is no part of it: a corrected answer means grading again, not paying again.
+    """
+    asked = Occurrences()
+    for draft in drafts:
+        question = blake2b(_framed(draft.suite, draft.task, draft.question), digest_size=16)
+        nth = asked.add(int.from_bytes(question.digest()[:8]))
+        question.update(b"%d" % nth)
+        yield _problem(draft, question.hexdigest())
+
+
+def _framed(*texts: str) -> bytes:
+    """Return texts as bytes that no other texts give: each with its length before it."""
+    return "".join(f"{len(text)}:{text}" for text in texts).encode()
+
+
+def _problem(draft: Draft, problem_id: str) -> Problem:
+    return Problem(
+        problem_id=problem_id,
+        suite=draft.suite,
+        task=draft.task,
+        variant=draft.variant,
+        representation=draft.representation,
+        length=draft.length,
+        operands=draft.operands,
+        question=draft.question,
+        expected=draft.expected,
+        answer_type=draft.answer_type,
+        extra=draft.extra,
+    )

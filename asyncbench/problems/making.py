@@ -1,0 +1,125 @@
+"""Making problem sets: generated from a seed, normalised from a custom file, copied beside results."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from asyncbench.errors import AsyncbenchError, ConfigError, ProblemSetError, StoreError
+from asyncbench.problems.custom import SUITE
+from asyncbench.problems.files import replacing
+from asyncbench.problems.identity import identified
+from asyncbench.problems.metadata import metadata_of
+from asyncbench.problems.opening import open_set
+from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.schema import ROWS, SCHEMA, batches_of
+from asyncbench.problems.survey import Survey
+from asyncbench.suites import SUITES
+from asyncbench.suites.suite import Suite
+
+
+def generate(
+    suite: str | Suite, out: str | PathLike[str], *, seed: int = 0, **parameters: object
+) -> ProblemSet:
+    """Make the problems of a suite and write them to a Parquet file, whole or not at all.
+
+    Args:
+        suite: a suite or its name.
+        out: the file; one that is there is replaced.
+        seed: the same seed and parameters give the same problems on every machine.
+        parameters: the suite's own.
+
+    Raises:
+        ConfigError: no such suite or parameter, nothing to generate, or a place that cannot be written.
+    """
+    chosen = suite if isinstance(suite, Suite) else _suite(suite)
+    place = f"generate {chosen.name}"
+    values = chosen.parsed(parameters, place=place)
+    if chosen.generate is None:
+        raise ConfigError(f"{place}: this suite's problems are your own file; name it in the sweep")
+    out = Path(out)
+
+    def made(survey: Survey) -> ProblemSet:
+        if not survey.rows:
+            raise ConfigError(f"{place}: these parameters leave nothing to generate: {values}")
+        return ProblemSet(
+            path=out,
+            name=out.stem,
+            generator_version=chosen.generator_version,
+            seed=seed,
+            parameters=values,
+            **survey.facts,
+        )
+
+    batches = batches_of(identified(chosen.generate(seed, values)), rows=ROWS)
+    return _written(batches, out, made, refusal=ConfigError)
+
+
+def _suite(name: str) -> Suite:
+    if name not in SUITES:
+        raise ConfigError(f"no suite {name!r}; there are: {', '.join(SUITES)}")
+    return SUITES[name]
+
+
+def normalise(
+    path: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    name: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    grader: str,
+    pattern: str | None = None,
+) -> ProblemSet:
+    """Write a custom file in the contract's form; the arguments are those of `open_set`.
+
+    Raises:
+        ProblemSetError: the file is not what it should be.
+        ConfigError: the arguments do not go together, or `out` cannot be written.
+    """
+    given = open_set(path, name=name, suite=SUITE, columns=columns, grader=grader, pattern=pattern)
+    return _rewritten(given, Path(out), refusal=ConfigError)
+
+
+def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
+    """Put a set into a results folder, in the contract's form, so that the folder stands alone.
+
+    Raises:
+        ProblemSetError: the file changed since it was checked.
+        StoreError: the folder cannot be written.
+    """
+    return _rewritten(
+        problems, folder / f"{problems.name}-{problems.digest[:12]}.parquet", refusal=StoreError
+    )
+
+
+def _rewritten(problems: ProblemSet, out: Path, *, refusal: type[AsyncbenchError]) -> ProblemSet:
+    def made(survey: Survey) -> ProblemSet:
+        if survey.digest != problems.digest:
+            raise ProblemSetError(f"{problems.path}: changed while it was read; start again")
+        return replace(problems, path=out, custom=None)
+
+    return _written(problems.batches(ROWS), out, made, refusal=refusal)
+
+
+def _written(
+    batches: Iterable[pa.RecordBatch],
+    out: Path,
+    made: Callable[[Survey], ProblemSet],
+    *,
+    refusal: type[AsyncbenchError],
+) -> ProblemSet:
+    """Write batches to `out` and return the set that they are `made` into, which may still be refused."""
+    survey = Survey()
+    with (
+        replacing(out, refusal=refusal) as file,
+        pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
+    ):
+        for batch in batches:
+            survey.add(batch)
+            writer.write_batch(batch)
+        problems = made(survey)
+        writer.add_key_value_metadata(metadata_of(problems))
+    return problems

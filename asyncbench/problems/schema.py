@@ -1,0 +1,67 @@
+"""The columns of a problem set, and the way between its batches and problems."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from asyncbench.errors import ProblemSetError
+from asyncbench.records import Problem
+
+ROWS = 8192  # of a row group, and of a batch where a whole file passes through memory
+SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
+FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
+    pa.field("problem_id", pa.string(), nullable=False),  # 32 hexadecimal characters
+    pa.field("suite", pa.string(), nullable=False),
+    pa.field("task", pa.string(), nullable=False),
+    pa.field("variant", pa.string(), nullable=False),
+    pa.field("representation", pa.string(), nullable=False),
+    pa.field("length", pa.int32()),  # digits, depth or characters; NULL where unknown
+    pa.field("operands", pa.list_(pa.string()), nullable=False),
+    pa.field("question", pa.string(), nullable=False),
+    pa.field("expected", pa.string(), nullable=False),  # text: beyond 64 bits too
+    pa.field("answer_type", pa.string(), nullable=False),
+    pa.field("extra", pa.string(), nullable=False),  # JSON, the suite's own
+)
+SCHEMA = pa.schema(FIELDS)
+
+Column: TypeAlias = "pa.Array[Any]"  # of any type: what its values are is known at run time alone
+
+_fields = attrgetter(*SCHEMA.names)
+
+
+def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield problems as batches of `rows` rows; the last may be shorter."""
+    while some := list(islice(problems, rows)):
+        columns = zip(*map(_fields, some), strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, FIELDS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def problems_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Problem]:
+    """Yield the problems of batches of this schema."""
+    for batch in batches:
+        for row in batch.to_pylist():
+            row["operands"] = tuple(row["operands"])
+            yield Problem(**row)
+
+
+def is_text(given: pa.DataType) -> bool:
+    """Return whether a column of this type holds text, however it is encoded."""
+    if pa.types.is_dictionary(given):
+        return is_text(given.value_type)
+    return pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
+
+
+def converted(column: Column, wanted: pa.DataType, *, place: str) -> Column:
+    """Return a column as another type.
+
+    Raises:
+        ProblemSetError: it holds a value that the type cannot; `place` says which column it is.
+    """
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise ProblemSetError(f"{place}: {error}; write it as {wanted}") from error

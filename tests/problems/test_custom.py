@@ -1,0 +1,236 @@
+"""A file of one's own becomes a problem set: its columns mapped to ours, its values as exact text."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.problems import ProblemSet, copy_into, normalise, open_set
+from asyncbench.records import Problem
+
+EXPECTED = {"question": "q", "expected": "a"}
+
+
+def file(folder: Path, **columns: Any) -> Path:
+    path = folder / "mine.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def opened(folder: Path, **columns: Any) -> ProblemSet:
+    return open_set(file(folder, **columns), suite="custom", grader="exact")
+
+
+def test_a_question_and_an_expected_answer_are_enough(tmp_path):
+    problems = opened(tmp_path, question=["Capital of France?"], expected=["Paris"])
+
+    assert list(problems.read()) == [
+        Problem(
+            problem_id=next(problems.read()).problem_id,
+            suite="custom",
+            task="custom",
+            representation="text",
+            length=None,
+            question="Capital of France?",
+            expected="Paris",
+            answer_type="text",
+            extra='{"grader": "exact"}',
+        )
+    ]
+    assert (problems.name, problems.rows, problems.suites) == ("mine", 1, ("custom",))
+    assert (problems.longest_question, problems.seed) == (len("Capital of France?"), None)
+
+
+def test_columns_are_mapped_by_name(tmp_path):
+    path = file(
+        tmp_path,
+        q=["1+1", "2+2"],
+        a=[2, 4],
+        kind=["easy sum", "sum"],
+        hardness=["easy", ""],
+        digits=[1, None],
+        form=["integer", "integer"],
+        note=["not", "read"],
+    )
+    columns = EXPECTED | {"task": "kind", "variant": "hardness", "length": "digits", "representation": "form"}
+    problems = open_set(path, name="sums", suite="custom", columns=columns, grader="number")
+
+    assert [
+        (one.question, one.expected, one.task, one.variant, one.length, one.representation)
+        for one in problems.read()
+    ] == [("1+1", "2", "easy sum", "easy", 1, "integer"), ("2+2", "4", "sum", "", None, "integer")]
+    assert problems.name == "sums"
+
+
+def test_one_column_may_be_taken_twice(tmp_path):
+    path = file(tmp_path, text=["say this"])
+    columns = {"question": "text", "expected": "text"}
+    (problem,) = open_set(path, suite="custom", columns=columns, grader="exact").read()
+
+    assert (problem.question, problem.expected) == ("say this", "say this")
+
+
+def test_the_grader_and_its_pattern_go_with_every_problem(tmp_path):
+    path = file(tmp_path, question=["1+1"], expected=["2"])
+    (problem,) = open_set(path, suite="custom", grader="regex", pattern="= (.*)").read()
+
+    assert json.loads(problem.extra) == {"grader": "regex", "pattern": "= (.*)"}
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_whole_numbers_become_their_exact_text(tmp_path_factory, numbers):
+    problems = opened(tmp_path_factory.mktemp("whole"), question=numbers, expected=numbers)
+
+    assert [problem.expected for problem in problems.read()] == [str(number) for number in numbers]
+
+
+@pytest.mark.parametrize("number", ["0.00000001", "1.50", "-3", "12345678901234567890.123", "0E+3"])
+def test_decimals_become_their_exact_text_without_an_exponent(number, tmp_path):
+    (problem,) = opened(tmp_path, question=["?"], expected=[Decimal(number)]).read()
+
+    assert Decimal(problem.expected) == Decimal(number)
+    assert "E" not in problem.expected
+
+
+@pytest.mark.parametrize(
+    "given_type", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_text_is_text_however_it_is_encoded(given_type, tmp_path):
+    (problem,) = opened(tmp_path, question=["?"], expected=pa.array(["x"]).cast(given_type)).read()
+
+    assert problem.expected == "x"
+
+
+def test_a_question_that_stands_twice_is_two_problems(tmp_path):
+    first, second = opened(tmp_path, question=["?", "?"], expected=["x", "y"]).read()
+
+    assert first.problem_id != second.problem_id
+
+
+def test_reading_may_start_at_any_row(tmp_path):
+    problems = opened(tmp_path, question=["?"] * 10, expected=[str(i) for i in range(10)])
+    whole = list(problems.read())
+
+    for start in range(12):
+        assert list(problems.read(3, start)) == whole[start:]
+
+
+COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "mapping", "complaint"),
+    [
+        pytest.param(
+            COLUMNS,
+            {"question": "q"},
+            r"not exactly one column 'expected' to take as expected; the file has: q, a\. "
+            r"Say which one it is: `columns: \{expected: …\}`",
+            id="a column that is not there",
+        ),
+        pytest.param(
+            COLUMNS | {"a": [0.1, 2.0]},
+            EXPECTED,
+            "column 'a' is double, not text; write it as that",
+            id="floats are expected",
+        ),
+        pytest.param(
+            COLUMNS | {"a": [True, False]},
+            EXPECTED,
+            "column 'a' is bool, not text",
+            id="booleans are expected",
+        ),
+        pytest.param(
+            COLUMNS | {"q": [["1"], ["2"]]}, EXPECTED, "column 'q' is list<.*, not text", id="lists are asked"
+        ),
+        pytest.param(
+            COLUMNS,
+            EXPECTED | {"length": "q"},
+            "column 'q' is string, not a whole number",
+            id="a length in text",
+        ),
+        pytest.param(
+            COLUMNS | {"n": [1, 2**40]},
+            EXPECTED | {"length": "n"},
+            "column 'n': Integer value 1099511627776 not in range",
+            id="a length beyond int32",
+        ),
+        pytest.param(
+            COLUMNS | {"form": ["integer", "roman"]},
+            EXPECTED | {"representation": "form"},
+            "column 'representation' holds 'roman'; it may be: integer, float",
+            id="no such representation",
+        ),
+        pytest.param(
+            COLUMNS | {"a": ["2", None]},
+            EXPECTED,
+            "column 'a' is NULL in some rows; give it a value there or leave",
+            id="an answer that is NULL",
+        ),
+        pytest.param(
+            COLUMNS | {"a": ["2", "two"]},
+            EXPECTED,
+            "column 'a': expected 'two': grader 'number' reads no answer in it",
+            id="an answer its grader cannot read",
+        ),
+        pytest.param(
+            {"q": pa.array([], pa.string()), "a": pa.array([], pa.string())},
+            EXPECTED,
+            "holds no problems",
+            id="no rows",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_refused(columns, mapping, complaint, tmp_path):
+    path = file(tmp_path, **columns)
+
+    with pytest.raises(ProblemSetError, match=f"^{path}: {complaint}"):
+        open_set(path, suite="custom", columns=mapping, grader="number")
+
+
+@pytest.mark.parametrize(
+    ("how", "complaint"),
+    [
+        pytest.param({}, "needs a `grader`: exact, number, choice, regex", id="no grader"),
+        pytest.param({"grader": "vibes"}, "grader 'vibes' is unknown; known: exact", id="no such grader"),
+        pytest.param({"grader": "regex"}, "pattern", id="no pattern"),
+        pytest.param({"grader": "exact", "pattern": "(.*)"}, "takes no pattern", id="a pattern of no use"),
+        pytest.param(
+            {"grader": "exact", "columns": {"answer": "a"}},
+            "columns: 'answer' is no column of a custom set; it may be given: question, expected, task",
+            id="no such column of ours",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused(how, complaint, tmp_path):
+    path = file(tmp_path, question=["?"], expected=["x"])
+
+    with pytest.raises(ConfigError, match=f"^{path}: .*{complaint}"):
+        open_set(path, suite="custom", **how)
+
+
+def test_normalised_it_is_a_problem_set_like_any_other(tmp_path):
+    path = file(tmp_path, **COLUMNS)
+    given = open_set(path, suite="custom", columns=EXPECTED, grader="number")
+    made = normalise(path, tmp_path / "out.parquet", columns=EXPECTED, grader="number")
+
+    assert open_set(made.path, name="mine") == made
+    assert made.digest == given.digest
+    assert list(made.read()) == list(given.read())
+
+
+def test_its_copy_in_a_results_folder_stands_alone(tmp_path):
+    given = opened(tmp_path, question=["?"], expected=["x"])
+    copy = copy_into(given, tmp_path / "problems")
+    given.path.unlink()
+
+    assert open_set(copy.path, name="mine") == copy
+    assert [problem.expected for problem in copy.read()] == ["x"]

@@ -1,0 +1,297 @@
+"""A problem set is made whole or not at all, the same from the same seed, and copied as it is."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.problems import ProblemSet, copy_into, generate, open_set
+from asyncbench.problems.schema import SCHEMA, batches_of
+from asyncbench.problems.survey import Survey
+from asyncbench.records import Draft, Problem
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_problem_set_has_the_columns_of_the_contract(small):
+    text = (pa.string(), False)
+    assert [(field.name, (field.type, field.nullable)) for field in pq.read_schema(small.path)] == [
+        ("problem_id", text),
+        ("suite", text),
+        ("task", text),
+        ("variant", text),
+        ("representation", text),
+        ("length", (pa.int32(), True)),
+        ("operands", (pa.list_(pa.field("element", pa.string())), False)),
+        ("question", text),
+        ("expected", text),
+        ("answer_type", text),
+        ("extra", text),
+    ]
+
+
+def test_a_problem_set_says_how_it_was_made(small):
+    metadata = pq.read_metadata(small.path).metadata or {}
+    said = {key.decode(): value.decode() for key, value in metadata.items() if key.startswith(b"asyncbench.")}
+
+    assert said == {
+        "asyncbench.schema_version": "1",
+        "asyncbench.suite": "integer_addition",
+        "asyncbench.generator_version": "3",
+        "asyncbench.seed": "7",
+        "asyncbench.parameters": json.dumps({"rows": 250}),
+        "asyncbench.rows": "250",
+        "asyncbench.digest": small.digest,
+    }
+
+
+def test_what_generate_returns_is_what_the_file_holds(small):
+    assert open_set(small.path) == small
+    assert (small.name, small.rows, small.suites) == ("small", 250, ("integer_addition",))
+    assert small.longest_question == max(len(problem.question) for problem in small.read())
+
+
+def test_the_same_seed_gives_the_same_content(suite, small, tmp_path):
+    again = generate(suite, tmp_path / "again.parquet", seed=7)
+
+    assert list(again.read()) == list(small.read())
+    assert again.digest == small.digest
+
+
+def test_the_digest_of_a_content_is_the_same_on_every_machine(small):
+    assert small.digest == "5c46b3d8d1e2ef0415bfabf95ead0949"
+
+
+def test_another_seed_gives_another_content(suite, small, tmp_path):
+    assert generate(suite, tmp_path / "other.parquet", seed=8).digest != small.digest
+
+
+def test_parameters_shape_what_is_made_and_default_when_absent(suite, tmp_path):
+    made = generate(suite, tmp_path / "made.parquet", rows="3")
+
+    assert (made.rows, made.seed, made.parameters) == (3, 0, {"rows": 3})
+
+
+def test_a_suite_may_be_named(tmp_path):
+    made = generate("integer_addition", str(tmp_path / "made.parquet"), tries=5)
+
+    assert (made.rows, made.suites) == (5, ("integer_addition",))
+
+
+def test_a_set_is_written_in_row_groups_of_some_thousand(large):
+    metadata = pq.read_metadata(large.path)
+
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [8192, 8192, 3616]
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_set_is_readable_with_nothing_of_ours(small):
+    rows = duckdb.read_parquet(str(small.path)).limit(1).project("question, operands, length").fetchall()
+
+    assert rows == [("7 + 7 = ? – ééééééé", ["7", "7"], None)]
+
+
+@pytest.mark.parametrize(
+    ("suite_", "parameters", "complaint"),
+    [
+        pytest.param("nupper", {}, "no suite 'nupper'; there are: llm_arithmetic, ", id="unknown suite"),
+        pytest.param(
+            "integer_addition", {"trys": 5}, "no parameter 'trys'; it has: tries", id="unknown parameter"
+        ),
+        pytest.param("integer_addition", {"tries": "many"}, "tries: 'many'", id="a value its rule refuses"),
+        pytest.param("custom", {}, "your own file", id="a suite without a generator"),
+    ],
+)
+def test_what_cannot_be_generated_is_refused(suite_, parameters, complaint, tmp_path):
+    with pytest.raises(ConfigError, match=complaint):
+        generate(suite_, tmp_path / "made.parquet", **parameters)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parameters_that_leave_nothing_are_refused(suite, tmp_path):
+    with pytest.raises(ConfigError, match=r"leave nothing to generate: \{'rows': 0\}"):
+        generate(suite, tmp_path / "made.parquet", rows=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_named(suite, tmp_path):
+    (tmp_path / "file").touch()
+    for out in (tmp_path, tmp_path / "file" / "made.parquet"):
+        with pytest.raises(ConfigError, match=f"^{out}: cannot be written: "):
+            generate(suite, out)
+
+
+def test_a_folder_that_is_missing_is_made(suite, tmp_path):
+    assert generate(suite, tmp_path / "new" / "folder" / "made.parquet").path.is_file()
+
+
+def test_a_generator_that_fails_leaves_the_earlier_file_as_it_was(suite, tmp_path):
+    def breaks_off(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
+        yield from suite.generate(seed, parameters)
+        raise ZeroDivisionError
+
+    made = generate(suite, tmp_path / "made.parquet")
+    before = made.path.read_bytes()
+
+    with pytest.raises(ZeroDivisionError):
+        generate(replace(suite, generate=breaks_off), made.path, rows=20_000)
+    assert made.path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [made.path]
+
+
+FULL_DISK = """
+import resource, sys
+from asyncbench.errors import ConfigError
+from asyncbench.problems import generate
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+try:
+    generate("integer_addition", sys.argv[1], tries=5_000)
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full_is_a_complaint_and_leaves_nothing(tmp_path):
+    out = tmp_path / "made.parquet"
+    said = subprocess.run(  # noqa: S603  # our own interpreter and script
+        [sys.executable, "-c", FULL_DISK, str(out)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.startswith(f"{out}: cannot be written: File too large; ")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ── the content digest ───────────────────────────────────────────────────────────────────────
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+PROBLEMS = st.lists(
+    st.builds(
+        Problem,
+        problem_id=TEXT,
+        suite=TEXT,
+        task=TEXT,
+        variant=TEXT,
+        representation=TEXT,
+        length=st.none() | st.integers(0, 2**31 - 1),
+        operands=st.lists(TEXT, max_size=3).map(tuple),
+        question=TEXT,
+        expected=TEXT,
+        answer_type=TEXT,
+        extra=TEXT,
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def digest(problems: list[Problem], *, rows: int = 1000) -> str:
+    survey = Survey()
+    for batch in batches_of(iter(problems), rows=rows):
+        survey.add(batch)
+    return survey.digest
+
+
+@settings(deadline=None)
+@given(PROBLEMS, st.integers(1, 4))
+def test_the_digest_does_not_depend_on_the_row_groups(problems, rows):
+    assert digest(problems, rows=rows) == digest(problems)
+
+
+@settings(deadline=None)
+@given(PROBLEMS, PROBLEMS)
+def test_other_problems_have_another_digest(some, others):
+    assert (digest(some) == digest(others)) == (some == others)
+
+
+OTHER: Mapping[str, Callable[[Any], object]] = {
+    "length": lambda was: 5 if was is None else None,
+    "operands": lambda was: (*was, ""),
+}
+
+
+@settings(deadline=None)
+@given(PROBLEMS, st.sampled_from(SCHEMA.names), st.data())
+def test_a_change_in_any_cell_changes_the_digest(problems, column, data):
+    at = data.draw(st.integers(0, len(problems) - 1))
+    other = OTHER.get(column, "{}x".format)(getattr(problems[at], column))
+    changed = [*problems[:at], replace(problems[at], **{column: other}), *problems[at + 1 :]]
+
+    assert digest(changed) != digest(problems)
+
+
+# ── the copy in a results folder ─────────────────────────────────────────────────────────────
+
+
+def test_a_copy_holds_the_same_and_says_so(small, tmp_path):
+    copy = copy_into(small, tmp_path / "problems")
+
+    assert copy.path == tmp_path / "problems" / f"small-{small.digest[:12]}.parquet"
+    assert copy == replace(small, path=copy.path)
+    assert open_set(copy.path, name="small") == copy
+    assert list(copy.read()) == list(small.read())
+
+
+def test_a_second_copy_of_the_same_takes_the_place_of_the_first(small, tmp_path):
+    first = copy_into(small, tmp_path)
+
+    assert copy_into(copy_into(small, tmp_path), tmp_path) == first
+    assert list(tmp_path.iterdir()) == [first.path]
+
+
+def test_a_set_that_changed_since_it_was_checked_is_not_copied(suite, tmp_path):
+    checked = generate(suite, tmp_path / "made.parquet", seed=1)
+    generate(suite, tmp_path / "made.parquet", seed=2)
+
+    with pytest.raises(ProblemSetError, match=f"^{checked.path}: changed while it was read"):
+        copy_into(checked, tmp_path / "problems")
+    assert list((tmp_path / "problems").iterdir()) == []
+
+
+def test_a_results_folder_that_cannot_be_written_is_a_matter_of_storage(small, tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        copy_into(small, tmp_path / "file")
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_problems_come_in_file_order_as_they_were_made(suite, large):
+    drafts = suite.generate(7, {"rows": 20_000})
+
+    for problem, draft in zip(large.read(), drafts, strict=True):
+        assert {name: getattr(problem, name) for name in Draft.__slots__} == {
+            name: getattr(draft, name) for name in Draft.__slots__
+        }
+
+
+@pytest.mark.parametrize("start", [0, 1, 1023, 1024, 8191, 8192, 8193, 16_384, 19_999, 20_000, 30_000])
+@pytest.mark.parametrize("batch_rows", [1000, 8192])
+def test_reading_may_start_at_any_row(large, start, batch_rows):
+    whole = [problem.problem_id for problem in large.read()]
+
+    assert [problem.problem_id for problem in large.read(batch_rows, start)] == whole[start:]
+
+
+def test_a_file_that_is_gone_after_it_was_checked_is_a_problem_set_error(suite, tmp_path):
+    made: ProblemSet = generate(suite, tmp_path / "made.parquet")
+    made.path.unlink()
+
+    with pytest.raises(ProblemSetError, match="no such file"):
+        next(made.read())

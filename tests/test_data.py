@@ -1,0 +1,58 @@
+"""The ready-made problem sets are what their documented commands make, here as anywhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from asyncbench.problems import generate, open_set
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+COMMANDS = {
+    Path(words[4]).name: words
+    for words in map(
+        shlex.split, re.findall(r"^asyncbench generate .*$", (DATA / "README.md").read_text(), re.M)
+    )
+}
+MB = 1024 * 1024
+
+
+def test_every_file_has_its_command_and_every_command_its_file():
+    assert {path.name for path in DATA.glob("**/*.parquet")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_documented_command_makes_the_same_content_again(name, tmp_path):
+    _, _, suite, _, out, _, seed = COMMANDS[name]
+    again = generate(suite, tmp_path / name, seed=int(seed))
+    kept = open_set(DATA / name)
+
+    assert out == f"data/{name}"
+    assert list(again.read()) == list(kept.read())
+    assert (again.digest, again.seed) == (kept.digest, kept.seed)
+    assert open_set(again.path).parameters == kept.parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("llm_arithmetic.parquet", 720),
+        ("integer_addition.parquet", 100),
+        ("string_reversal.parquet", 100),
+        ("string_rehearsal.parquet", 100),
+    ],
+)
+def test_a_file_holds_as_many_problems_as_it_says(name, rows):
+    assert open_set(DATA / name).rows == rows
+
+
+def test_every_prefix_of_llm_arithmetic_is_balanced():
+    cells = [(problem.task, problem.length) for problem in open_set(DATA / "llm_arithmetic.parquet").read()]
+
+    assert len(set(cells[:72])) == 72
+    assert cells == cells[:72] * 10
+
+
+def test_the_data_stay_under_5_mb():
+    assert sum(path.stat().st_size for path in DATA.rglob("*")) < 5 * MB

@@ -1,0 +1,249 @@
+"""A request is priced exactly, token kind by token kind; what is unknown has no price, never 0."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import genai_prices
+import pytest
+from genai_prices.data import providers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asyncbench.pricing import Rates, cost_usd, rates_for
+from asyncbench.records import Price, Usage
+
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE_EACH = Usage(input_tokens=1, output_tokens=1)
+TOKENS = st.integers(min_value=0, max_value=400_000)
+
+
+def published(vendor: str, model_id: str) -> Rates:
+    rates = rates_for(model_id, price=None, vendor=vendor, at=AT)
+    assert rates is not None
+    return rates
+
+
+def sweep(price: Price) -> Rates:
+    rates = rates_for("any", price=price, vendor="openai", at=AT)
+    assert rates is not None
+    return rates
+
+
+def judged_by_genai_prices(vendor: str, model_id: str, usage: Usage) -> float:
+    """Return what the price table's own arithmetic makes of the same usage."""
+    written, written_1h = usage.cache_write_tokens or 0, usage.cache_write_1h_tokens or 0
+    same = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_input_tokens or 0,
+        cache_write_tokens=written,
+        cache_write_5m_tokens=written - written_1h,
+        cache_write_1h_tokens=written_1h,
+        output_tokens=usage.output_tokens,
+    )
+    found = genai_prices.calc_price(same, model_id, provider_id=vendor, genai_request_timestamp=AT)
+    return float(found.total_price)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model_id", "usage", "millionths"),  # the sum in millionths of a USD, by hand
+    [
+        pytest.param(
+            "openai",
+            "gpt-5-mini",
+            Usage(input_tokens=1_200, output_tokens=300),
+            "1200 * 0.25 + 300 * 2",
+            id="plain",
+        ),
+        pytest.param(
+            "openai",
+            "gpt-5-mini",
+            Usage(input_tokens=1_200, cached_input_tokens=1_024, output_tokens=300),
+            "176 * 0.25 + 1024 * 0.025 + 300 * 2",
+            id="most of the input cached",
+        ),
+        pytest.param(
+            "openai",
+            "gpt-5-mini",
+            Usage(input_tokens=10, output_tokens=900, reasoning_tokens=850),
+            "10 * 0.25 + 900 * 2",
+            id="reasoning is in the output already",
+        ),
+        pytest.param(
+            "google",
+            "gemini-2.5-flash",
+            Usage(input_tokens=1_000, output_tokens=10),
+            "1000 * 0.3 + 10 * 2.5",
+            id="another vendor",
+        ),
+        pytest.param(
+            "anthropic",
+            "claude-sonnet-4-6",
+            Usage(input_tokens=310, cached_input_tokens=100, cache_write_tokens=200, output_tokens=50),
+            "10 * 3 + 100 * 0.3 + 200 * 3.75 + 50 * 15",
+            id="a cache write for five minutes",
+        ),
+        pytest.param(
+            "anthropic",
+            "claude-sonnet-4-6",
+            Usage(input_tokens=310, cache_write_tokens=300, cache_write_1h_tokens=120, output_tokens=50),
+            "10 * 3 + 180 * 3.75 + 120 * 6 + 50 * 15",
+            id="a cache write for an hour and one for five minutes",
+        ),
+        pytest.param(
+            "anthropic",
+            "claude-sonnet-4-5",
+            Usage(input_tokens=200_000, output_tokens=100),
+            "200000 * 3 + 100 * 15",
+            id="on the edge of the long context",
+        ),
+        pytest.param(
+            "anthropic",
+            "claude-sonnet-4-5",
+            Usage(input_tokens=200_001, output_tokens=100),
+            "200001 * 6 + 100 * 22.5",
+            id="one above the edge: every token costs more",
+        ),
+        pytest.param(
+            "anthropic",
+            "claude-sonnet-4-5",
+            Usage(input_tokens=200_001, cached_input_tokens=200_000, output_tokens=100),
+            "1 * 6 + 200000 * 0.6 + 100 * 22.5",
+            id="cached tokens count towards the long context",
+        ),
+    ],
+)
+def test_a_request_costs_what_it_costs_by_hand_and_in_the_price_table(vendor, model_id, usage, millionths):
+    cost = cost_usd(usage, published(vendor, model_id))
+
+    products = (term.split(" * ") for term in millionths.split(" + "))
+    assert cost == float(sum(Decimal(tokens) * Decimal(rate) for tokens, rate in products) / 10**6)
+    assert cost == judged_by_genai_prices(vendor, model_id, usage)
+
+
+@settings(deadline=None)
+@given(uncached=TOKENS, cached=TOKENS, written_5m=TOKENS, written_1h=TOKENS, output=TOKENS)
+def test_any_usage_costs_what_the_price_table_makes_of_it(uncached, cached, written_5m, written_1h, output):
+    usage = Usage(
+        input_tokens=uncached + cached + written_5m + written_1h,
+        cached_input_tokens=cached,
+        cache_write_tokens=written_5m + written_1h,
+        cache_write_1h_tokens=written_1h,
+        output_tokens=output,
+    )
+    for vendor, model_id in [
+        ("anthropic", "claude-sonnet-4-5"),
+        ("openai", "gpt-5.5"),
+        ("google", "gemini-2.5-pro"),
+        ("deepseek", "deepseek-chat"),
+        ("x-ai", "grok-4"),
+    ]:
+        assert cost_usd(usage, published(vendor, model_id)) == judged_by_genai_prices(vendor, model_id, usage)
+
+
+def test_every_priced_model_of_the_table_costs_what_the_table_makes_of_it():
+    usage = Usage(
+        input_tokens=999,
+        cached_input_tokens=100,
+        cache_write_tokens=200,
+        cache_write_1h_tokens=50,
+        output_tokens=77,
+    )
+    models = [(vendor.id, model.id) for vendor in providers for model in vendor.models]
+    rates = {at: rates_for(at[1], price=None, vendor=at[0], at=AT) for at in models}
+    priced = [at for at in models if rates[at] is not None]
+
+    assert len(priced) > 1_500
+    assert [at for at in priced if cost_usd(usage, rates[at]) != judged_by_genai_prices(*at, usage)] == []
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model_id"),
+    [
+        pytest.param("openai", "no-such-model", id="no such model"),
+        pytest.param("no-such-vendor", "gpt-5-mini", id="no such vendor"),
+        pytest.param(None, "gpt-5-mini", id="a server in no table"),
+        pytest.param("google", "gemma-3", id="listed without a price"),
+        pytest.param("openai", "text-embedding-3-small", id="no price of output"),
+        pytest.param("perplexity", "sonar", id="a fee for each request besides"),
+        pytest.param("perplexity", "sonar-deep-research", id="reasoning at a rate of its own"),
+    ],
+)
+def test_an_unknown_price_is_none_and_so_is_the_cost(vendor, model_id):
+    rates = rates_for(model_id, price=None, vendor=vendor, at=AT)
+
+    assert rates is None
+    assert cost_usd(ONE_EACH, rates) is None
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        pytest.param(None, id="none"),
+        pytest.param(Usage(output_tokens=5), id="no input tokens"),
+        pytest.param(Usage(input_tokens=5), id="no output tokens"),
+        pytest.param(
+            Usage(input_tokens=5, cached_input_tokens=6, output_tokens=1), id="more cached than all"
+        ),
+        pytest.param(
+            Usage(input_tokens=5, cache_write_tokens=6, output_tokens=1), id="more written than all"
+        ),
+        pytest.param(
+            Usage(input_tokens=9, cache_write_tokens=2, cache_write_1h_tokens=3, output_tokens=1),
+            id="more written for an hour than written",
+        ),
+        pytest.param(Usage(input_tokens=5, output_tokens=-1), id="below zero"),
+    ],
+)
+def test_usage_that_is_unknown_or_contradicts_itself_has_no_cost(usage):
+    assert cost_usd(usage, sweep(Price(input=0, output=0))) is None
+
+
+def test_a_free_model_costs_exactly_nothing():
+    cost = cost_usd(Usage(input_tokens=10**9, output_tokens=10**9), sweep(Price(input=0, output=0)))
+
+    assert cost == 0.0
+    assert isinstance(cost, float)
+
+
+def test_the_price_in_the_sweep_wins_over_the_table():
+    rates = rates_for("gpt-5-mini", price=Price(input=1, output=3), vendor="openai", at=AT)
+
+    assert cost_usd(Usage(input_tokens=2_000_000, output_tokens=1_000_000), rates) == 5.0
+    assert rates is not None
+    assert rates.source == "sweep"
+
+
+@pytest.mark.parametrize("tokens", [11, 13, 15])
+def test_a_price_in_the_sweep_means_the_decimal_that_was_written(tokens):
+    rates = sweep(Price(input=0.1, output=0.7))
+    usage = Usage(input_tokens=tokens, output_tokens=tokens)
+
+    assert cost_usd(usage, rates) == float(tokens * Decimal("0.8") / 10**6)
+
+
+def test_every_kind_has_its_own_price_in_the_sweep():
+    rates = sweep(Price(input=0.1, output=0.2, cached_input=0.01, cache_write=0.125))
+    usage = Usage(input_tokens=6, cached_input_tokens=1, cache_write_tokens=2, output_tokens=1)
+
+    assert cost_usd(usage, rates) == 0.76e-6  # 3 × 0.1 + 0.01 + 2 × 0.125 + 0.2
+
+
+def test_cached_tokens_cost_as_input_where_the_sweep_gives_no_price_for_them():
+    rates = sweep(Price(input=2, output=0))
+    usage = Usage(input_tokens=10, cached_input_tokens=3, cache_write_tokens=4, output_tokens=0)
+
+    assert cost_usd(usage, rates) == 10 * 2 / 10**6
+
+
+def test_the_source_says_which_version_of_the_table():
+    assert published("openai", "gpt-5-mini").source == f"genai-prices {genai_prices.__version__}"
+
+
+def test_a_price_is_the_one_of_its_hour():
+    usage = Usage(input_tokens=1_000_000, output_tokens=0)
+    by_day, by_night = (
+        cost_usd(usage, rates_for("deepseek-chat", price=None, vendor="deepseek", at=AT.replace(hour=hour)))
+        for hour in (12, 20)
+    )
+
+    assert (by_day, by_night) == (0.27, 0.135)
