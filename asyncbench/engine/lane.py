@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiolimiter import AsyncLimiter
 
-from asyncbench.engine.limits import ExpectedTokens, TokenBucket, now_s, request_pacer
+from asyncbench.engine.limits import ExpectedTokens, TokenBucket, request_pacer
 from asyncbench.engine.retry import wait_before_retry
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import FINAL_FOR_LANE, MAY_HAVE_BEEN_BILLED, ErrorKind, ProviderError
@@ -86,6 +86,7 @@ class Lane:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _hungry: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
+    _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     _slots: asyncio.Semaphore = field(init=False)
     _pacer: AsyncLimiter | None = field(init=False)
     _tokens: TokenBucket | None = field(init=False)
@@ -94,6 +95,7 @@ class Lane:
     async def run(self) -> None:
         """Feed and dispatch until the source is dry and every trial is closed, or until stopped."""
         limits = self.model.limits
+        self._now_s = asyncio.get_running_loop().time
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._pacer = request_pacer(limits.rpm) if limits.rpm else None
         self._tokens = TokenBucket(limits.tpm, capacity=limits.tpm / 60) if limits.tpm else None
@@ -138,7 +140,7 @@ class Lane:
             request=request,
             history=history,
             characters=self.characters(request),
-            taken_s=now_s(),
+            taken_s=self._now_s(),
             attempts=history.attempts,
             cost_usd=history.cost_usd,
         )
@@ -160,7 +162,7 @@ class Lane:
     async def _next_turn(self) -> Turn | None:
         """Return a retry that is due, else a fresh trial; None when every trial is closed."""
         while True:
-            due_in_s = self.retries[0][0] - now_s() if self.retries else None
+            due_in_s = self.retries[0][0] - self._now_s() if self.retries else None
             if due_in_s is not None and due_in_s <= 0:
                 self.counters.retries_waiting -= 1
                 return heapq.heappop(self.retries)[2]
@@ -224,7 +226,7 @@ class Lane:
 
     def _begin(self, turn: Turn) -> float:
         """Write down that a call is about to be made; return when, on the loop's clock."""
-        sent_s = now_s()
+        sent_s = self._now_s()
         turn.tries += 1
         turn.attempts += 1
         if turn.tries == 1:
@@ -252,7 +254,7 @@ class Lane:
             started_at=self.epoch_s + sent_s,
             queued_s=sent_s - turn.taken_s,
             ttft_s=reply.ttft_s if reply else None,
-            latency_s=now_s() - sent_s,
+            latency_s=self._now_s() - sent_s,
             status=status,
             http_status=ended.http_status if ended else None,
             retry_after_s=error.retry_after_s if error else None,
@@ -292,7 +294,7 @@ class Lane:
         wait_s = wait_before_retry(
             error,
             attempt=turn.tries,
-            elapsed_s=now_s() - turn.first_sent_s,
+            elapsed_s=self._now_s() - turn.first_sent_s,
             policy=self.model.retry,
             jitter=self.jitter.random(),
         )
@@ -301,7 +303,7 @@ class Lane:
             self._write_result(turn, None, error, grades)
         else:
             self.counters.retries_waiting += 1
-            heapq.heappush(self.retries, (now_s() + wait_s, next(self._ties), turn))
+            heapq.heappush(self.retries, (self._now_s() + wait_s, next(self._ties), turn))
             self._changed.set()
 
     async def _close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
@@ -334,7 +336,7 @@ class Lane:
                 queued_s=answered.queued_s if answered else None,
                 ttft_s=answered.ttft_s if answered else None,
                 latency_s=answered.latency_s if answered else None,
-                finished_at=self.epoch_s + now_s(),
+                finished_at=self.epoch_s + self._now_s(),
             )
         )
         self.counters.outcomes[grades[0].outcome] += 1

@@ -36,9 +36,9 @@ class Served:
         if wait_s := self.gate.admit(_cost(answer), at_s):
             raise RefusedError(Why.RATE_LIMITED, "Rate limit reached.", retry_after_s=wait_s)
 
-    async def think(self, asked: Asked) -> None:
-        """Let the time pass that an answer takes."""
-        if latency_s := self._latency.draw_s(asked.latency):
+    async def think(self, latency: tuple[float, float] | None = None) -> None:
+        """Let the time pass that an answer takes; median seconds and sigma may come from the request."""
+        if latency_s := self._latency.draw_s(latency):
             await asyncio.sleep(latency_s)
 
 

@@ -115,7 +115,7 @@ class Server:
         if call.fault is not None:
             visit.met(call.fault)
             _refuse(call.fault)
-        await model.think(asked)
+        await model.think(asked.latency)
         return answer
 
     def _check_key(self, request: web.BaseRequest) -> None:

@@ -90,7 +90,7 @@ def python():
 
         def start_python(*arguments):
             command = [sys.executable, *arguments]
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)  # noqa: S603  our own
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
             stack.enter_context(process)
             stack.callback(process.kill)
             assert process.stdout

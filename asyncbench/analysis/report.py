@@ -1,0 +1,207 @@
+"""The core report: model × suite/task, from a results folder, with pyarrow alone."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from asyncbench.analysis.stats import Proportion, quantile
+from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars, markdown, percent, seconds
+from asyncbench.providers.endpoints import is_simulated
+from asyncbench.records import Outcome
+from asyncbench.store.catalog import read_attempts, read_trials
+
+COLUMNS = (
+    *("model", "provider", "suite", "task", "outcome", "input_tokens", "output_tokens"),
+    *("cost_usd", "latency_s"),
+)
+Row = tuple[str, ...]
+SHOWN_OUTCOMES = tuple(outcome for outcome in Outcome if outcome is not Outcome.CORRECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The figures of one group of trials."""
+
+    model: str
+    suite: str
+    task: str | None  # None: all tasks of the suite together
+    trials: int
+    outcomes: dict[str, int]
+    accuracy: float | None  # correct over all trials
+    accuracy_interval: tuple[float, float] | None
+    accuracy_of_answered: float | None  # correct over trials in whose reply an answer was read
+    accuracy_of_answered_interval: tuple[float, float] | None
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None  # of the priced trials; None when none is
+    priced_trials: int
+    latency_p50_s: float | None
+    latency_p95_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What one model cost, every attempt counted: those of trials that are still open too."""
+
+    model: str
+    attempts: int
+    priced_attempts: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A folder's figures, and how they are shown."""
+
+    folder: str
+    simulated: bool
+    suites: tuple[Line, ...]  # a line per model × suite
+    tasks: tuple[Line, ...]  # a line per model × suite × task
+    spending: tuple[Spending, ...]
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps(asdict(self), indent=2)
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
+        tables = (
+            as_lines(columns(head, rows, labels=2, title=title), width=width)
+            for title, head, rows in self._tables()
+        )
+        return "\n\n".join([*self._notes(), *tables])
+
+    def as_markdown(self) -> str:
+        """Return the same tables in Markdown."""
+        tables = (markdown(head, rows, labels=2, title=title) for title, head, rows in self._tables())
+        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
+
+    def _notes(self) -> list[str]:
+        return [SIMULATED] if self.simulated else []
+
+    def _tables(self) -> Iterator[tuple[str, Row, list[Row]]]:
+        yield "Accuracy by suite, with 95 % intervals", ACCURACY_HEAD, list(map(_accuracy_row, self.suites))
+        if by_task := [line for line in self.tasks if line.task != line.suite]:
+            yield "Accuracy by task", ACCURACY_HEAD, list(map(_accuracy_row, by_task))
+        yield "Tokens, cost and latency of the answers", COST_HEAD, list(map(_cost_row, self.suites))
+        yield "Spent in all, every attempt counted", SPENT_HEAD, list(map(_spent_row, self.spending))
+
+
+def report_on(folder: Path | str) -> Report:
+    """Return the figures of a results folder.
+
+    Raises:
+        StoreError: it is not a results folder.
+    """
+    trials = read_trials(folder, columns=list(COLUMNS))
+    return Report(
+        folder=str(folder),
+        simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
+        suites=_lines(trials, ("model", "suite")),
+        tasks=_lines(trials, ("model", "suite", "task")),
+        spending=_spending(read_attempts(folder, columns=["model", "cost_usd"])),
+    )
+
+
+def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
+    by_outcome = trials.group_by([*keys, "outcome"]).aggregate([([], "count_all")])
+    outcomes: dict[tuple[str, ...], dict[str, int]] = {}
+    for row in by_outcome.to_pylist():
+        outcomes.setdefault(tuple(row[key] for key in keys), {})[row["outcome"]] = row["count_all"]
+    sums = trials.group_by(list(keys)).aggregate(
+        [
+            ("input_tokens", "sum"),
+            ("output_tokens", "sum"),
+            ("cost_usd", "sum"),
+            ("cost_usd", "count"),
+            ("latency_s", "list"),
+        ]
+    )
+    rows = {tuple(row[key] for key in keys): row for row in sums.to_pylist()}
+    return tuple(_line(key, outcomes[key], rows[key]) for key in sorted(rows))
+
+
+def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) -> Line:
+    counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
+    trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
+    of_all = Proportion(successes=correct, trials=trials)
+    of_answered = Proportion(successes=correct, trials=correct + counts[Outcome.WRONG])
+    latencies = sorted(value for value in sums["latency_s_list"] if value is not None)
+    return Line(
+        model=key[0],
+        suite=key[1],
+        task=key[2] if len(key) > 2 else None,
+        trials=trials,
+        outcomes=counts,
+        accuracy=of_all.share,
+        accuracy_interval=of_all.interval,
+        accuracy_of_answered=of_answered.share,
+        accuracy_of_answered_interval=of_answered.interval,
+        input_tokens=sums["input_tokens_sum"] or 0,
+        output_tokens=sums["output_tokens_sum"] or 0,
+        cost_usd=sums["cost_usd_sum"] if sums["cost_usd_count"] else None,
+        priced_trials=sums["cost_usd_count"],
+        latency_p50_s=quantile(latencies, 0.5),
+        latency_p95_s=quantile(latencies, 0.95),
+    )
+
+
+def _spending(attempts: pa.Table) -> tuple[Spending, ...]:
+    sums = attempts.group_by("model").aggregate(
+        [([], "count_all"), ("cost_usd", "sum"), ("cost_usd", "count")]
+    )
+    return tuple(
+        Spending(
+            model=row["model"],
+            attempts=row["count_all"],
+            priced_attempts=row["cost_usd_count"],
+            cost_usd=row["cost_usd_sum"] if row["cost_usd_count"] else None,
+        )
+        for row in sums.sort_by("model").to_pylist()
+    )
+
+
+# ── how figures are written ──────────────────────────────────────────────────────────────────
+
+ACCURACY_HEAD = (
+    *("model", "suite/task", "trials", "accuracy", "of answered"),
+    *(outcome.value for outcome in SHOWN_OUTCOMES),
+)
+COST_HEAD = ("model", "suite", "input tok.", "output tok.", "cost", "priced", "p50", "p95")
+SPENT_HEAD = ("model", "attempts", "priced", "cost")
+
+
+def _accuracy_row(line: Line) -> tuple[str, ...]:
+    return (
+        line.model,
+        _suite_and_task(line),
+        f"{line.trials:,}",
+        percent(line.accuracy, line.accuracy_interval),
+        percent(line.accuracy_of_answered, line.accuracy_of_answered_interval),
+        *(f"{line.outcomes[outcome]:,}" for outcome in SHOWN_OUTCOMES),
+    )
+
+
+def _suite_and_task(line: Line) -> str:
+    return line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}"
+
+
+def _cost_row(line: Line) -> tuple[str, ...]:
+    return (
+        line.model,
+        line.suite,
+        f"{line.input_tokens:,}",
+        f"{line.output_tokens:,}",
+        dollars(line.cost_usd),
+        f"{line.priced_trials:,} of {line.trials:,} trials",
+        seconds(line.latency_p50_s),
+        seconds(line.latency_p95_s),
+    )
+
+
+def _spent_row(one: Spending) -> tuple[str, ...]:
+    return one.model, f"{one.attempts:,}", f"{one.priced_attempts:,}", dollars(one.cost_usd)

@@ -1,0 +1,203 @@
+"""The command line: arguments in, exit code out. Everything it does is in the Python API as well."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asyncbench.errors import AsyncbenchError, StoreError
+
+# Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
+
+app = typer.Typer(
+    name="asyncbench",
+    help="Find out what language models can do with numbers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback means a bug of ours; locals could show API keys
+    rich_markup_mode=None,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def main() -> None:
+    """Run the command; an error of ours is one line on standard error and an exit code."""
+    try:
+        app()
+    except AsyncbenchError as error:
+        typer.echo(f"asyncbench: {error}", err=True)
+        sys.exit(5 if isinstance(error, StoreError) else 2)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def generate(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(help="The suite, e.g. llm_arithmetic.")],
+    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same problems on every machine.")] = 0,
+) -> None:
+    """Make a problem set.
+
+    asyncbench generate llm_arithmetic --out problems.parquet --seed 7 --depths 2-10 --trials 10
+
+    Further options are the suite's own parameters; `asyncbench suites` lists them.
+    """
+    from asyncbench.problems import generate as make
+
+    made = make(suite, out, seed=seed, **_parameters(context.args))
+    typer.echo(f"{made.path}: {made.rows:,} problems, digest {made.digest[:12]}")
+
+
+def _parameters(arguments: list[str]) -> dict[str, str]:
+    """Return `--name value` and `--name=value` pairs as a mapping; dashes in names become underscores."""
+    from asyncbench.errors import ConfigError
+
+    words = [part for argument in arguments for part in _split(argument)]
+    parameters: dict[str, str] = {}
+    for name, value in zip(words[::2], [*words[1::2], None], strict=False):
+        if not name.startswith("--") or value is None:
+            raise ConfigError(f"{name!r} is not understood: suite parameters are given as --name value")
+        parameters[name.removeprefix("--").replace("-", "_")] = value
+    return parameters
+
+
+def _split(argument: str) -> list[str]:
+    return argument.split("=", 1) if argument.startswith("--") else [argument]
+
+
+@app.command()
+def suites(as_json: Json = False) -> None:
+    """List the suites with their graders and parameters: asyncbench suites."""
+    from asyncbench.suites import SUITES
+
+    if as_json:
+        rows = {
+            name: {"graders": one.graders, "parameters": list(one.parameters)} for name, one in SUITES.items()
+        }
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for name, suite in SUITES.items():
+        typer.echo(f"{name}  (graders: {', '.join(suite.graders)})")
+        for parameter, meaning in suite.parameters.items():
+            typer.echo(f"  --{parameter.replace('_', '-'):<12} {meaning.help} (default: {meaning.default})")
+
+
+@app.command()
+def run(
+    sweep_file: Annotated[Path | None, typer.Argument(help="A sweep file (YAML).")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Without a sweep file: provider/model.")] = None,
+    problems: Annotated[list[str] | None, typer.Option(help="Without a sweep file: a problem set.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Without a sweep file: the results folder.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
+    models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Ask what is unfinished of a sweep.
+
+    asyncbench run configs/overnight.yaml
+
+    asyncbench run --model openai/gpt-5-mini --problems data/llm_arithmetic.parquet --out results/first
+    """
+    import os
+
+    from asyncbench.config import load_sweep, sweep_from
+    from asyncbench.preflight import read_env_file
+    from asyncbench.progress import default_screen
+    from asyncbench.run import run_sweep
+
+    ad_hoc = _ad_hoc(sweep_file, model, problems, out)
+    sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
+    summary = asyncio.run(
+        run_sweep(
+            sweep,
+            limit=limit,
+            models=models.split(",") if models else None,
+            env={**os.environ, **(read_env_file(env_file) if env_file else {})},
+            screen=default_screen(quiet=quiet or as_json),
+        )
+    )
+    typer.echo(summary.as_json() if as_json else summary.as_text())
+    raise typer.Exit(summary.exit)
+
+
+def _ad_hoc(
+    sweep_file: Path | None, model: list[str] | None, problems: list[str] | None, out: Path | None
+) -> dict[str, object]:
+    """Return the sweep that --model, --problems and --out describe, instead of a file."""
+    from asyncbench.errors import ConfigError
+
+    if sweep_file is not None:
+        if model or problems or out:
+            raise ConfigError("give a sweep file or --model, --problems and --out, not both")
+        return {}
+    if not model or not problems or out is None:
+        raise ConfigError("give a sweep file, or all of --model, --problems and --out")
+    return {"name": out.name, "models": list(model), "problems": list(problems), "out": str(out)}
+
+
+@app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    as_json: Json = False,
+) -> None:
+    """Say what a results folder holds: asyncbench status results/overnight."""
+    from asyncbench.analysis.status import status_of
+
+    found = status_of(folder)
+    typer.echo(found.as_json() if as_json else found.as_text())
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+) -> None:
+    """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight."""
+    from asyncbench.analysis.report import report_on
+
+    found = report_on(folder)
+    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+
+
+@app.command()
+def simulate(
+    problems: Annotated[list[Path], typer.Option(help="A problem set that it can answer; repeatable.")],
+    port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the answers, latencies and faults.")] = 0,
+    rpm: Annotated[float | None, typer.Option(help="Requests a minute, per model.")] = None,
+    tpm: Annotated[float | None, typer.Option(help="Tokens a minute, per model.")] = None,
+    latency: Annotated[float, typer.Option(help="Median seconds to an answer.")] = 0.0,
+    latency_sigma: Annotated[float, typer.Option(help="Of a lognormal; 0: always the median.")] = 0.0,
+    fault: Annotated[list[str] | None, typer.Option(help="KIND=RATE or KIND=RATE@MODEL; repeatable.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="Accept only this API key; repeatable.")] = None,
+) -> None:
+    """Serve simulated models on the loopback interface until Ctrl-C.
+
+    asyncbench simulate --problems data/llm_arithmetic.parquet --latency 0.5 --fault 429=0.05
+
+    It speaks OpenAI's and Anthropic's wire formats, as models oracle, noisy, noisy-2 and so on; what it saw
+    is at /stats. Kinds of faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key, no_quota.
+    """
+    from asyncbench.simulator.faults import parse_fault
+    from asyncbench.simulator.serve import serve
+    from asyncbench.simulator.settings import Settings
+
+    settings = Settings(
+        port=port,
+        seed=seed,
+        problems=tuple(problems),
+        keys=tuple(key or ()),
+        rpm=rpm,
+        tpm=tpm,
+        latency_s=latency,
+        latency_sigma=latency_sigma,
+        faults=tuple(map(parse_fault, fault or ())),
+    )
+    asyncio.run(serve(settings))

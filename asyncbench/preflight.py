@@ -1,0 +1,130 @@
+"""Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
+
+import resource
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from asyncbench.config import ProblemSource, Sweep
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.errors import ConfigError
+from asyncbench.problems import ProblemSet, open_set
+from asyncbench.records import Model
+from asyncbench.sweep import Asked
+
+NO_KEY_NEEDED = "none"  # sent where an endpoint asks for no key: the SDKs refuse an empty one
+SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
+
+
+def chosen(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
+    """Return the sweep's models, or those with these aliases.
+
+    Raises:
+        ConfigError: an alias that no model of the sweep bears.
+    """
+    known = {model.alias: model for model in sweep.models}
+    for alias in aliases or ():
+        if alias not in known:
+            raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
+    return tuple(known[alias] for alias in aliases) if aliases else sweep.models
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file of NAME=value lines; blank lines and `#` lines are skipped.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is something else. No value is repeated.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    variables: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip().removeprefix("export ")
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise ConfigError(f"{path}, line {number}: not a NAME=value line")
+        variables[name.strip()] = value.strip().strip("\"'")
+    return variables
+
+
+def keys(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
+    """Return each model's API key, by alias.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    return {model.alias: _key(model, env) for model in models}
+
+
+def _key(model: Model, env: Mapping[str, str]) -> str:
+    if model.key_env is None:
+        return NO_KEY_NEEDED
+    key = env.get(model.key_env, "").strip()
+    if not key:
+        raise ConfigError(
+            f"{model.alias}: the environment variable {model.key_env} is not set. Export it, put it into a "
+            "file for `--env-file`, or name another variable with `key_env`."
+        )
+    return key
+
+
+def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:
+    """Check every problem file that these models are asked; return them by their place in the sweep.
+
+    Raises:
+        ProblemSetError: a file is not what it should be.
+    """
+    return {
+        source.place: open_set(
+            source.path,
+            suite=source.suite,
+            columns=source.columns or None,
+            grader=source.grader,
+            pattern=source.pattern,
+        )
+        for source in sources_of(sweep, models)
+        if source.path is not None
+    }
+
+
+def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
+    """Return where these models' problems come from, each once, in order."""
+    return tuple({source.place: source for model in models for source in sweep.problems_of(model)}.values())
+
+
+def check_tokens(model: Model, sets: Sequence[Asked]) -> None:
+    """Refuse a model whose tokens a minute do not suffice for its largest request.
+
+    Raises:
+        ConfigError: such a request would never be admitted as the limit says.
+    """
+    if model.limits.tpm is None:
+        return
+    sent = max(one.problems.longest_question for one in sets) + len(model.system or "")
+    worst = sent // CHARACTERS_PER_TOKEN + (model.max_tokens or 0)
+    if worst > model.limits.tpm:
+        raise ConfigError(
+            f"{model.alias} may use {model.limits.tpm:,.0f} tokens a minute, but one request may need "
+            f"{worst:,}. Raise `tpm` or lower `max_tokens`."
+        )
+
+
+def raise_file_limit(models: Iterable[Model]) -> None:
+    """Let this process open a connection for every call that may be in flight.
+
+    Raises:
+        ConfigError: the system does not allow that many.
+    """
+    needed = sum(model.limits.concurrency for model in models) + SPARE_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ConfigError(
+            f"this sweep may hold {needed:,} files and connections open at once, but the system allows "
+            f"{hard:,}. Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,0 +1,161 @@
+"""What a person sees while a sweep runs: sampled from the counters, never pushed by them."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from asyncbench.engine.telemetry import Counters
+
+WINDOW_S = 10.0  # rates are those of the last ten seconds
+
+Lanes = Mapping[str, Counters]  # by alias
+
+
+class Screen(Protocol):
+    """A way to show a sweep while it runs."""
+
+    async def show(self, lanes: Lanes) -> None:
+        """Show the counters until cancelled."""
+        ...
+
+    def say(self, message: str) -> None:
+        """Tell something once."""
+        ...
+
+
+class Quiet:
+    """Shows nothing."""
+
+    async def show(self, lanes: Lanes) -> None:
+        """Do nothing."""
+
+    def say(self, message: str) -> None:
+        """Do nothing."""
+
+
+class Lines:
+    """A plain line every ten seconds: for logs and pipes."""
+
+    INTERVAL_S = 10.0
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+
+    async def show(self, lanes: Lanes) -> None:
+        """Print a line for all lanes together, now and then."""
+        rates = Rates(lanes)
+        while True:
+            await asyncio.sleep(self.INTERVAL_S)
+            rates.sample()
+            self.say("; ".join(_sentence(alias, counters, rates) for alias, counters in lanes.items()))
+
+    def say(self, message: str) -> None:
+        """Print one line."""
+        print(message, file=self._out, flush=True)
+
+
+class Terminal:
+    """A table redrawn four times a second."""
+
+    INTERVAL_S = 0.25
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+
+    async def show(self, lanes: Lanes) -> None:
+        """Redraw until cancelled; the last picture stays."""
+        rates = Rates(lanes)
+        with Live(_table(lanes, rates), console=self._console, auto_refresh=False) as live:
+            try:
+                while True:
+                    await asyncio.sleep(self.INTERVAL_S)
+                    rates.sample()
+                    live.update(_table(lanes, rates), refresh=True)
+            finally:
+                live.update(_table(lanes, rates), refresh=True)
+
+    def say(self, message: str) -> None:
+        """Print a line above the table."""
+        self._console.print(message, markup=False, highlight=False)
+
+
+class Rates:
+    """Trials closed a second, over the last `WINDOW_S` seconds."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._samples: dict[str, deque[tuple[float, int]]] = {alias: deque() for alias in lanes}
+        self.sample()
+
+    def sample(self) -> None:
+        """Note where every lane stands."""
+        now_s = asyncio.get_running_loop().time()
+        for alias, samples in self._samples.items():
+            samples.append((now_s, self._lanes[alias].outcomes.total()))
+            while len(samples) > 2 and samples[1][0] <= now_s - WINDOW_S:
+                samples.popleft()
+
+    def of(self, alias: str) -> float:
+        """Return a lane's rate, 0.0 before there are two samples."""
+        (first_s, first), (last_s, last) = self._samples[alias][0], self._samples[alias][-1]
+        return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+
+
+def default_screen(*, quiet: bool) -> Screen:
+    """Return what suits standard error: a table on a terminal, lines elsewhere."""
+    if quiet:
+        return Quiet()
+    return Terminal() if sys.stderr.isatty() else Lines()
+
+
+def _table(lanes: Lanes, rates: Rates) -> Table:
+    table = Table("model", *("done", "in flight", "per s", "429s", "cost", "ETA"), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for alias, counters in lanes.items():
+        rate = rates.of(alias)
+        table.add_row(
+            alias,
+            f"{counters.done:,}/{counters.planned:,}",
+            f"{counters.in_flight:,}",
+            f"{rate:,.0f}",
+            f"{counters.rate_limited:,}",
+            cost_text(counters),
+            eta_text(counters, rate),
+        )
+    return table
+
+
+def _sentence(alias: str, counters: Counters, rates: Rates) -> str:
+    rate = rates.of(alias)
+    return (
+        f"{alias} {counters.done:,}/{counters.planned:,}, {counters.in_flight:,} in flight, {rate:,.0f}/s, "
+        f"{counters.rate_limited:,} 429s, {cost_text(counters)}, ETA {eta_text(counters, rate)}"
+    )
+
+
+def cost_text(counters: Counters) -> str:
+    """Return the dollars spent so far; `?` marks attempts whose cost is unknown."""
+    if counters.unpriced == counters.attempts and counters.attempts:
+        return "unpriced"
+    return f"${counters.cost_usd:,.4f}" + ("+?" if counters.unpriced else "")
+
+
+def eta_text(counters: Counters, rate: float) -> str:
+    """Return the time left at this rate, or why there is none."""
+    if counters.suspended is not None:
+        return "suspended"
+    left = counters.planned - counters.done
+    if left <= 0:
+        return "done"
+    if rate <= 0:
+        return "-"
+    minutes, seconds = divmod(round(left / rate), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

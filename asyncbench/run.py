@@ -1,0 +1,455 @@
+"""run_sweep(): opens everything, gives the engine ask, grade and keep, and sums up what came of it."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import platform
+import random
+import signal
+import threading
+import time
+from collections.abc import AsyncGenerator, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import IntEnum
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
+
+import orjson
+import yaml
+
+from asyncbench import preflight
+from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.scheduler import Scheduler
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.errors import AsyncbenchError
+from asyncbench.pricing import Rates, rates_for
+from asyncbench.problems import ProblemSet, copy_into, generate, open_set
+from asyncbench.progress import Quiet, Screen, cost_text
+from asyncbench.prompting import characters, request_for
+from asyncbench.providers import PROVIDERS, Provider
+from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
+from asyncbench.store.folder import Store
+from asyncbench.suites import SUITES, grade
+from asyncbench.sweep import Asked, asked_once, planned, trials
+
+DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
+BATCH = 256  # trials made at a time, off the event loop
+YOUNG_OBJECTS = 20_000  # allocations between two collections of the youngest
+UNKNOWN = History()  # of a trial that no earlier run knows
+
+
+class Exit(IntEnum):
+    """Exit codes; what each means to a script is in the README."""
+
+    COMPLETE = 0
+    BUG = 1
+    USAGE = 2
+    UNFINISHED = 3
+    BUDGET = 4
+    STORAGE = 5
+    DEADLINE = 6
+    INTERRUPTED = 130
+
+
+GRAVEST_FIRST = (
+    Exit.BUG,
+    Exit.INTERRUPTED,
+    Exit.STORAGE,
+    Exit.BUDGET,
+    Exit.DEADLINE,
+    Exit.UNFINISHED,
+)
+
+
+def exit_code(causes: Collection[Exit]) -> Exit:
+    """Return the gravest of the causes; none is a complete run."""
+    return next((code for code in GRAVEST_FIRST if code in causes), Exit.COMPLETE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run did: the counters of every model by alias, and why it ended as it did."""
+
+    sweep: str
+    out: Path
+    models: Mapping[str, Counters]
+    causes: frozenset[Exit]
+    seconds: float
+    simulated: bool  # whether any of it was answered by the simulator
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that did only this."""
+        return exit_code(self.causes)
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        models = {
+            alias: {
+                "planned": one.planned,
+                "done": one.done,
+                "done_before": one.done_before,
+                "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
+                "attempts": one.attempts,
+                "rate_limited": one.rate_limited,
+                "cost_usd": one.cost_usd,
+                "unpriced_attempts": one.unpriced,
+                "suspended": one.suspended,
+            }
+            for alias, one in self.models.items()
+        }
+        summary = {
+            "sweep": self.sweep,
+            "out": str(self.out),
+            "simulated": self.simulated,
+            "seconds": round(self.seconds, 3),
+            "exit": int(self.exit),
+            "models": models,
+        }
+        return json.dumps(summary, indent=2)
+
+    def as_text(self) -> str:
+        """Return what a person wants to know when the run is over."""
+        lines = [_sentence(alias, one) for alias, one in self.models.items()]
+        if self.exit is not Exit.COMPLETE:
+            lines.append(f"{WHY[self.exit]} Running it again asks only what is unfinished.")
+        lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
+        return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
+
+
+WHY = {
+    Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
+    Exit.UNFINISHED: "Not complete: trials failed or a model was suspended.",
+}
+
+
+def _sentence(alias: str, one: Counters) -> str:
+    correct, closed = one.outcomes[Outcome.CORRECT], one.outcomes.total()
+    parts = [f"{alias}: {one.done:,} of {one.planned:,} trials done"]
+    if one.done_before:
+        parts.append(f"{one.done_before:,} of them before")
+    if closed:
+        parts.append(f"{correct:,} of {closed:,} correct now")
+    if failed := one.outcomes[Outcome.FAILED]:
+        parts.append(f"{failed:,} failed")
+    parts.append(cost_text(one))
+    if one.suspended:
+        parts.append(f"SUSPENDED ({one.suspended})")
+    return ", ".join(parts)
+
+
+async def run_sweep(
+    sweep: Sweep | Path | str,
+    *,
+    limit: int | None = None,
+    models: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    screen: Screen | None = None,
+) -> Summary:
+    """Ask what is unfinished of a sweep and write the results to its folder.
+
+    Args:
+        sweep: a sweep, or the path of a sweep file.
+        limit: at most this many problems per model.
+        models: the aliases to ask; None: all of the sweep.
+        env: where keys are looked up by variable name; None: this process's environment.
+        screen: shows progress; None: nothing is shown.
+
+    Raises:
+        ConfigError, ProblemSetError: before anything is spent.
+        StoreError: results cannot be written; what was written stays.
+    """
+    sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    asked = preflight.chosen(sweep, models)
+    keys = preflight.keys(asked, os.environ if env is None else env)
+    checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
+    preflight.raise_file_limit(asked)
+    store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name)
+    try:
+        run = _Run(sweep=sweep, asked=asked, keys=keys, limit=limit, store=store, screen=screen or Quiet())
+        return await run.go(await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store))
+    except BaseExceptionGroup as errors:
+        raise _cause(errors) from None
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+def _cause(errors: BaseExceptionGroup) -> BaseException:
+    """Return what the user should be told: a full disk is one cause, however many tasks met it."""
+    ours = errors.subgroup(AsyncbenchError)
+    if ours is None:
+        return errors
+    first = ours.exceptions[0]
+    return _cause(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+# ── problem sets: into the folder, so that it stands alone ───────────────────────────────────
+
+
+def _sets_in_folder(
+    sweep: Sweep, models: Sequence[Model], checked: Mapping[str, ProblemSet], store: Store
+) -> dict[str, tuple[Asked, ...]]:
+    """Copy or generate every problem set into the folder; return what each model is asked, by alias."""
+    folder = store.folder / "problems"
+    placed = {
+        source.place: _in_folder(source, checked.get(source.place), folder)
+        for source in preflight.sources_of(sweep, models)
+    }
+    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for places in (_places(sweep, model) for model in models):
+        if places not in asked:
+            asked[places] = asked_once([placed[place] for place in places])
+    return {model.alias: asked[_places(sweep, model)] for model in models}
+
+
+def _places(sweep: Sweep, model: Model) -> tuple[str, ...]:
+    return tuple(source.place for source in sweep.problems_of(model))
+
+
+def _in_folder(source: ProblemSource, checked: ProblemSet | None, folder: Path) -> ProblemSet:
+    if checked is not None:
+        return copy_into(checked, folder)
+    suite = SUITES[str(source.suite)]
+    parameters = suite.parsed(source.parameters, place=source.place)
+    made_with = orjson.dumps([suite.generator_version, source.seed, parameters], option=orjson.OPT_SORT_KEYS)
+    out = folder / f"{suite.name}-{blake2b(made_with, digest_size=6).hexdigest()}.parquet"
+    if out.exists():
+        return open_set(out, name=suite.name)
+    return replace(generate(suite, out, seed=source.seed, **source.parameters), name=suite.name)
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One run of a sweep: what it was given, while it lasts."""
+
+    sweep: Sweep
+    asked: Sequence[Model]
+    keys: Mapping[str, str]
+    limit: int | None
+    store: Store
+    screen: Screen
+
+    async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
+        """Ask, until done, stopped or failed."""
+        for model in self.asked:
+            preflight.check_tokens(model, sets[model.alias])
+        started_s = time.monotonic()
+        self._describe(sets)
+        self._warn_of_unpriced()
+        lag = LoopLag()
+        async with contextlib.AsyncExitStack() as stack:
+            url = await asyncio.to_thread(self._simulate, sets, stack)
+            lanes = [self._lane(model, sets[model.alias], url, lag, stack) for model in self.asked]
+            scheduler = Scheduler(lanes=lanes, lag=lag)
+            await self._drive(scheduler)
+        return self._summary(scheduler, time.monotonic() - started_s)
+
+    async def _drive(self, scheduler: Scheduler) -> None:
+        counters = {lane.name: lane.counters for lane in scheduler.lanes}
+        async with asyncio.TaskGroup() as beside:
+            tasks = [
+                beside.create_task(self.store.tend(), name="store"),
+                beside.create_task(self.screen.show(counters), name="screen"),
+            ]
+            with _interruptible(scheduler, self.screen), _rare_garbage_collection():
+                await scheduler.run()
+            for task in tasks:
+                task.cancel()
+
+    def _simulate(
+        self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
+    ) -> str | None:
+        """Start a simulator if a model needs one; return its URL."""
+        needing = [model for model in self.asked if model.simulated and model.base_url is None]
+        if not needing:
+            return None
+        paths = {one.problems.path for model in needing for one in sets[model.alias]}
+        return stack.enter_context(running(Settings(problems=tuple(sorted(paths))))).url
+
+    def _lane(
+        self,
+        model: Model,
+        sets: tuple[Asked, ...],
+        simulator_url: str | None,
+        lag: LoopLag,
+        stack: contextlib.AsyncExitStack,
+    ) -> Lane:
+        provider = _provider(model, self.keys[model.alias], simulator_url)
+        stack.push_async_callback(provider.aclose)
+        counters = Counters(planned=planned(self.sweep, sets, limit=self.limit))
+        every = trials(self.sweep, model, sets, limit=self.limit)
+        return Lane(
+            name=model.alias,
+            model=model,
+            source=_unfinished(every, self.store, counters),
+            ask=provider.ask,
+            grade=_grade,
+            keep=self.store.keep,
+            characters=characters,
+            rates=_rates(model),
+            counters=counters,
+            lag=lag,
+            epoch_s=time.time() - asyncio.get_running_loop().time(),
+            jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
+        )
+
+    def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Write down in the folder what is being run, before the first call."""
+        used = {one.problems.path.name: one.problems for many in sets.values() for one in many}
+        self.store.write_file("sweep.yaml", yaml.safe_dump(as_mapping(self.sweep), sort_keys=False).encode())
+        self.store.write_manifest(
+            {
+                "asyncbench": version("asyncbench"),
+                "python": platform.python_version(),
+                "simulated": any(model.simulated for model in self.sweep.models),
+                "planned": cast("dict[str, int]", self.store.manifest.get("planned", {}))
+                | {alias: planned(self.sweep, many, limit=None) for alias, many in sets.items()},
+                "problem_sets": {
+                    name: {"name": one.name, "rows": one.rows, "digest": one.digest, "seed": one.seed}
+                    for name, one in sorted(used.items())
+                },
+            }
+        )
+
+    def _warn_of_unpriced(self) -> None:
+        unpriced = [model.alias for model in self.asked if _rates(model) is None]
+        if unpriced:
+            self.screen.say(
+                f"no price is known for {', '.join(unpriced)}: their cost will be NULL. "
+                "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
+            )
+
+    def _summary(self, scheduler: Scheduler, seconds: float) -> Summary:
+        models = {lane.name: lane.counters for lane in scheduler.lanes}
+        causes = set()
+        if scheduler.stopped:
+            causes.add(Exit.INTERRUPTED)
+        if not all(one.complete for one in models.values()):
+            causes.add(Exit.UNFINISHED)
+        return Summary(
+            sweep=self.sweep.name,
+            out=self.sweep.out,
+            models=models,
+            causes=frozenset(causes),
+            seconds=seconds,
+            simulated=any(model.simulated for model in self.asked),
+        )
+
+
+def _provider(model: Model, key: str, simulator_url: str | None) -> Provider:
+    via = known_endpoints()[model.provider].via
+    base_url = model.base_url
+    if base_url is None and simulator_url is not None and model.simulated:
+        base_url = simulator_url if via == "anthropic" else f"{simulator_url}/v1"
+    return PROVIDERS[via](
+        Endpoint(
+            base_url=base_url,
+            api_key=key,
+            timeouts=model.timeouts,
+            connections=model.limits.concurrency,
+        )
+    )
+
+
+def _rates(model: Model) -> Rates | None:
+    # A server of somebody else's under a vendor's name charges what it likes.
+    vendor = known_endpoints()[model.provider].prices if model.base_url is None else None
+    return rates_for(model.model_id, price=model.price, vendor=vendor, at=datetime.now(UTC))
+
+
+async def _unfinished(
+    every: Iterator[Trial], store: Store, counters: Counters
+) -> AsyncGenerator[tuple[Request, History], None]:
+    """Yield what has no result yet, as requests; files are read off the event loop."""
+    while batch := await asyncio.to_thread(_next_unfinished, every, store.finished, counters):
+        for trial in batch:
+            yield request_for(trial), store.histories.get(trial.trial_id, UNKNOWN)
+
+
+def _next_unfinished(every: Iterator[Trial], finished: Container[str], counters: Counters) -> list[Trial]:
+    batch: list[Trial] = []
+    for trial in every:
+        if trial.trial_id in finished:
+            counters.done_before += 1
+        else:
+            batch.append(trial)
+        if len(batch) == BATCH:
+            break
+    return batch
+
+
+def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:
+    try:
+        return grade(problem, reply, style)
+    except Exception as error:  # a fault in a grader must not cost an answer that was paid for
+        return (_ungraded(problem, reply, error),)
+
+
+def _ungraded(problem: Problem, reply: Reply | None, error: Exception) -> Grade:
+    """Return the mark of a reply that a grader stumbled over; the reply is kept and can be graded again."""
+    return Grade(
+        grader=SUITES[problem.suite].graders[0],
+        grader_version=0,
+        headline=True,
+        answer=None,
+        classification=None,
+        reason="grader_error",
+        outcome=outcome_of(reply, answer=None, exact_match=False),
+        exact_match=False,
+        flags=(type(error).__name__,),
+    )
+
+
+@contextlib.contextmanager
+def _interruptible(scheduler: Scheduler, screen: Screen) -> Iterator[None]:
+    """Let Ctrl-C or SIGTERM stop the run: once drains what is in flight, twice gives it up."""
+
+    def interrupt() -> None:
+        if scheduler.stopped:
+            screen.say("leaving now; calls in flight are given up and will be asked again")
+            scheduler.stop(drain_s=0)
+        else:
+            screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
+            scheduler.stop(drain_s=DRAIN_S)
+
+    loop = asyncio.get_running_loop()
+    # Only the main thread may: elsewhere (a notebook's worker) the caller cancels the task instead.
+    is_main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+    for number in signals:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Keep the cyclic collector from walking through the SDKs' million objects again and again.
+
+    Calls leave few cycles behind, but they allocate a lot, and each full collection held up every request
+    in flight: a quarter of the CPU of a call. What is alive now is set aside; the young are still collected.
+    """
+    threshold = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, *threshold[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        gc.unfreeze()

@@ -1,0 +1,59 @@
+"""Sweeps against a simulator in a process of its own: what the end-to-end tests share."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from asyncbench import generate
+from asyncbench.config import Sweep, sweep_from
+from asyncbench.simulator.faults import parse_fault
+from asyncbench.simulator.process import Simulator, running
+from asyncbench.simulator.settings import Settings
+from asyncbench.store.catalog import read_trials
+
+ADAPTERS = (
+    "simulated",
+    "simulated-anthropic",
+    "simulated-http",
+)  # the openai SDK, the anthropic SDK, aiohttp
+
+
+@contextmanager
+def simulator(*problems: Path, faults: tuple[str, ...] = (), **settings: object) -> Iterator[Simulator]:
+    """Run a simulator that knows these problem sets; faults as on the command line."""
+    parsed = tuple(map(parse_fault, faults))
+    with running(Settings(problems=problems, faults=parsed, **settings)) as server:  # type: ignore[arg-type]  # checked by Settings
+        yield server
+
+
+def problem_set(folder: Path, *, trials: int = 2, name: str = "problems") -> Path:
+    """Make a set of 72 × `trials` arithmetic problems."""
+    path = folder / f"{name}.parquet"
+    generate("llm_arithmetic", path, seed=5, trials=trials)
+    return path
+
+
+def base_url(server: Simulator, provider: str) -> str:
+    return server.url if provider == "simulated-anthropic" else f"{server.url}/v1"
+
+
+def entry(server: Simulator, model: str, **keys: object) -> dict[str, object]:
+    """A model of the sweep that is answered by this server."""
+    return {"model": model, "base_url": base_url(server, model.split("/")[0]), **keys}
+
+
+def sweep(
+    out: Path, problems: Path | list[Path], *models: Mapping[str, object] | str, **keys: object
+) -> Sweep:
+    paths = [str(path) for path in (problems if isinstance(problems, list) else [problems])]
+    return sweep_from({"name": "test", "problems": paths, "models": list(models), "out": str(out), **keys})
+
+
+def outcomes(out: Path) -> dict[str, str]:
+    """Every trial's outcome, by id; a trial that stands twice fails the test."""
+    trials: pa.Table = read_trials(out, columns=["trial_id", "outcome"])
+    ids = trials["trial_id"].to_pylist()
+    assert len(set(ids)) == len(ids), "a trial stands twice"
+    return dict(zip(ids, trials["outcome"].to_pylist(), strict=True))

@@ -1,0 +1,259 @@
+"""The command line as a person or a script meets it: real processes, their output and exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from asyncbench.analysis.tables import SIMULATED
+from tests.sweeps import entry, outcomes, problem_set, simulator
+
+ROOT = Path(__file__).resolve().parent.parent
+ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
+CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+
+
+def asyncbench(*arguments, cwd=ROOT, env=None):
+    words = [*ASYNCBENCH, *map(str, arguments)]
+    environment = CLEAN | (env or {})
+    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def ad_hoc(problems, out, *more, model="simulated/noisy"):
+    return ("run", "--model", model, "--problems", problems, "--out", out, *more)
+
+
+def sweep_file(folder, problems, *models, **keys):
+    import yaml
+
+    path = folder / "sweep.yaml"
+    content = {"name": "s", "problems": [str(problems)], "models": list(models), "out": str(folder / "out")}
+    path.write_text(yaml.safe_dump(content | keys))
+    return path
+
+
+@pytest.mark.parametrize("command", ["generate", "suites", "run", "status", "report", "simulate"])
+def test_every_command_has_help_with_an_example(command):
+    done = asyncbench(command, "--help")
+    assert done.returncode == 0
+    assert f"asyncbench {command}" in done.stdout
+
+
+def test_help_loads_no_sdk_and_no_arrow():
+    heavy = {"openai", "anthropic", "pyarrow", "pydantic"}
+    script = f"import sys; from asyncbench.cli import app; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_generate_run_status_and_report_tell_one_story(tmp_path):
+    problems, out = tmp_path / "p.parquet", tmp_path / "out"
+    made = asyncbench(
+        "generate", "llm_arithmetic", "--out", problems, "--seed", 3, "--trials", 1, "--depths=2-4"
+    )
+    assert "24 problems" in made.stdout
+
+    done = asyncbench(*ad_hoc(problems, out))
+    assert done.returncode == 0, done.stderr
+    assert "SIMULATED" in done.stdout
+    assert "24 of 24 trials done" in done.stdout
+    assert "no price is known for simulated/noisy" in done.stderr
+
+    status = json.loads(asyncbench("status", out, "--json").stdout)
+    assert status["simulated"] is True
+    assert [(one["planned"], one["done"], one["failed"]) for one in status["models"]] == [(24, 24, 0)]
+    assert "simulated/noisy" in asyncbench("status", out).stdout
+
+    report = json.loads(asyncbench("report", out, "--json").stdout)
+    (line,) = report["suites"]
+    assert (line["trials"], line["cost_usd"], line["priced_trials"]) == (24, None, 0)
+    assert line["outcomes"]["correct"] == round(line["accuracy"] * 24)
+    assert len(report["tasks"]) == 8
+    for form in ((), ("--markdown",)):
+        shown = asyncbench("report", out, *form).stdout
+        assert SIMULATED in shown
+        assert "llm_arithmetic/int_add" in shown
+        assert "0 of 24 trials" in shown
+
+
+def test_run_as_json_prints_nothing_but_json(tmp_path):
+    done = asyncbench(*ad_hoc(problem_set(tmp_path), tmp_path / "out", "--limit", 10, "--json"))
+    summary = json.loads(done.stdout)
+    assert (summary["exit"], summary["models"]["simulated/noisy"]["done"]) == (0, 10)
+    assert done.stderr == ""
+
+
+def test_only_the_named_models_are_asked(tmp_path):
+    file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle", "simulated-http/oracle")
+    done = asyncbench("run", file, "--models", "simulated-http/oracle", "--json")
+    assert list(json.loads(done.stdout)["models"]) == ["simulated-http/oracle"]
+
+
+def test_keys_may_come_from_a_file(tmp_path):
+    problems = problem_set(tmp_path)
+    (tmp_path / ".env").write_text("# keys\nexport MY_KEY='right'\n\n")
+    with simulator(problems, keys=("right",)) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/oracle", key_env="MY_KEY"))
+        refused = asyncbench("run", file, "--limit", 3)
+        done = asyncbench("run", file, "--limit", 3, "--env-file", tmp_path / ".env")
+    assert refused.returncode == 2
+    assert "MY_KEY is not set" in refused.stderr
+    assert done.returncode == 0
+
+
+def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
+    problems = problem_set(tmp_path)
+    with simulator(problems, keys=("right",)) as server:
+        file = sweep_file(
+            tmp_path,
+            problems,
+            entry(server, "simulated/oracle", key_env="GOOD_KEY"),
+            entry(server, "simulated-anthropic/oracle", key_env="BAD_KEY"),
+        )
+        done = asyncbench("run", file, env={"GOOD_KEY": "right", "BAD_KEY": "wrong-secret"})
+    assert done.returncode == 3
+    assert "simulated-anthropic/oracle: 0 of 144 trials done" in done.stdout
+    assert "SUSPENDED (auth: " in done.stdout
+    assert "simulated/oracle: 144 of 144 trials done" in done.stdout
+    assert "wrong-secret" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("run", "nowhere.yaml"), "nowhere.yaml: No such file", id="missing-sweep"),
+        pytest.param(("run",), "give a sweep file, or all of --model", id="nothing-given"),
+        pytest.param(("run", "configs/demo.yaml", "--out", "x"), "not both", id="file-and-options"),
+        pytest.param(ad_hoc("nowhere.parquet", "x"), "nowhere.parquet", id="missing-problems"),
+        pytest.param(
+            ad_hoc("data/llm_arithmetic.parquet", "x", model="openai/gpt-5-mini"),
+            "OPENAI_API_KEY is not set",
+            id="missing-key",
+        ),
+        pytest.param(("generate", "nope", "--out", "x"), "no suite 'nope'", id="unknown-suite"),
+        pytest.param(
+            ("generate", "llm_arithmetic", "--out", "x", "--depth", "3"),
+            "no parameter 'depth'",
+            id="parameter",
+        ),
+        pytest.param(
+            ("generate", "llm_arithmetic", "--out", "x", "--depths", "many"), "'many'", id="parameter-value"
+        ),
+        pytest.param(("generate", "llm_arithmetic", "--out", "x", "oops"), "'oops'", id="stray-word"),
+        pytest.param(("status", "data"), "not a results folder", id="status-elsewhere"),
+        pytest.param(("report", "data"), "not a results folder", id="report-elsewhere"),
+        pytest.param(
+            ("simulate", "--problems", "data/llm_arithmetic.parquet", "--fault", "boom=1"), "boom", id="fault"
+        ),
+        pytest.param(("run", "README.md"), "README.md", id="not-a-sweep"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(words, said):
+    done = asyncbench(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("asyncbench: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_folder_that_cannot_be_written_is_exit_5(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = asyncbench(*ad_hoc(problem_set(tmp_path), tmp_path / "file" / "out"))
+    assert done.returncode == 5
+    assert str(tmp_path / "file") in done.stderr
+
+
+def test_a_second_run_on_a_folder_is_refused_while_the_first_goes_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, latency_s=600) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/oracle"))
+        with started("run", file) as first:
+            until(lambda: server.stats()["in_flight"] > 0)
+            second = asyncbench("run", file)
+            first.send_signal(signal.SIGINT)
+            until(lambda: "stopping" in _so_far(first))
+            first.send_signal(signal.SIGINT)
+            first.wait(30)
+    assert second.returncode == 5
+    assert str(out) in second.stderr
+    assert str(first.pid) in second.stderr
+
+
+# ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
+
+
+class started:  # noqa: N801  reads as a verb: `with started("run", file) as process`
+    """A command in a process of its own, ended at the latest when the block is left."""
+
+    def __init__(self, *arguments):
+        self.words = [*ASYNCBENCH, *map(str, arguments)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=CLEAN
+        )
+        os.set_blocking(self.process.stderr.fileno(), False)
+        self.process.so_far = ""
+        return self.process
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def _so_far(process):
+    process.so_far += (process.stderr.read() or b"").decode()
+    return process.so_far
+
+
+def until(reached):
+    """Wait for something that must come; the test's own time limit bounds it."""
+    while not reached():
+        time.sleep(0.02)
+
+
+def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, latency_s=0.5) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
+        with started("run", file) as process:
+            until(lambda: server.stats()["delivered"] >= 20)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            told = process.stdout.read().decode()
+            assert "stopping: up to 30 s" in _so_far(process)
+        stats = server.stats()
+        assert "Interrupted; everything answered so far is saved" in told
+        assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
+        assert asyncbench("run", file).returncode == 0
+        assert server.stats()["requests"] == 144
+    assert len(outcomes(out)) == 144
+
+
+def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, faults=("stall=0.1",)) as server:
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy"))
+        with started("run", file) as process:
+            until(lambda: server.stats()["requests"] == 144)
+            process.send_signal(signal.SIGTERM)
+            until(lambda: "stopping" in _so_far(process))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        delivered = server.stats()["delivered"]
+    status = json.loads(asyncbench("status", out, "--json").stdout)
+    assert [one["done"] for one in status["models"]] == [delivered]
+    assert [one["attempts"] for one in status["models"]] == [144]
+    with simulator(problems) as calm:
+        again = sweep_file(tmp_path, problems, entry(calm, "simulated/noisy"))
+        assert asyncbench("run", again).returncode == 0
+    assert len(outcomes(out)) == 144

@@ -1,0 +1,238 @@
+"""Sweep files: what is understood, and how each slip is named."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, sweep_from
+from asyncbench.errors import ConfigError
+from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}
+
+
+def small(**changes):
+    return SMALL | changes
+
+
+def with_model(**keys):
+    return small(models=[{"model": "simulated/oracle"} | keys])
+
+
+def complaint_about(raw):
+    with pytest.raises(ConfigError) as caught:
+        sweep_from(raw, place="s.yaml")
+    return str(caught.value)
+
+
+def test_a_model_may_be_a_name_alone():
+    (model,) = sweep_from(small(models=["openai/gpt-5-mini"])).models
+    assert (model.alias, model.provider, model.model_id) == ("openai/gpt-5-mini", "openai", "gpt-5-mini")
+    assert (model.api, model.key_env, model.base_url) == ("chat", "OPENAI_API_KEY", None)
+    assert (model.limits.concurrency, model.retry.attempts) == (100, 10)
+    assert (model.timeouts.connect, model.timeouts.total) == (30, 600)
+
+
+def test_a_model_id_may_hold_slashes():
+    entry = {"model": "http/Qwen/Qwen3-32B", "base_url": "http://localhost:8000/v1"}
+    assert sweep_from(small(models=[entry])).models[0].model_id == "Qwen/Qwen3-32B"
+
+
+def test_every_key_of_a_model_arrives():
+    entry = {
+        "model": "openai/gpt-5-mini",
+        "alias": "mini",
+        "base_url": "https://example.test/v1",
+        "key_env": "OTHER_KEY",
+        "api": "chat",
+        "temperature": 0,
+        "top_p": 0.5,
+        "seed": 3,
+        "max_tokens": 100,
+        "system": "be brief",
+        "params": {"verbosity": "low"},
+        "price": {"input": 1, "output": 2.5, "cached_input": 0.1, "cache_write": 1.25},
+        "rpm": 60,
+        "tpm": 1000.5,
+        "concurrency": 7,
+        "retry": {"attempts": 3, "total_s": 60},
+        "timeouts": {"connect": 5, "total": 50},
+    }
+    (model,) = sweep_from(small(models=[entry])).models
+    assert (model.alias, model.base_url, model.key_env) == ("mini", "https://example.test/v1", "OTHER_KEY")
+    assert (model.temperature, model.top_p, model.seed, model.max_tokens) == (0, 0.5, 3, 100)
+    assert (model.system, model.params) == ("be brief", {"verbosity": "low"})
+    assert model.price == Price(input=1, output=2.5, cached_input=0.1, cache_write=1.25)
+    assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7)
+    assert model.retry == RetryPolicy(attempts=3, total_s=60)
+    assert model.timeouts == Timeouts(connect=5, total=50)
+
+
+def test_a_providers_limit_holds_for_each_of_its_models_and_a_models_own_wins():
+    sweep = sweep_from(
+        small(
+            limits={"simulated": {"rpm": 100, "concurrency": 9}},
+            models=["simulated/oracle", {"model": "simulated/noisy", "rpm": 7}],
+        )
+    )
+    assert [model.limits for model in sweep.models] == [
+        Limits(rpm=100, concurrency=9),
+        Limits(rpm=7, concurrency=9),
+    ]
+
+
+def test_a_model_may_have_problems_of_its_own():
+    sweep = sweep_from(
+        small(models=["simulated/oracle", {"model": "simulated/noisy", "problems": ["q.parquet"]}])
+    )
+    assert [str(sweep.problems_of(model)[0].path) for model in sweep.models] == ["p.parquet", "q.parquet"]
+
+
+def test_results_go_to_a_folder_of_the_sweeps_name_unless_told_otherwise():
+    assert sweep_from(SMALL).out == Path("results/s")
+    assert sweep_from(small(out="elsewhere")).out == Path("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        pytest.param(small(modles=[]), ["s.yaml", "'modles'", "known keys: name, problems"], id="top"),
+        pytest.param(with_model(tempreature=0), ["models[1]", "'tempreature'", "temperature"], id="model"),
+        pytest.param(
+            small(limits={"simulated": {"rmp": 1}}),
+            ["limits.simulated", "'rmp'", "known keys: rpm, tpm, concurrency"],
+            id="limits",
+        ),
+        pytest.param(small(limits={"opnai": {}}), ["limits", "'opnai'", "openai"], id="provider"),
+        pytest.param(with_model(price={"in": 1}), ["models[1].price", "input"], id="price"),
+        pytest.param(with_model(retry={"tries": 1}), ["models[1].retry", "'tries'", "attempts"], id="retry"),
+        pytest.param(
+            with_model(timeouts={"connnect": 1}), ["models[1].timeouts", "'connnect'", "total"], id="timeouts"
+        ),
+        pytest.param(
+            small(problems=[{"path": "x", "colums": {}}]),
+            ["problems[1]", "'colums'", "columns"],
+            id="problems",
+        ),
+        pytest.param(
+            small(problems=[{"suite": "llm_arithmetic", "depth": 2}]),
+            ["problems[1]", "'depth'", "depths"],
+            id="suite-parameter",
+        ),
+        pytest.param(small(conditions=[{"nam": "x"}]), ["conditions", "'nam'", "name"], id="condition"),
+    ],
+)
+def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
+    message = complaint_about(raw)
+    for part in said:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        pytest.param([], "not a mapping", id="not-a-mapping"),
+        pytest.param({"problems": ["p"], "models": ["simulated/oracle"]}, "'name'", id="no-name"),
+        pytest.param(small(models=[]), "'models'", id="no-models"),
+        pytest.param(small(problems=[]), "no problems", id="no-problems"),
+        pytest.param(small(models=["gpt-5"]), "write provider/model", id="no-provider"),
+        pytest.param(small(models=["acme/gpt"]), "unknown provider 'acme'", id="unknown-provider"),
+        pytest.param(small(models=["http/qwen"]), "needs a `base_url`", id="no-base-url"),
+        pytest.param(with_model(api="messages"), "speaks api 'chat'", id="wrong-api"),
+        pytest.param(with_model(concurrency=0), "'concurrency'", id="zero-concurrency"),
+        pytest.param(with_model(rpm=0), "'rpm'", id="zero-rpm"),
+        pytest.param(with_model(rpm="many"), "found 'many'", id="rpm-is-text"),
+        pytest.param(with_model(temperature=-1), "'temperature'", id="negative-temperature"),
+        pytest.param(with_model(top_p=2), "'top_p'", id="top-p-above-one"),
+        pytest.param(with_model(max_tokens=1.5), "'max_tokens'", id="half-a-token"),
+        pytest.param(with_model(base_url="localhost:8000"), "'base_url'", id="base-url-without-scheme"),
+        pytest.param(with_model(base_url="http://me:secret@host"), "'base_url'", id="base-url-with-password"),
+        pytest.param(with_model(key_env="sk-1234"), "'key_env'", id="a-key-instead-of-its-name"),
+        pytest.param(with_model(problems=[]), "'problems'", id="own-problems-empty"),
+        pytest.param(small(repeats=0), "'repeats'", id="zero-repeats"),
+        pytest.param(small(problems="p.parquet"), "'problems'", id="problems-not-a-list"),
+        pytest.param(small(problems=[{"suite": "custom"}]), "cannot be generated", id="custom-no-file"),
+        pytest.param(small(problems=[{"suite": "nope"}]), "'nope'", id="unknown-suite"),
+        pytest.param(
+            small(problems=[{"path": "x", "grader": "exact"}]),
+            "go with `suite: custom`",
+            id="not-custom",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(raw, said):
+    assert said in complaint_about(raw)
+
+
+def test_equal_names_are_refused():
+    twice = small(models=["simulated/oracle", "simulated/oracle"])
+    assert "models[1] and models[2] are both called 'simulated/oracle'" in complaint_about(twice)
+
+
+def test_entries_that_would_ask_the_same_are_refused_whatever_they_are_called():
+    same = small(models=["simulated/oracle", {"model": "simulated/oracle", "alias": "again", "rpm": 5}])
+    assert "models[1] and models[2] ask the same model the same way" in complaint_about(same)
+
+
+def test_entries_that_differ_in_a_parameter_are_two():
+    two = small(models=["simulated/oracle", {"model": "simulated/oracle", "alias": "b", "temperature": 0}])
+    assert len(sweep_from(two).models) == 2
+
+
+def _not_built():
+    places = {
+        "sweep": lambda key: small(**{key: 1}),
+        "model": lambda key: with_model(**{key: 1}),
+        "limits": lambda key: small(limits={"simulated": {key: 1}}),
+        "condition": lambda key: small(conditions=[{"name": "c", key: 1}]),
+        "timeouts": lambda key: with_model(timeouts={key: 1}),
+    }
+    for level, keys in NOT_BUILT.items():
+        for key in sorted(keys):
+            yield pytest.param(places[level](key), key, id=f"{level}-{key}")
+
+
+@pytest.mark.parametrize(("raw", "key"), list(_not_built()))
+def test_what_is_not_built_yet_is_refused_and_not_ignored(raw, key):
+    message = complaint_about(raw)
+    assert f"{key!r} is part of the sweep format but not built yet" in message
+
+
+def test_anthropic_takes_no_seed():
+    assert "seed" in complaint_about(
+        small(models=[{"model": "anthropic/claude-haiku-4-5", "seed": 1, "max_tokens": 10}])
+    )
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_ready_made_sweep_is_valid_and_its_problems_are_there(path):
+    sweep = load_sweep(path)
+    for model in sweep.models:
+        for source in sweep.problems_of(model):
+            assert source.path is None or (ROOT / source.path).is_file()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_a_resolved_sweep_reads_back_as_itself(path):
+    sweep = load_sweep(path)
+    assert as_mapping(sweep_from(as_mapping(sweep))) == as_mapping(sweep)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml: No such file"):
+        load_sweep(tmp_path / "nowhere.yaml")
+
+
+def test_a_file_that_is_no_yaml_is_named(tmp_path):
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("name: [")
+    with pytest.raises(ConfigError, match=r"broken\.yaml: not a YAML file"):
+        load_sweep(broken)
+
+
+def test_a_sweep_file_is_read(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(SMALL))
+    assert load_sweep(path).name == "s"

@@ -1,0 +1,87 @@
+"""What a person sees while a sweep runs."""
+
+import asyncio
+import io
+
+import pytest
+from rich.console import Console
+
+from asyncbench.engine.telemetry import Counters
+from asyncbench.progress import Lines, Quiet, Rates, Terminal, cost_text, eta_text
+from asyncbench.records import Outcome
+from tests.engine.night import virtually
+
+
+def counters(**given):
+    done = given.pop("done", 0)
+    made = Counters(**given)
+    made.outcomes[Outcome.CORRECT] = done
+    return made
+
+
+async def shown(screen, lanes, *, for_s, then=lambda: None):
+    task = asyncio.create_task(screen.show(lanes))
+    await asyncio.sleep(for_s)
+    then()
+    await asyncio.sleep(for_s)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def test_elsewhere_than_on_a_terminal_there_is_a_plain_line_every_ten_seconds():
+    out = io.StringIO()
+    lanes = {"a": counters(planned=100, in_flight=5), "b": counters(planned=7)}
+
+    def some_are_done():
+        lanes["a"].outcomes[Outcome.CORRECT] = 50
+
+    virtually(shown(Lines(out), lanes, for_s=15, then=some_are_done))
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("a 0/100, 5 in flight, 0/s, 0 429s, $0.0000, ETA -; b 0/7")
+    assert second.startswith("a 50/100, 5 in flight, 5/s, 0 429s, $0.0000, ETA 0:00:10; b")
+
+
+def test_a_terminal_shows_a_line_per_model():
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    lanes = {"simulated/oracle": counters(planned=1000, done=10, in_flight=7, rate_limited=3)}
+    virtually(shown(Terminal(console), lanes, for_s=1))
+    text = console.file.getvalue()
+    for part in ("simulated/oracle", "10/1,000", "429s", "in flight", "ETA"):
+        assert part in text
+
+
+def test_quiet_shows_nothing(capsys):
+    virtually(Quiet().show({"a": counters()}))
+    Quiet().say("hello")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_rate_is_that_of_the_last_ten_seconds():
+    lanes = {"a": counters(planned=1000)}
+
+    async def night():
+        rates = Rates(lanes)
+        for _ in range(20):
+            await asyncio.sleep(1)
+            lanes["a"].outcomes[Outcome.CORRECT] += 1
+            rates.sample()
+        for _ in range(20):
+            await asyncio.sleep(1)
+            lanes["a"].outcomes[Outcome.WRONG] += 7
+            rates.sample()
+        return rates.of("a")
+
+    assert virtually(night()) == pytest.approx(7, rel=0.01)
+
+
+def test_the_time_left_goes_by_the_rate():
+    assert eta_text(counters(planned=7300, done=100), rate=1.0) == "2:00:00"
+    assert eta_text(counters(planned=5, done=5), rate=1.0) == "done"
+    assert eta_text(counters(planned=5), rate=0.0) == "-"
+    assert eta_text(counters(planned=5, suspended="auth: no"), rate=1.0) == "suspended"
+
+
+def test_unknown_cost_is_never_shown_as_nothing():
+    assert cost_text(counters(attempts=3, unpriced=3)) == "unpriced"
+    assert cost_text(counters(attempts=3, unpriced=1, cost_usd=0.5)) == "$0.5000+?"
+    assert cost_text(counters(attempts=3, cost_usd=0.5)) == "$0.5000"
