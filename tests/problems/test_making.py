@@ -165,7 +165,7 @@ except ConfigError as error:
 
 def test_a_disk_that_is_full_is_a_complaint_and_leaves_nothing(tmp_path):
     out = tmp_path / "made.parquet"
-    said = subprocess.run(  # noqa: S603  # our own interpreter and script
+    said = subprocess.run(  # our own interpreter and script
         [sys.executable, "-c", FULL_DISK, str(out)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

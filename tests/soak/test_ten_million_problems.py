@@ -30,7 +30,7 @@ def test_ten_million_problems_stay_within_500_mb(tmp_path):
     for step in STEPS:
         grown_mb, seconds, said = measured(step, path)
         figures = f"{PROBLEMS:,} problems, seed {SEED}, {grown_mb:.0f} MB above the start, {seconds:.0f} s"
-        print(f"{step}: {figures}")  # noqa: T201  # the figures are what a soak is for
+        print(f"{step}: {figures}")  # the figures are what a soak is for
         assert said == f"{PROBLEMS}"
         assert grown_mb < 500
 
@@ -39,7 +39,7 @@ def measured(step: str, path: Path) -> tuple[float, float, str]:
     """Run one step in a process of its own; return the memory it grew by, its seconds and its last word."""
     command = [sys.executable, __file__, step, str(path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(  # noqa: S603  # our own interpreter and this file
+    with subprocess.Popen(  # our own interpreter and this file
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None

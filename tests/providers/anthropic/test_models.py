@@ -1,0 +1,83 @@
+"""What is said of Anthropic's models before anything is spent."""
+
+import subprocess
+import sys
+
+import pytest
+
+from asyncbench.providers.anthropic.models import complaint, default_max_tokens
+from tests.providers.asking import asking
+
+
+def model(model_id, **fields):
+    return asking(model_id=model_id, **{"max_tokens": None, **fields}).trial.model
+
+
+@pytest.mark.parametrize(
+    ("model_id", "longest"),
+    [
+        ("claude-opus-5-5", 128_000),
+        ("claude-sonnet-4-6", 128_000),
+        ("claude-haiku-4-5", 64_000),
+        ("claude-haiku-4-5-20251001", 64_000),
+        ("claude-opus-4-5@20251101", 64_000),
+        ("oracle", 4_096),
+        ("noisy", 4_096),
+        ("noisy-2", 4_096),
+        ("noisy-20251101-b", 4_096),
+        ("noisyness", None),
+        ("claude-opus-6", None),
+        ("claude-opus-5-7", None),
+        ("qwen3-32b", None),
+    ],
+)
+def test_the_longest_reply_of_a_model_is_that_of_its_family(model_id, longest):
+    assert default_max_tokens(model_id) == longest
+
+
+@pytest.mark.parametrize(
+    ("asked", "rule"),
+    [
+        pytest.param(model("claude-opus-6"), "set `max_tokens`", id="unknown maximum"),
+        pytest.param(model("qwen3-32b"), "set `max_tokens`", id="of another vendor"),
+        pytest.param(model("claude-sonnet-4-6", seed=1), "remove `seed`", id="seed"),
+        pytest.param(
+            model("claude-opus-4-7", temperature=0.0), "takes no temperature", id="4.7: temperature"
+        ),
+        pytest.param(model("claude-opus-5", top_p=0.9), "no top_p", id="5: top_p"),
+        pytest.param(
+            model("claude-novel-7", max_tokens=9, temperature=1.0), "takes no", id="newer than this table"
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_way_out(asked, rule):
+    fault = complaint(asked)
+
+    assert fault is not None
+    assert asked.model_id in fault
+    assert rule in fault
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(model("claude-opus-5"), id="as it is"),
+        pytest.param(model("claude-opus-6", max_tokens=9), id="unknown, with max_tokens"),
+        pytest.param(model("claude-sonnet-4-6", temperature=0.0, top_p=0.9), id="4.6"),
+        pytest.param(model("claude-opus-4-1-20250805", temperature=0.0, max_tokens=9), id="4.1"),
+        pytest.param(model("claude-sonnet-4-20250514", temperature=0.0, max_tokens=9), id="4"),
+        pytest.param(model("claude-3-7-sonnet-latest", temperature=0.0, max_tokens=9), id="3.7"),
+        pytest.param(model("noisy-2", temperature=0.0), id="simulator"),
+        pytest.param(model("qwen3-32b", temperature=0.0, max_tokens=9), id="another vendor's"),
+        pytest.param(model("claude-opus-5", params={"temperature": 1.0}), id="params are the user's own"),
+    ],
+)
+def test_what_can_be_had_is_not_complained_of(asked):
+    assert complaint(asked) is None
+
+
+def test_asking_costs_no_sdk():
+    """`config` complains before anything is loaded."""
+    code = "import sys, asyncbench.providers.anthropic.models as _; sys.exit('anthropic' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # our own words

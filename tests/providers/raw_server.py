@@ -1,0 +1,129 @@
+"""A loopback server that sends exact bytes, or breaks off as it is told."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import orjson
+
+Manner = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A request as it came over the wire."""
+
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    body: Mapping[str, object]
+
+
+class RawServer:
+    """Meets every request with the manner it was given last, and remembers it."""
+
+    def __init__(self, url: str, manner: Manner) -> None:
+        self.url = url
+        self.manner = manner
+        self.received: list[Received] = []
+        self.asked = asyncio.Event()
+        self.connections = 0
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        while True:
+            self.received.append(await _read(reader))
+            self.asked.set()
+            await self.manner(writer)
+
+
+@asynccontextmanager
+async def raw_server() -> AsyncIterator[RawServer]:
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks[asyncio.create_task(server.talk(reader, writer))] = writer
+
+    listener = await asyncio.start_server(welcome, "127.0.0.1", 0, backlog=1024)
+    host, port = listener.sockets[0].getsockname()
+    server = RawServer(f"http://{host}:{port}", answering())
+    yield server
+    listener.close()
+    for talk, writer in talks.items():
+        talk.cancel()
+        writer.close()
+    await asyncio.gather(*talks, return_exceptions=True)
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    first, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    body = await reader.readexactly(int(headers["content-length"]))
+    return Received(path=first.split(" ")[1], headers=headers, body=orjson.loads(body))
+
+
+def head(status: int = 200, **headers: object) -> bytes:
+    """Return a status line and headers; `retry_after=7` is `retry-after: 7`."""
+    lines = (f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status} Told\r\n{''.join(lines)}\r\n".encode()
+
+
+def answering(status: int = 200, body: object = b"", **headers: object) -> Manner:
+    """Answer in full; a body that is not bytes is written as JSON."""
+    content = body if isinstance(body, bytes) else orjson.dumps(body)
+    return sending(head(status, content_length=len(content), **headers) + content)
+
+
+def sending(content: bytes, *, then_close: bool = False) -> Manner:
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        writer.write(content)
+        await writer.drain()
+        if then_close:
+            writer.close()
+
+    return manner
+
+
+def resetting(after: bytes = b"") -> Manner:
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        writer.write(after)
+        await writer.drain()
+        no_lingering = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        writer.transport.abort()
+
+    return manner
+
+
+def stalling(after: bytes = b"") -> Manner:
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        writer.write(after)
+        await asyncio.Event().wait()
+
+    return manner
+
+
+def dripping(after: bytes) -> Manner:
+    """Send a blank every 50 ms for ever: no single read takes long."""
+
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        writer.write(after)
+        while True:
+            writer.write(b" ")
+            await asyncio.sleep(0.05)
+
+    return manner
+
+
+def together(calls: int, then: Manner) -> Manner:
+    """Answer nobody before so many are there."""
+    all_there = asyncio.Barrier(calls)
+
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        await all_there.wait()
+        await then(writer)
+
+    return manner

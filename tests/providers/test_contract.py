@@ -1,0 +1,275 @@
+"""What every adapter owes: one call in, one reply or one ProviderError out."""
+
+import asyncio
+import gzip
+import socket
+
+import orjson
+import pytest
+
+from asyncbench.errors import ErrorKind, ProviderError
+from tests.providers.asking import KEY, asking, deadlines
+from tests.providers.raw_server import (
+    answering,
+    dripping,
+    head,
+    resetting,
+    sending,
+    stalling,
+    together,
+)
+
+
+def openai_error(code, message="told"):
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+
+
+def anthropic_error(kind, code=None, message="told"):
+    details = {"details": {"error_code": code}} if code else {}
+    return {"type": "error", "error": {"type": kind, "message": message, **details}, "request_id": "req_b"}
+
+
+async def failure_of(provider, request=None) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await provider.ask(request or asking())
+    return caught.value
+
+
+async def test_a_good_reply_is_read(adapter, server, provider):
+    server.manner = answering(body=adapter.body, x_request_id="req_1")
+
+    reply = await provider.ask(asking())
+
+    assert (reply.text, reply.finish_reason, reply.model_served) == ("42", adapter.finish_reason, "served-1")
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (20, 5)
+    assert reply.raw_usage == adapter.body["usage"]
+    assert (reply.request_id, reply.http_status, reply.ttft_s) == ("req_1", 200, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        pytest.param(429, openai_error("rate_limit_exceeded"), ErrorKind.RATE_LIMITED, id="slow down"),
+        pytest.param(429, openai_error("insufficient_quota"), ErrorKind.NO_QUOTA, id="no money left"),
+        pytest.param(
+            429,
+            anthropic_error("rate_limit_error", "enforced_spend_limit_reached"),
+            ErrorKind.NO_QUOTA,
+            id="no money until the month is over",
+        ),
+        pytest.param(529, anthropic_error("overloaded_error"), ErrorKind.OVERLOADED, id="overloaded"),
+        pytest.param(504, b"", ErrorKind.TIMEOUT, id="a gateway waited too long"),
+        pytest.param(500, {"detail": "Internal Server Error"}, ErrorKind.SERVER_ERROR, id="server error"),
+        pytest.param(502, b"<html><h1>Bad Gateway</h1></html>", ErrorKind.SERVER_ERROR, id="HTML"),
+        pytest.param(
+            200, {"error": {"code": 502, "message": "x"}}, ErrorKind.SERVER_ERROR, id="200 is no success"
+        ),
+        pytest.param(200, {"error": "something broke"}, ErrorKind.BAD_REPLY, id="200 with an unknown error"),
+        pytest.param(400, openai_error("unsupported_value"), ErrorKind.BAD_REQUEST, id="bad request"),
+        pytest.param(400, openai_error("context_length_exceeded"), ErrorKind.TOO_LONG, id="too long"),
+        pytest.param(400, openai_error("content_filter"), ErrorKind.BLOCKED, id="blocked"),
+        pytest.param(401, anthropic_error("authentication_error"), ErrorKind.AUTH, id="dead key"),
+        pytest.param(402, {"error": "Insufficient Balance"}, ErrorKind.NO_QUOTA, id="payment required"),
+        pytest.param(404, openai_error("model_not_found"), ErrorKind.NO_SUCH_MODEL, id="no such model"),
+        pytest.param(308, b"", ErrorKind.NO_SUCH_MODEL, id="moved"),
+    ],
+)
+async def test_a_refusal_becomes_its_kind(server, provider, status, body, kind):
+    server.manner = answering(status, body)
+
+    error = await failure_of(provider)
+
+    assert (error.kind, error.http_status) == (kind, status)
+
+
+async def test_a_refusal_carries_wait_and_request_id(server, provider):
+    server.manner = answering(429, openai_error("rate_limit_exceeded"), retry_after="7", request_id="req_h")
+
+    error = await failure_of(provider)
+
+    assert (error.retry_after_s, error.request_id) == (7.0, "req_h")
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(sending(head(200, content_length=100) + b'{"id":'), id="stalls in the body"),
+        pytest.param(stalling(), id="stalls before the headers"),
+        pytest.param(dripping(head(200, content_length=10**6)), id="drips blanks"),
+        pytest.param(dripping(b"HTTP/1.1 200 OK\r\nx:"), id="drips headers"),
+    ],
+)
+async def test_the_whole_call_has_one_deadline(adapter, server, opened, manner):
+    server.manner = manner
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(total=0.3)))
+
+    assert (await failure_of(provider)).kind is ErrorKind.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(resetting(), id="reset"),
+        pytest.param(sending(b"", then_close=True), id="closed"),
+    ],
+)
+async def test_a_connection_lost_before_the_headers_is_unreachable(server, provider, manner):
+    server.manner = manner
+
+    assert (await failure_of(provider)).kind is ErrorKind.UNREACHABLE
+
+
+async def test_a_refused_connection_is_unreachable(adapter, opened):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+
+    error = await failure_of(opened(adapter.provider(f"http://127.0.0.1:{port}")))
+
+    assert (error.kind, error.http_status) == (ErrorKind.UNREACHABLE, None)
+
+
+async def test_a_connection_that_is_never_made_is_unreachable(adapter, opened):
+    with socket.socket() as deaf, socket.socket() as first, socket.socket() as second:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        for waiting in (first, second):  # no room is left for another
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        provider = opened(adapter.provider(url, timeouts=deadlines(connect=0.2)))
+
+        assert (await failure_of(provider)).kind is ErrorKind.UNREACHABLE
+
+
+GOOD_HEAD = head(200, content_length=100)
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(sending(GOOD_HEAD + b'{"id":', then_close=True), id="cut"),
+        pytest.param(resetting(after=GOOD_HEAD + b'{"id":'), id="reset in the body"),
+        pytest.param(sending(head(transfer_encoding="chunked") + b"6\r\n{", then_close=True), id="cut chunk"),
+        pytest.param(sending(head(transfer_encoding="chunked") + b"zz\r\n"), id="not a chunk"),
+        pytest.param(sending(b"220 smtp.example ESMTP\r\n\r\n", then_close=True), id="not HTTP"),
+        pytest.param(answering(body=b"{'single': quotes}"), id="not JSON"),
+        pytest.param(answering(body=b""), id="empty"),
+        pytest.param(answering(body=b"null"), id="null"),
+        pytest.param(answering(body=b"[]"), id="a list"),
+        pytest.param(answering(204), id="no content"),
+        pytest.param(answering(body=b'data: {"choices": []}\n\n'), id="a stream of events"),
+        pytest.param(answering(body={"choices": [], "content": None}), id="nothing chosen"),
+        pytest.param(answering(body={"choices": [None], "content": "text"}), id="another shape"),
+        pytest.param(answering(body=b"{}", content_encoding="gzip"), id="not gzip"),
+    ],
+)
+async def test_a_reply_that_cannot_be_read_is_a_bad_reply(server, provider, manner):
+    server.manner = manner
+
+    assert (await failure_of(provider)).kind is ErrorKind.BAD_REPLY
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(answering(500), id="500"),
+        pytest.param(answering(429, retry_after="0"), id="429"),
+        pytest.param(answering(409, x_should_retry="true"), id="asked to"),
+        pytest.param(answering(307, location="/v1/elsewhere"), id="redirect"),
+        pytest.param(resetting(), id="reset"),
+    ],
+)
+async def test_a_call_is_made_once(server, provider, manner):
+    server.manner = manner
+
+    await failure_of(provider)
+
+    assert len(server.received) == 1
+
+
+async def test_as_many_calls_as_connections_run_at_once(adapter, server, opened):
+    calls = 300
+    server.manner = together(calls, answering(body=adapter.body))
+    provider = opened(adapter.provider(server.url, connections=calls, timeouts=deadlines(total=60)))
+
+    replies = await asyncio.gather(*(provider.ask(asking()) for _ in range(calls)))
+
+    assert {reply.text for reply in replies} == {"42"}
+    assert server.connections == calls
+
+
+async def test_a_connection_is_used_again(adapter, server, provider):
+    server.manner = answering(body=adapter.body)
+
+    for _ in range(3):
+        await provider.ask(asking())
+
+    assert server.connections == 1
+
+
+async def test_a_failed_call_leaves_the_next_one_whole(adapter, server, provider):
+    for manner in (answering(500), resetting(), answering(body=b"{")):
+        server.manner = manner
+        await failure_of(provider)
+    server.manner = answering(body=adapter.body)
+
+    assert (await provider.ask(asking())).text == "42"
+
+
+async def test_blank_lines_before_the_reply_are_patience(adapter, server, provider):
+    server.manner = answering(body=b"\n\n\n" + orjson.dumps(adapter.body))
+
+    assert (await provider.ask(asking())).text == "42"
+
+
+async def test_a_compressed_reply_is_read(adapter, server, provider):
+    server.manner = answering(body=gzip.compress(orjson.dumps(adapter.body)), content_encoding="gzip")
+
+    assert (await provider.ask(asking())).text == "42"
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(answering(401, openai_error("invalid_api_key", f"wrong key: {KEY}")), id="refusal"),
+        pytest.param(answering(500, f"{'.' * 480} Bearer {KEY}".encode()), id="across the cut"),
+        pytest.param(answering(301, location=f"http://127.0.0.1/?key={KEY}"), id="redirect"),
+        pytest.param(answering(200, {"error": {"message": KEY}}), id="200"),
+        pytest.param(sending(f"{KEY}\r\n\r\n".encode(), then_close=True), id="not HTTP"),
+    ],
+)
+async def test_the_key_is_never_repeated(server, provider, manner):
+    server.manner = manner
+
+    error = await failure_of(provider)
+
+    assert KEY[:6] not in f"{error} {error.message} {error!r}"
+    assert len(error.message) <= 500
+
+
+async def test_a_cancelled_call_is_cancelled(server, provider):
+    server.manner = stalling()
+    call = asyncio.create_task(provider.ask(asking()))
+    await server.asked.wait()
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_what_the_library_said_is_the_cause(server, provider):
+    server.manner = resetting()
+
+    assert (await failure_of(provider)).__cause__ is not None
+
+
+async def test_what_cannot_be_written_is_a_bad_request(server, provider):
+    error = await failure_of(provider, asking(params={"big": 2**64}))
+
+    assert (error.kind, server.received) == (ErrorKind.BAD_REQUEST, [])
+
+
+async def test_closing_what_was_never_opened_is_no_error(adapter):
+    await adapter.provider("http://127.0.0.1:1").aclose()

@@ -1,0 +1,48 @@
+"""An endpoint is whole before anything is sent to it, and keeps its key to itself."""
+
+import pytest
+
+from asyncbench.errors import ConfigError
+from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.http import HttpProvider
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8000",
+        "ftp://host/v1",
+        "",
+        "http://",
+        "http:///v1",
+        "http://host:port/v1",
+        "http://host:99999/v1",
+    ],
+)
+def test_what_is_no_web_address_is_refused(url):
+    with pytest.raises(ConfigError, match="base_url"):
+        Endpoint(base_url=url, api_key=KEY)
+
+
+@pytest.mark.parametrize("url", [None, "https://host", "http://localhost:8000/v1", "http://[::1]:8000/v1/"])
+def test_web_addresses_are_taken(url):
+    assert Endpoint(base_url=url, api_key=KEY).base_url == url
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\n", f" {KEY}", "sk schlüssel", "sk-ü", "a\r\nx-header: b"])
+def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key):
+    with pytest.raises(ConfigError) as caught:
+        Endpoint(base_url="https://host/v1", api_key=key)
+
+    assert key.strip() not in str(caught.value)
+
+
+def test_the_key_is_not_in_the_repr():
+    assert KEY not in repr(Endpoint(base_url=None, api_key=KEY))
+
+
+def test_the_http_provider_needs_an_address():
+    with pytest.raises(ConfigError, match="give the model a base_url"):
+        HttpProvider(Endpoint(base_url=None, api_key=KEY))

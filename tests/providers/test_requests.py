@@ -1,0 +1,131 @@
+"""What goes over the wire: what the sweep says, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.records import Message
+from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
+from tests.providers.raw_server import answering
+
+OPENAI, ANTHROPIC, HTTP = ADAPTERS
+QUESTION = {"role": "user", "content": PROBLEM.question}
+
+
+@pytest.fixture
+def sent(server, opened):
+    """Send a request through an adapter and return what arrived."""
+
+    async def send(adapter, request, **endpoint):
+        server.manner = answering(body=adapter.body)
+        await opened(adapter.provider(server.url, **endpoint)).ask(request)
+        return server.received[-1]
+
+    return send
+
+
+@pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])
+async def test_a_bare_chat_request_holds_model_and_messages(sent, adapter):
+    request = await sent(adapter, asking(model_id="m", max_tokens=None))
+
+    assert request.body == {"model": "m", "messages": [QUESTION]}
+
+
+async def test_a_bare_message_request_holds_the_longest_reply_too(sent):
+    request = await sent(ANTHROPIC, asking(model_id="claude-haiku-4-5", max_tokens=None))
+
+    assert request.body == {"model": "claude-haiku-4-5", "messages": [QUESTION], "max_tokens": 64_000}
+
+
+FULL = asking(
+    system="Answer with a number.",
+    messages=(
+        Message(role="user", content="1+1"),
+        Message(role="assistant", content="2"),
+        Message(role="user", content="2+2"),
+    ),
+    model_id="claude-haiku-4-5",
+    temperature=0.0,
+    top_p=0.9,
+    max_tokens=50,
+    params={"stop": ["\n"], "top_p": 0.8},
+)
+TURNS = [
+    {"role": "user", "content": "1+1"},
+    {"role": "assistant", "content": "2"},
+    {"role": "user", "content": "2+2"},
+]
+WITH_SYSTEM = [{"role": "system", "content": "Answer with a number."}, *TURNS]
+SET = {"model": "claude-haiku-4-5", "temperature": 0.0, "top_p": 0.8, "stop": ["\n"]}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "body"),
+    [
+        pytest.param(OPENAI, {**SET, "messages": WITH_SYSTEM, "max_completion_tokens": 50}, id="openai"),
+        pytest.param(HTTP, {**SET, "messages": WITH_SYSTEM, "max_tokens": 50}, id="http"),
+        pytest.param(
+            ANTHROPIC,
+            {**SET, "messages": TURNS, "system": "Answer with a number.", "max_tokens": 50},
+            id="anthropic",
+        ),
+    ],
+)
+async def test_what_the_sweep_sets_is_sent_and_params_come_last(sent, adapter, body):
+    assert (await sent(adapter, FULL)).body == body
+
+
+@pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])
+async def test_a_seed_of_nought_is_a_seed(sent, adapter):
+    assert (await sent(adapter, asking(seed=0))).body["seed"] == 0
+
+
+async def test_text_arrives_as_it_was(sent, adapter):
+    odd = 'ünï "quoted" \\ \u2028 😀\n\t'
+
+    request = await sent(adapter, asking(messages=(Message(role="user", content=odd),)))
+
+    assert request.body["messages"] == [{"role": "user", "content": odd}]
+
+
+async def test_the_key_travels_in_the_authorization(sent, adapter):
+    request = await sent(adapter, asking())
+
+    assert request.path == adapter.path
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["content-type"] == "application/json"
+    assert not [name for name in request.headers if name.startswith("x-stainless")]
+
+
+@pytest.mark.parametrize("adapter", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+async def test_an_sdk_that_insists_on_a_key_says_that_there_is_none(sent, adapter):
+    assert (await sent(adapter, asking(), api_key="")).headers["authorization"] == "Bearer none"
+
+
+async def test_without_a_key_nothing_is_said_of_one(sent):
+    assert "authorization" not in (await sent(HTTP, asking(), api_key="")).headers
+
+
+@pytest.mark.parametrize("base", ["/v1", "/v1/", "", "/", "/gateway/openai/v1"])
+@pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])
+async def test_a_base_url_is_taken_as_it_is_written(sent, adapter, base):
+    request = await sent(replace(adapter, base=base), asking())
+
+    assert request.path == f"{base.rstrip('/')}/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [
+        pytest.param({"temperature": 0.0}, "2023-06-01", id="temperature"),
+        pytest.param({"top_p": 0.5}, "2023-06-01", id="top_p"),
+        pytest.param({"params": {"top_k": 1}}, "2023-06-01", id="params"),
+        pytest.param({}, "2026-10-21", id="neither"),
+        pytest.param({"model_id": "claude-opus-5", "params": {"top_k": 1}}, "2026-10-21", id="newer model"),
+        pytest.param({"model_id": "noisy-2", "temperature": 0.0}, "2023-06-01", id="simulator"),
+    ],
+)
+async def test_the_older_version_is_asked_for_where_a_model_takes_sampling_under_it(sent, model, version):
+    request = await sent(ANTHROPIC, asking(**model))
+
+    assert request.headers["anthropic-version"] == version

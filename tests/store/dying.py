@@ -1,0 +1,47 @@
+"""Processes that are killed at work, at a step of their own or at any moment."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+# children start in milliseconds: each is forked from a process that has all imported and no thread
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.store.night"])
+
+CHANGES = {"open", "os.rename", "os.remove", "os.rmdir", "os.truncate"}
+READING = (os.O_RDONLY, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def start(work: Callable[..., None], *args: object) -> BaseProcess:
+    process = PROCESSES.Process(target=work, args=args)
+    process.start()
+    return process
+
+
+def die_at(step: int, work: Callable[[Path], None], folder: Path) -> None:
+    """Do some work; kill this process just before the `step`-th change that it makes in `folder`."""
+    count = 0
+
+    def watch(event: str, args: tuple[object, ...]) -> None:
+        nonlocal count
+        if event == "open" and args[2] in READING:
+            return
+        if event in CHANGES and str(args[0]).startswith(str(folder)):
+            count += 1
+            if count == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    work(folder)
+
+
+def outlives(step: int, work: Callable[[Path], None], folder: Path) -> bool:
+    """Return whether the work is done before its process comes to that step."""
+    process = start(die_at, step, work, folder)
+    process.join()
+    assert process.exitcode in {0, -signal.SIGKILL}
+    return process.exitcode == 0

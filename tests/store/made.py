@@ -1,0 +1,148 @@
+"""Events as a run makes them, small and told apart by a number."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import (
+    Attempt,
+    Condition,
+    Ended,
+    Event,
+    Grade,
+    Model,
+    Outcome,
+    Problem,
+    Reply,
+    Result,
+    Sent,
+    Trial,
+    Usage,
+)
+
+AT = 1_790_000_000.25  # seconds since 1970: exact in microseconds
+USAGE = Usage(input_tokens=50, cached_input_tokens=8, cache_write_tokens=0, output_tokens=7)
+RAW_USAGE = {"prompt_tokens": 50, "completion_tokens": 7}
+BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529, request_id="req-529")
+
+
+def model(alias: str = "small", **details: object) -> Model:
+    return replace(Model(alias=alias, provider="openai", model_id="gpt-5-mini", api="chat"), **details)
+
+
+def trial(n: int, *, alias: str = "small", suite: str = "nupa") -> Trial:
+    return Trial(
+        trial_id=trial_id(n),
+        run="night",
+        sweep="night",
+        problem_set="data/nupa.parquet",
+        problem=Problem(
+            problem_id=f"{n:032x}",
+            suite=suite,
+            task="add",
+            representation="integer",
+            length=3,
+            operands=("100", str(n)),
+            question=f"100 + {n}",
+            expected=str(100 + n),
+            answer_type="integer",
+        ),
+        model=model(alias),
+        condition=Condition(name="zero-shot"),
+    )
+
+
+def trial_id(n: int) -> str:
+    return f"{n:032x}"
+
+
+def reply(n: int) -> Reply:
+    return Reply(
+        text=f"The answer is {100 + n}.",
+        finish_reason="stop",
+        model_served="gpt-5-mini-2026-08-07",
+        usage=USAGE,
+        raw_usage=RAW_USAGE,
+        request_id=f"req-{n}",
+    )
+
+
+def sent(asked: Trial, *, attempt: int = 1) -> Sent:
+    return Sent(
+        trial_id=asked.trial_id,
+        attempt=attempt,
+        model=asked.model.alias,
+        provider=asked.model.provider,
+        started_at=AT,
+    )
+
+
+def ended(asked: Trial, answer: Reply | None, *, attempt: int = 1, cost_usd: float | None = 0.25) -> Ended:
+    return Ended(
+        attempt=Attempt(
+            trial_id=asked.trial_id,
+            attempt=attempt,
+            model=asked.model.alias,
+            provider=asked.model.provider,
+            started_at=AT,
+            queued_s=0.5,
+            latency_s=1.5,
+            status="overloaded" if answer is None else "ok",
+            http_status=529 if answer is None else 200,
+            usage=None if answer is None else answer.usage,
+            cost_usd=cost_usd,
+            in_flight=3,
+            loop_lag_s=0.001,
+            raw_usage=None if answer is None else answer.raw_usage,
+        ),
+        reply=answer,
+    )
+
+
+def grade(answer: str | None, outcome: Outcome, *, grader: str = "number", headline: bool = True) -> Grade:
+    return Grade(
+        grader=grader,
+        grader_version=1,
+        headline=headline,
+        answer=answer,
+        classification=None,
+        outcome=outcome,
+        exact_match=outcome is Outcome.CORRECT,
+    )
+
+
+def result(asked: Trial, answer: Reply | None, *, attempts: int = 1, cost_usd: float | None = 0.25) -> Result:
+    outcome = Outcome.FAILED if answer is None else Outcome.CORRECT
+    read = None if answer is None else asked.problem.expected
+    return Result(
+        trial=asked,
+        reply=answer,
+        error=BUSY if answer is None else None,
+        grades=(
+            grade(read, outcome),
+            grade(read, outcome, grader="lenient", headline=False),
+        ),
+        attempts=attempts,
+        cost_usd=cost_usd,
+        price_source=None if answer is None else "genai-prices 0.2.3",
+        queued_s=0.5,
+        ttft_s=None,
+        latency_s=1.5,
+        finished_at=AT + 2,
+    )
+
+
+def answered(n: int, *, alias: str = "small", suite: str = "nupa", attempt: int = 1) -> Iterator[Event]:
+    """Yield the events of a trial that got its right answer at once."""
+    asked = trial(n, alias=alias, suite=suite)
+    yield sent(asked, attempt=attempt)
+    yield ended(asked, reply(n), attempt=attempt)
+    yield result(asked, reply(n), attempts=attempt)
+
+
+def refused(n: int, *, alias: str = "small") -> Iterator[Event]:
+    """Yield the events of a trial that failed at once."""
+    asked = trial(n, alias=alias)
+    yield sent(asked)
+    yield ended(asked, None, cost_usd=0.0)
+    yield result(asked, None, cost_usd=0.0)

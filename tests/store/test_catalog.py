@@ -1,0 +1,151 @@
+"""What a folder holds can be asked while a run writes to it, after one was killed, and when all is done."""
+
+import os
+import shutil
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench.errors import ConfigError
+from asyncbench.records import History, Outcome
+from asyncbench.store.catalog import (
+    ModelCounts,
+    counts,
+    finished_ids,
+    histories,
+    read_attempts,
+    read_grades,
+    read_trials,
+)
+from asyncbench.store.folder import Store
+from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
+from tests.store.made import answered, ended, refused, reply, sent, trial, trial_id
+
+READERS = (read_trials, read_grades, read_attempts)
+
+
+@pytest.fixture(params=["running", "killed", "complete"])
+def folder(request, tmp_path):
+    """A folder in each of its states: some rows are in parts, and others in the journal or in parts too."""
+    with Store.open(tmp_path / "night", sweep="night") as store:
+        for event in [*answered(1), *refused(2)]:
+            store.keep(event)
+    with Store.open(tmp_path / "night", sweep="night") as store:
+        for event in [*answered(3), *answered(4, alias="large"), ended(trial(5), None, cost_usd=None)]:
+            store.keep(event)
+        if request.param == "running":
+            yield store.folder
+            return
+        if request.param == "killed":
+            yield shutil.copytree(store.folder, tmp_path / "killed")
+            return
+    yield tmp_path / "night"
+
+
+def test_every_row_is_read_once(folder):
+    assert [len(read(folder)) for read in READERS] == [4, 8, 5]
+
+
+def test_the_tables_have_their_schemas(folder):
+    for read, schema in zip(READERS, (TRIALS, GRADES, ATTEMPTS), strict=True):
+        assert read(folder).schema.equals(schema)
+    assert sorted(read_trials(folder)["model"].to_pylist()) == ["large", "small", "small", "small"]
+
+
+def test_columns_come_in_the_order_asked_for(folder):
+    assert read_trials(folder, columns=["outcome", "trial_id"]).column_names == ["outcome", "trial_id"]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("outcome", "=", "correct"), ("model", "=", "small")],
+        (pc.field("outcome") == "correct") & (pc.field("model") == "small"),
+    ],
+    ids=["as a list", "as an expression"],
+)
+def test_rows_are_chosen_by_any_column(folder, filters):
+    chosen = read_trials(folder, columns=["trial_id"], filters=filters)
+    assert chosen["trial_id"].to_pylist() == [trial_id(1), trial_id(3)]
+
+
+def test_finished_trials_are_all_that_have_a_result(folder):
+    assert finished_ids(folder) == {trial_id(n) for n in (1, 2, 3, 4)}
+    assert finished_ids(folder, again={Outcome.FAILED}) == {trial_id(n) for n in (1, 3, 4)}
+
+
+def test_histories_are_of_trials_without_a_result_that_counts(folder):
+    unfinished = {trial_id(5): History(attempts=1, cost_usd=None)}
+    assert histories(folder) == unfinished
+    failed = {trial_id(2): History(attempts=1, cost_usd=0.0)}
+    assert histories(folder, again={Outcome.FAILED}) == unfinished | failed
+
+
+def test_each_model_is_counted_and_unknown_costs_are_told_apart(folder):
+    assert counts(folder).models == {
+        "large": ModelCounts(outcomes={"correct": 1}, attempts=1, cost_usd=0.25),
+        "small": ModelCounts(outcomes={"correct": 2, "failed": 1}, attempts=4, cost_usd=0.5, unpriced=1),
+    }
+    assert counts(folder).models["small"].finished == 3
+
+
+def test_the_last_time_something_was_written_is_told(folder):
+    written = [*folder.rglob("*.parquet"), *folder.rglob("*.wal")]
+    os.utime(written[0], (9e9, 9e9))
+    assert counts(folder).written_at == 9e9
+
+
+def test_calls_in_flight_are_counted_and_the_cost_of_none_is_unknown(tmp_path):
+    with Store.open(tmp_path, sweep="night") as store:
+        for event in [sent(trial(1)), sent(trial(2)), ended(trial(2), reply(2), cost_usd=None)]:
+            store.keep(event)
+        (model,) = counts(tmp_path).models.values()
+    assert model == ModelCounts(attempts=1, cost_usd=None, unpriced=1, in_flight=1)
+
+
+def test_damaged_lines_are_told_to_whoever_only_looks(tmp_path):
+    with Store.open(tmp_path / "night", sweep="night") as store:
+        for event in answered(1):
+            store.keep(event)
+        killed = shutil.copytree(store.folder, tmp_path / "killed")
+    (segment,) = (killed / "journal").iterdir()
+    os.truncate(segment, segment.stat().st_size - 1)
+    found = counts(killed)
+    assert [(damage.segment, damage.line) for damage in found.damaged] == [(segment, 3)]
+    assert found.models["small"].finished == 0
+
+
+def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
+    Store.open(tmp_path, sweep="night").close()
+    assert read_trials(tmp_path).schema.equals(TRIALS)
+    assert read_grades(tmp_path, columns=["grader"]).column_names == ["grader"]
+    assert (finished_ids(tmp_path), histories(tmp_path), counts(tmp_path).models) == (frozenset(), {}, {})
+    assert counts(tmp_path).written_at is None
+
+
+@pytest.mark.parametrize("read", [*READERS, finished_ids, histories, counts])
+def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(
+            ConfigError, match=rf"{path} is not a results folder.*Name the folder that a run wrote"
+        ):
+            read(path)
+
+
+def test_a_folder_may_be_named_by_text(tmp_path):
+    Store.open(str(tmp_path), sweep="night").close()
+    assert len(read_trials(str(tmp_path))) == 0
+
+
+def test_a_column_that_earlier_parts_did_not_have_is_null_in_their_rows(tmp_path):
+    with Store.open(tmp_path, sweep="night") as store:
+        for event in [*answered(1), *refused(2)]:
+            store.keep(event)
+    (part,) = (tmp_path / "trials").rglob("*.parquet")
+    pq.write_table(pq.ParquetFile(part).read().drop_columns(["request_id"]), part)
+    assert read_trials(tmp_path, ["request_id"])["request_id"].to_pylist() == [None, None]
+    with Store.open(tmp_path, sweep="night", again={Outcome.FAILED}) as store:
+        for event in answered(2, attempt=2):
+            store.keep(event)
+    assert read_trials(tmp_path, ["request_id"])["request_id"].to_pylist() == [None, "req-2"]

@@ -1,0 +1,113 @@
+"""Killed at any step and at any moment, a run loses nothing, doubles nothing and invents nothing."""
+
+import itertools
+import random
+import shutil
+from collections import Counter, defaultdict
+
+import pytest
+
+from asyncbench.store.catalog import histories, read_attempts, read_grades, read_trials
+from asyncbench.store.folder import Store
+from tests.store import night
+from tests.store.dying import outlives, start
+from tests.store.made import ended, reply, trial, trial_id
+
+CLOSED = {0: "correct", 1: "correct", 2: "correct", 3: "failed"}
+CALLS = {(0, 1): "overloaded", (0, 2): "ok", (1, 1): "ok", (2, 1): "ok", (3, 1): "overloaded"}
+CALLS |= {(4, 1): "overloaded", (5, 1): "lost", (6, 1): "ok"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What a run left behind that was killed: earlier parts, and a segment with all there can be in it."""
+    night.before(tmp_path / "alive")
+    with Store.open(tmp_path / "alive", sweep="night", again=night.AGAIN) as store:
+        night.interrupted(store)
+        return shutil.copytree(store.folder, tmp_path / "killed")
+
+
+def trials(folder):
+    return {
+        int(row["trial_id"], 16): row["outcome"]
+        for row in once(read_trials(folder, ["trial_id", "outcome"]), "trial_id")
+    }
+
+
+def calls(folder):
+    rows = once(read_attempts(folder, ["trial_id", "attempt", "status"]), "trial_id", "attempt")
+    return {(int(row["trial_id"], 16), row["attempt"]): row["status"] for row in rows}
+
+
+def once(table, *keys):
+    """The rows of a table, each of which must be the only one of its key."""
+    rows = table.to_pylist()
+    assert set(Counter(tuple(row[key] for key in keys) for row in rows).values()) <= {1}
+    return rows
+
+
+def check(folder):
+    """The folder tells the same whatever became of it, but for calls that nobody has called lost yet."""
+    assert trials(folder) == CLOSED
+    assert calls(folder) | {(5, 1): "lost"} == CALLS
+    graders = [(row["trial_id"], row["grader"]) for row in read_grades(folder).to_pylist()]
+    assert sorted(graders) == sorted((trial_id(n), g) for n in CLOSED for g in ("number", "lenient"))
+    assert histories(folder)[trial_id(6)].ended == ended(trial(6), reply(6))
+
+
+def test_killed_before_any_step_of_recovering_and_sealing_the_folder_tells_the_same(folder, tmp_path):
+    for step in itertools.count(1):
+        copy = shutil.copytree(folder, tmp_path / str(step))
+        finished = outlives(step, night.recover, copy)
+        check(copy)
+        night.recover(copy)
+        check(copy)
+        assert calls(copy) == CALLS
+        if finished:
+            break
+    assert step > 15  # or nothing was killed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_while_recovering_from_being_killed_the_folder_tells_the_same(folder, seed):
+    rng = random.Random(seed)
+    for _ in range(5):
+        outlives(rng.randrange(2, 15), night.recover, folder)
+        check(folder)
+    night.recover(folder)
+    check(folder)
+    assert calls(folder) == CALLS
+
+
+def test_a_run_killed_at_any_moment_again_and_again_ends_complete(tmp_path):
+    rng, folder, kills = random.Random(1), tmp_path / "night", 0
+    while not outlived(folder, seconds=rng.uniform(0.1, 0.5) + kills / 20):
+        kills += 1
+        if (folder / "told").exists():
+            assert set((folder / "told").read_text().split()) <= set(
+                read_trials(folder)["trial_id"].to_pylist()
+            )
+    assert kills
+    assert trials(folder) == dict.fromkeys(night.TRIALS, "correct")
+    assert all(history in HISTORIES for history in by_trial(calls(folder)).values())
+
+
+# lost calls may come first; a reply that came is never asked for again
+HISTORIES = [["lost"] * lost + ["ok"] for lost in range(40)]
+
+
+def by_trial(statuses):
+    found = defaultdict(list)
+    for (n, attempt), status in sorted(statuses.items()):
+        found[n].append(status)
+        assert len(found[n]) == attempt
+    return found
+
+
+def outlived(folder, *, seconds):
+    """Let a run go on for a while, then kill it; return whether it was done before."""
+    process = start(night.run, folder)
+    process.join(seconds)
+    process.kill()
+    process.join()
+    return process.exitcode == 0

@@ -1,0 +1,115 @@
+"""Lines that were cut short or changed are recognised, and take no other with them."""
+
+import random
+
+import pytest
+
+from asyncbench.errors import StoreError
+from asyncbench.store.segment import BATCH_BYTES, Segment, batches, name, payloads, segments
+from tests.store.disk import disk_for
+
+LINES = [b'{"sent":%d,"text":"%s"}' % (n, b"x" * (n % 7)) for n in range(12)]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A segment of LINES as bytes."""
+    segment = Segment(tmp_path / "000001.wal")
+    for line in LINES:
+        segment.append(line)
+    segment.close()
+    return segment.path.read_bytes()
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read bytes as a segment: the lines kept, and where the damaged ones are."""
+    path = tmp_path / "000002.wal"
+
+    def read_as_segment(data):
+        path.unlink(missing_ok=True)  # a file written over is brought to the disk first: slow
+        path.write_bytes(data)
+        damaged = []
+        kept = list(payloads(path, damaged))
+        return kept, [(damage.line, damage.offset) for damage in damaged]
+
+    return read_as_segment
+
+
+def test_what_was_written_is_read_in_its_order(written, read):
+    assert read(written) == (LINES, [])
+
+
+def test_a_segment_cut_anywhere_keeps_every_whole_line_and_reports_the_torn_one(written, read):
+    for size in range(len(written)):
+        whole = written[:size].count(b"\n")
+        start = written.rfind(b"\n", 0, size) + 1
+        assert read(written[:size]) == (LINES[:whole], [(whole + 1, start)] if start < size else [])
+
+
+def test_no_flipped_bit_gives_another_line(written, read):
+    for bit in range(8 * len(written)):
+        changed = bytearray(written)
+        changed[bit // 8] ^= 1 << bit % 8
+        kept, damaged = read(changed)
+        assert set(kept) < set(LINES)
+        assert len(kept) >= len(LINES) - 2  # a changed line feed joins two lines
+        assert damaged
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_among_the_lines_costs_only_what_it_hits(written, read, seed):
+    rng = random.Random(seed)
+    lines = written.splitlines(keepends=True)
+    hit = rng.randrange(len(lines))
+    lines[hit] = rng.randbytes(rng.randrange(1, 200)).replace(b"\n", b"") + b"\n"
+    kept, damaged = read(b"".join(lines))
+    assert kept == LINES[:hit] + LINES[hit + 1 :]
+    assert damaged == [(hit + 1, len(b"".join(lines[:hit])))]
+
+
+def test_a_tail_of_zeros_as_a_power_failure_leaves_it_is_one_damaged_line(written, read):
+    assert read(written + bytes(4096)) == (LINES, [(len(LINES) + 1, len(written))])
+
+
+def test_a_full_disk_is_named_and_spoils_no_other_line(tmp_path, read):
+    segment = Segment(tmp_path / "000003.wal")
+    segment.append(LINES[0])
+    start = segment.size
+    with (
+        disk_for(segment.size + 5),
+        pytest.raises(StoreError, match=r"000003\.wal could not be written.*5 of"),
+    ):
+        segment.append(LINES[1])
+    with disk_for(segment.size), pytest.raises(StoreError, match=r"000003\.wal could not be written"):
+        segment.append(LINES[2])
+    segment.append(LINES[3])  # there is room again
+    segment.close()
+    assert read(segment.path.read_bytes()) == ([LINES[0], LINES[3]], [(2, start)])
+
+
+def test_a_line_after_the_end_is_refused(tmp_path):
+    segment = Segment(tmp_path / "000001.wal")
+    segment.close()
+    with pytest.raises(StoreError, match="could not be written"):
+        segment.append(LINES[0])
+
+
+def test_a_segment_never_continues_an_earlier_file(tmp_path):
+    Segment(tmp_path / "000001.wal").close()
+    with pytest.raises(StoreError, match="File exists"):
+        Segment(tmp_path / "000001.wal")
+
+
+def test_segments_are_read_oldest_first(tmp_path):
+    for number in (1_000_000, 2, 999_999):
+        Segment(tmp_path / name(number)).close()
+    assert [path.name for path in segments(tmp_path)] == ["000002.wal", "999999.wal", "1000000.wal"]
+
+
+@pytest.mark.parametrize("size", [10, BATCH_BYTES // 2, 2 * BATCH_BYTES], ids=["small", "half", "too large"])
+def test_a_batch_ends_with_the_line_that_fills_it_and_no_line_is_left_out(size):
+    lines = [bytes(size)] * 5
+    found = list(batches(iter(lines)))
+    assert [line for batch in found for line in batch] == lines
+    assert all(sum(map(len, batch[:-1])) < BATCH_BYTES for batch in found)

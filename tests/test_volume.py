@@ -1,0 +1,46 @@
+"""Memory and disk do not grow with the number of trials."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asyncbench.store.folder import SEAL_AT_BYTES
+from tests.sweeps import outcomes
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOM = 64 * 2**20  # bytes above the first tenth's peak: a batch being sealed, and what malloc keeps
+
+
+def run_large(folder: Path, trials: int):
+    command = [sys.executable, "-m", "tests.volume", str(folder), str(trials)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["done"] == told["planned"] == len(outcomes(folder / "out"))
+    return told
+
+
+def check(told, *, what):
+    planned = told["planned"]
+    early = max(memory for done, memory, _ in told["readings"] if done <= planned / 10)
+    late = max(memory for done, memory, _ in told["readings"] if done > planned / 10)
+    journal = max(size for *_, size in told["readings"])
+    print(
+        f"{what}: {planned:,} trials, at most {early / 2**20:.0f} MiB in the first tenth, "
+        f"{late / 2**20:.0f} MiB after it; journal at most {journal / 2**20:.0f} MiB"
+    )
+    assert late <= early + ROOM
+    assert journal <= SEAL_AT_BYTES * 1.5
+
+
+def test_twenty_thousand_trials_need_no_more_memory_than_two_thousand(tmp_path):
+    check(run_large(tmp_path, 20_000), what="volume")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_hundred_thousand_trials_need_no_more_memory_than_ten_thousand(tmp_path):
+    check(run_large(tmp_path, 100_000), what="volume (soak)")
