@@ -1,0 +1,75 @@
+"""What is known of Anthropic's models before they are asked. Knows no SDK: `config` reads it."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from asyncbench.records import Model
+
+# Under the version of the API that the SDK sends (2026-10-21) nobody takes temperature and top_p; models
+# up to Claude 4.6 take them under this one, newer ones never do (platform.claude.com, API versioning).
+SAMPLING_VERSION: Final = "2023-06-01"
+_SAMPLING: Final = frozenset({"temperature", "top_p", "top_k"})
+_UP_TO_4_6: Final = re.compile(r"claude-([123]\b.*|[a-z]+-4(-[0-6])?)")
+
+# The longest reply, tokens. From each model's page under platform.claude.com/docs/en/models and from the
+# comparison there, read in November 2026, unless a row says otherwise. What is not known is not here.
+_MAX_TOKENS: Final[Mapping[str, int]] = {
+    "claude-fable-5-2": 128_000,
+    "claude-fable-5-1": 128_000,
+    "claude-fable-5": 128_000,
+    "claude-mythos-5-2": 128_000,  # the model card on Amazon Bedrock, November 2026
+    "claude-opus-5-5": 128_000,
+    "claude-opus-5": 128_000,
+    "claude-sonnet-5-5": 128_000,
+    "claude-sonnet-5": 128_000,
+    "claude-haiku-5-5": 128_000,
+    "claude-opus-4-8": 128_000,
+    "claude-opus-4-7": 128_000,  # not its own page: the release notes of @effect/ai-anthropic 4.0.0-beta.106
+    "claude-opus-4-6": 128_000,
+    "claude-sonnet-4-6": 128_000,
+    "claude-opus-4-5": 64_000,
+    "claude-sonnet-4-5": 64_000,
+    "claude-haiku-4-5": 64_000,
+    "oracle": 4_096,  # our simulator
+    "noisy": 4_096,
+}
+# claude-opus-4-5-20251101 and claude-opus-4-5@20251101 are claude-opus-4-5; noisy-2 is noisy.
+_SUFFIX: Final = re.compile(r"[-@]\d{8}$|(?<=^noisy)-.*$")
+
+
+def default_max_tokens(model_id: str) -> int | None:
+    """Return the longest reply the model can give, tokens; None where that is not known."""
+    return _MAX_TOKENS.get(_family(model_id))
+
+
+def samples(body: Mapping[str, object]) -> bool:
+    """Tell whether a request sets what only `SAMPLING_VERSION` lets the model take."""
+    return not _SAMPLING.isdisjoint(body) and _takes_sampling(str(body.get("model")))
+
+
+def complaint(model: Model) -> str | None:
+    """Return why requests to `model` cannot be made as the sweep wants them, and the way out.
+
+    `params` are not looked at: they are sent as given.
+    """
+    if model.seed is not None:
+        return f"{model.model_id} takes no seed: remove `seed`"
+    if not _takes_sampling(model.model_id) and (model.temperature, model.top_p) != (None, None):
+        return (
+            f"{model.model_id} takes no temperature and no top_p, as no Claude after 4.6 does: remove them,"
+            " or ask an older model"
+        )
+    if default_max_tokens(model.model_id) is None and model.max_tokens is None:
+        return f"the longest reply of {model.model_id} is not known here: set `max_tokens`"
+    return None
+
+
+def _takes_sampling(model_id: str) -> bool:
+    # Models of other vendors behind Anthropic's wire format take it as a matter of course.
+    family = _family(model_id)
+    return not family.startswith("claude-") or _UP_TO_4_6.fullmatch(family) is not None
+
+
+def _family(model_id: str) -> str:
+    return _SUFFIX.sub("", model_id)

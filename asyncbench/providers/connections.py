@@ -1,0 +1,40 @@
+"""What a broken connection means: aiohttp's errors, beneath whatever an SDK wraps around them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import aiohttp
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.failures import told
+
+# First match wins: children before parents.
+KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+    (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
+    (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no word within timeouts.total"),
+    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or lost before an answer"),
+    (aiohttp.ClientError, ErrorKind.BAD_REPLY, "the reply broke off or was not HTTP"),
+    (TimeoutError, ErrorKind.TIMEOUT, "no whole reply within timeouts.total"),  # our own deadline
+    (OSError, ErrorKind.UNREACHABLE, "no connection"),
+)
+
+
+def broken(error: BaseException, *, key: str) -> ProviderError:
+    """Say what an error without a response means; `key` is the API key, which the message must not repeat.
+
+    The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
+    timeouts. Without an error of aiohttp among the causes the connection held, and what came over it
+    could not be read (a false Content-Encoding, say).
+    """
+    for cause in _causes(error):
+        for family, kind, meaning in KINDS:
+            if isinstance(cause, family):
+                return ProviderError(kind, told(f"{meaning}: {cause}".removesuffix(": "), key=key))
+    *_, last = _causes(error)
+    return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

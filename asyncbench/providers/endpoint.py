@@ -1,0 +1,44 @@
+"""Where and how a provider is reached."""
+
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from asyncbench.errors import ConfigError
+from asyncbench.records import Timeouts
+
+KEEPALIVE_S: Final = 60.0  # an idle connection is kept this long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One place to call, with the key in hand. Never stored, never logged: `repr` leaves the key out.
+
+    Raises:
+        ConfigError: an address that is no web address, or a key that no header can carry.
+    """
+
+    base_url: str | None  # None: the SDK's own
+    api_key: str = field(repr=False)  # empty: the server asks for none
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    connections: int = 100  # at least the lane's concurrency
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None and not _is_web_address(self.base_url):
+            raise ConfigError(
+                f"base_url {self.base_url!r} must be like https://host/v1 or http://host:port/v1"
+            )
+        if not (self.api_key.isascii() and self.api_key.isprintable() and " " not in self.api_key):
+            raise ConfigError(
+                f"the API key for {self.base_url or 'the provider'} holds a space, a line end or a letter"
+                " outside ASCII: set its variable to the key alone"
+            )
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port  # a ValueError where it is no number
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0

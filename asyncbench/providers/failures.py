@@ -1,0 +1,89 @@
+"""Failed calls as ProviderErrors, in one place for every adapter."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.error_body import read_error
+from asyncbench.providers.kinds import kind_of
+from asyncbench.providers.response import Response
+from asyncbench.providers.retry_after import retry_after_s
+
+LONGEST_MESSAGE: Final = 500  # characters
+
+
+def refusal(response: Response, *, key: str) -> ProviderError:
+    """Say what a response with an error means. Never fails itself, whatever the response holds.
+
+    Args:
+        response: the status and headers are believed after the body.
+        key: the API key, which the message must not repeat.
+    """
+    error = read_error(response.body)
+    wait_s = retry_after_s(response.headers, error.retry_delay)
+    code = f" {error.codes[0]}" if error.codes else ""
+    return ProviderError(
+        kind_of(response.status, error, wait_s=wait_s),
+        told(f"HTTP {response.status}{code}{_moved_to(response)}: {error.text}", key=key),
+        http_status=response.status,
+        retry_after_s=wait_s,
+        request_id=response.request_id or error.request_id,
+    )
+
+
+def bad_reply(response: Response, why: str) -> ProviderError:
+    """Say why a reply that came cannot be used."""
+    return ProviderError(
+        ErrorKind.BAD_REPLY,
+        f"HTTP {response.status}, but {why}",
+        http_status=response.status,
+        request_id=response.request_id,
+    )
+
+
+def encoded(body: Mapping[str, object]) -> bytes:
+    """Return a request's body as JSON.
+
+    Raises:
+        ProviderError: `bad_request` when a parameter cannot be written, such as a number beyond 64 bits.
+    """
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError as error:
+        raise ProviderError(
+            ErrorKind.BAD_REQUEST, f"the request cannot be written as JSON: {error}"
+        ) from error
+
+
+def payload(response: Response, *, key: str) -> dict[str, object]:
+    """Return the JSON object of a reply.
+
+    Raises:
+        ProviderError: `bad_reply` when it is none; else what its `error` means when it holds one, for some
+            gateways answer 200 to a call that failed.
+    """
+    try:
+        found = orjson.loads(response.body)
+    except orjson.JSONDecodeError:
+        raise bad_reply(response, f"its body of {len(response.body):,} bytes is not JSON") from None
+    if not isinstance(found, dict):
+        raise bad_reply(response, "its body is not a JSON object")
+    if found.get("error"):
+        raise refusal(response, key=key)
+    return found
+
+
+def told(message: str, *, key: str) -> str:
+    """Return a message in one line of bounded length, without the key and without control characters."""
+    if key:
+        message = message.replace(key, "[key]")  # before any cut, which could leave half of it
+    seen = (sign if sign.isprintable() else " " for sign in message[: 4 * LONGEST_MESSAGE])
+    line = " ".join("".join(seen).split())
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"
+
+
+def _moved_to(response: Response) -> str:
+    location = response.headers.get("location")
+    return f", moved to {location}: let base_url be the final address" if location else ""
