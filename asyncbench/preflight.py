@@ -11,7 +11,7 @@ from asyncbench.problems import ProblemSet, open_set
 from asyncbench.records import Model
 from asyncbench.sweep import Asked
 
-NO_KEY_NEEDED = "none"  # sent where an endpoint asks for no key: the SDKs refuse an empty one
+SIMULATED_KEY = "simulated"  # the simulator takes any key, but asks for one as the vendors do
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
 
 
@@ -51,7 +51,7 @@ def read_env_file(path: Path) -> dict[str, str]:
 
 
 def keys(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
-    """Return each model's API key, by alias.
+    """Return each model's API key, by alias; empty where the server asks for none.
 
     Raises:
         ConfigError: a variable is not set.
@@ -61,7 +61,7 @@ def keys(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
 
 def _key(model: Model, env: Mapping[str, str]) -> str:
     if model.key_env is None:
-        return NO_KEY_NEEDED
+        return SIMULATED_KEY if model.simulated else ""
     key = env.get(model.key_env, "").strip()
     if not key:
         raise ConfigError(

@@ -36,7 +36,8 @@ from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.endpoint import Endpoint
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
-from asyncbench.simulator.process import running
+from asyncbench.simulator.counts import ServerStats
+from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 from asyncbench.store.folder import Store
 from asyncbench.suites import SUITES, grade
@@ -86,6 +87,7 @@ class Summary:
     causes: frozenset[Exit]
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
+    seen: ServerStats | None = None  # what the simulator counted, where this run started one
 
     @property
     def exit(self) -> Exit:
@@ -115,6 +117,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": models,
+            "simulator": self.seen,
         }
         return json.dumps(summary, indent=2)
 
@@ -123,6 +126,11 @@ class Summary:
         lines = [_sentence(alias, one) for alias, one in self.models.items()]
         if self.exit is not Exit.COMPLETE:
             lines.append(f"{WHY[self.exit]} Running it again asks only what is unfinished.")
+        if self.seen is not None:
+            lines.append(
+                f"the simulator saw {self.seen['requests']:,} requests, at most "
+                f"{self.seen['max_in_flight']:,} in flight, and gave {self.seen['delivered']:,} answers"
+            )
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
         return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
 
@@ -251,11 +259,13 @@ class _Run:
         self._warn_of_unpriced()
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
-            url = await asyncio.to_thread(self._simulate, sets, stack)
+            simulator = await asyncio.to_thread(self._simulate, sets, stack)
+            url = simulator.url if simulator else None
             lanes = [self._lane(model, sets[model.alias], url, lag, stack) for model in self.asked]
             scheduler = Scheduler(lanes=lanes, lag=lag)
             await self._drive(scheduler)
-        return self._summary(scheduler, time.monotonic() - started_s)
+            seen = await asyncio.to_thread(simulator.stats) if simulator else None
+        return self._summary(scheduler, time.monotonic() - started_s, seen)
 
     async def _drive(self, scheduler: Scheduler) -> None:
         counters = {lane.name: lane.counters for lane in scheduler.lanes}
@@ -271,13 +281,13 @@ class _Run:
 
     def _simulate(
         self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
-    ) -> str | None:
-        """Start a simulator if a model needs one; return its URL."""
+    ) -> Simulator | None:
+        """Start a simulator if a model needs one."""
         needing = [model for model in self.asked if model.simulated and model.base_url is None]
         if not needing:
             return None
         paths = {one.problems.path for model in needing for one in sets[model.alias]}
-        return stack.enter_context(running(Settings(problems=tuple(sorted(paths))))).url
+        return stack.enter_context(running(Settings(problems=tuple(sorted(paths)))))
 
     def _lane(
         self,
@@ -332,7 +342,7 @@ class _Run:
                 "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
             )
 
-    def _summary(self, scheduler: Scheduler, seconds: float) -> Summary:
+    def _summary(self, scheduler: Scheduler, seconds: float, seen: ServerStats | None) -> Summary:
         models = {lane.name: lane.counters for lane in scheduler.lanes}
         causes = set()
         if scheduler.stopped:
@@ -346,6 +356,7 @@ class _Run:
             causes=frozenset(causes),
             seconds=seconds,
             simulated=any(model.simulated for model in self.asked),
+            seen=seen,
         )
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def test_run_as_json_prints_nothing_but_json(tmp_path):
     summary = json.loads(done.stdout)
     assert (summary["exit"], summary["models"]["simulated/noisy"]["done"]) == (0, 10)
     assert done.stderr == ""
+
+
+def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(tmp_path):
+    import yaml
+
+    demo = yaml.safe_load((ROOT / "configs" / "demo.yaml").read_text()) | {"out": str(tmp_path / "demo")}
+    (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
+    done = asyncbench("run", tmp_path / "demo.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)["simulator"]
+    assert seen["max_in_flight"] >= 1000
+    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020
 
 
 def test_only_the_named_models_are_asked(tmp_path):
@@ -173,46 +186,53 @@ def test_a_second_run_on_a_folder_is_refused_while_the_first_goes_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=600) as server:
         file = sweep_file(tmp_path, problems, entry(server, "simulated/oracle"))
-        with started("run", file) as first:
+        with Started("run", file) as first:
             until(lambda: server.stats()["in_flight"] > 0)
             second = asyncbench("run", file)
-            first.send_signal(signal.SIGINT)
-            until(lambda: "stopping" in _so_far(first))
-            first.send_signal(signal.SIGINT)
-            first.wait(30)
+            first.signal(signal.SIGINT)
+            until(lambda: "stopping" in first.stderr())
+            first.signal(signal.SIGINT)
+            first.process.wait(30)
     assert second.returncode == 5
     assert str(out) in second.stderr
-    assert str(first.pid) in second.stderr
+    assert str(first.process.pid) in second.stderr
 
 
 # ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
 
 
-class started:  # noqa: N801  reads as a verb: `with started("run", file) as process`
+class Started:
     """A command in a process of its own, ended at the latest when the block is left."""
 
     def __init__(self, *arguments):
         self.words = [*ASYNCBENCH, *map(str, arguments)]
+        self.told = ""
 
     def __enter__(self):
-        self.process = subprocess.Popen(
-            self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=CLEAN
-        )
-        os.set_blocking(self.process.stderr.fileno(), False)
-        self.process.so_far = ""
-        return self.process
+        self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(self.words, stdout=self.out, stderr=self.err, cwd=ROOT, env=CLEAN)
+        return self
 
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        self.out.close()
+        self.err.close()
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def stdout(self):
+        return _whole(self.out)
+
+    def stderr(self):
+        return _whole(self.err)
 
 
-def _so_far(process):
-    process.so_far += (process.stderr.read() or b"").decode()
-    return process.so_far
+def _whole(file):
+    file.seek(0)
+    return file.read()
 
 
 def until(reached):
@@ -225,12 +245,12 @@ def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, latency_s=0.5) as server:
         file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=20))
-        with started("run", file) as process:
+        with Started("run", file) as command:
             until(lambda: server.stats()["delivered"] >= 20)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
-            told = process.stdout.read().decode()
-            assert "stopping: up to 30 s" in _so_far(process)
+            command.signal(signal.SIGINT)
+            assert command.process.wait(60) == 130
+            told = command.stdout()
+            assert "stopping: up to 30 s" in command.stderr()
         stats = server.stats()
         assert "Interrupted; everything answered so far is saved" in told
         assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
@@ -243,12 +263,12 @@ def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_p
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, faults=("stall=0.1",)) as server:
         file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy"))
-        with started("run", file) as process:
+        with Started("run", file) as command:
             until(lambda: server.stats()["requests"] == 144)
-            process.send_signal(signal.SIGTERM)
-            until(lambda: "stopping" in _so_far(process))
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            command.signal(signal.SIGTERM)
+            until(lambda: "stopping" in command.stderr())
+            command.signal(signal.SIGINT)
+            assert command.process.wait(60) == 130
         delivered = server.stats()["delivered"]
     status = json.loads(asyncbench("status", out, "--json").stdout)
     assert [one["done"] for one in status["models"]] == [delivered]

@@ -42,10 +42,11 @@ def test_elsewhere_than_on_a_terminal_there_is_a_plain_line_every_ten_seconds():
 
 
 def test_a_terminal_shows_a_line_per_model():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    drawn = io.StringIO()
+    console = Console(file=drawn, force_terminal=True, width=100)
     lanes = {"simulated/oracle": counters(planned=1000, done=10, in_flight=7, rate_limited=3)}
     virtually(shown(Terminal(console), lanes, for_s=1))
-    text = console.file.getvalue()
+    text = drawn.getvalue()
     for part in ("simulated/oracle", "10/1,000", "429s", "in flight", "ETA"):
         assert part in text
 

@@ -299,7 +299,7 @@ def test_results_are_read_by_pandas_duckdb_polars_and_plain_pyarrow(tmp_path):
     assert dict(
         pl.scan_parquet(glob, hive_partitioning=True).collect()["model"].value_counts().iter_rows()
     ) == (expected)
-    counted = duckdb.sql(
+    counted = duckdb.connect().sql(
         f"SELECT model, count(*) FROM read_parquet('{glob}', hive_partitioning = true) GROUP BY ALL"  # noqa: S608  our own path
     )
     assert dict(counted.fetchall()) == expected

@@ -24,7 +24,7 @@ class Sampled:
 
     def __init__(self, server):
         self._server = server
-        self._seen = deque(maxlen=2000)
+        self._seen: deque[tuple[float, int]] = deque(maxlen=2000)
 
     def now(self):
         stats = self._server.stats()

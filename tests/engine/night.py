@@ -164,6 +164,10 @@ class Night:
         self.lanes.append(lane)
         return lane
 
+    def stop(self, *, drain_s: float) -> None:
+        assert self.scheduler is not None
+        self.scheduler.stop(drain_s=drain_s)
+
     async def go(self) -> "Night":
         """Run all lanes to their end."""
         self.scheduler = Scheduler(lanes=self.lanes, lag=LoopLag())

@@ -133,7 +133,7 @@ def test_stopping_lets_calls_in_flight_end_and_starts_no_others():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(told.go())
             await asyncio.sleep(1)
-            told.scheduler.stop(drain_s=30)
+            told.stop(drain_s=30)
         return told
 
     told = virtually(night())
@@ -150,7 +150,7 @@ def test_calls_that_outlast_the_drain_are_given_up_and_written_down_as_lost():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(told.go())
             await asyncio.sleep(1)
-            told.scheduler.stop(drain_s=30)
+            told.stop(drain_s=30)
         return told
 
     told = virtually(night())
@@ -168,7 +168,7 @@ def test_stopping_ends_a_wait_for_limits_at_once():
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(told.go())
             await asyncio.sleep(5)
-            told.scheduler.stop(drain_s=30)
+            told.stop(drain_s=30)
         return told
 
     assert virtually(night()).seconds == about(5.0)
@@ -277,7 +277,7 @@ def test_when_most_calls_fail_fresh_trials_wait_for_the_failed():
     desk = Desk(latency_s=0.01, **{f"q{i}": fails(ErrorKind.SERVER_ERROR, 3) for i in range(500)})
     night = night_of(desk, fresh(500))
     assert len(night.results) == 500
-    firsts = {}
+    firsts: dict[str, int] = {}
     for n, (_, question) in enumerate(desk.calls):
         firsts.setdefault(question, n)
     assert firsts["q499"] > 500  # it did not come before the retries of those ahead of it

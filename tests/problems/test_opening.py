@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd  # type: ignore[import-untyped]  # it ships no types
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq

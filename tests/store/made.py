@@ -1,7 +1,6 @@
 """Events as a run makes them, small and told apart by a number."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
@@ -19,6 +18,7 @@ from asyncbench.records import (
     Trial,
     Usage,
 )
+from asyncbench.store.folder import Store
 
 AT = 1_790_000_000.25  # seconds since 1970: exact in microseconds
 USAGE = Usage(input_tokens=50, cached_input_tokens=8, cache_write_tokens=0, output_tokens=7)
@@ -26,8 +26,8 @@ RAW_USAGE = {"prompt_tokens": 50, "completion_tokens": 7}
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529, request_id="req-529")
 
 
-def model(alias: str = "small", **details: object) -> Model:
-    return replace(Model(alias=alias, provider="openai", model_id="gpt-5-mini", api="chat"), **details)
+def model(alias: str = "small") -> Model:
+    return Model(alias=alias, provider="openai", model_id="gpt-5-mini", api="chat")
 
 
 def trial(n: int, *, alias: str = "small", suite: str = "nupa") -> Trial:
@@ -146,3 +146,8 @@ def refused(n: int, *, alias: str = "small") -> Iterator[Event]:
     yield sent(asked)
     yield ended(asked, None, cost_usd=0.0)
     yield result(asked, None, cost_usd=0.0)
+
+
+def keep(store: Store, *events: Event) -> None:
+    for event in events:
+        store.keep(event)

@@ -13,16 +13,11 @@ from asyncbench.records import History
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from tests.store.disk import disk_for
-from tests.store.made import AT, answered, ended, refused, reply, result, sent, trial, trial_id
+from tests.store.made import AT, answered, ended, keep, refused, reply, result, sent, trial, trial_id
 
 
 def opened(folder):
     return Store.open(folder, sweep="night")
-
-
-def keep(store, *events):
-    for event in events:
-        store.keep(event)
 
 
 def killed(tmp_path, *events):
@@ -75,6 +70,13 @@ def test_a_manifest_that_is_no_json_is_named(tmp_path):
     opened(tmp_path).close()
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(StoreError, match=r"manifest\.json cannot be read"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("foreign", ["[]", "{}", '{"schema_version": "1", "sweep": "night"}'])
+def test_a_manifest_of_something_else_is_refused(tmp_path, foreign):
+    (tmp_path / "manifest.json").write_text(foreign)
+    with pytest.raises(ConfigError, match=r"its manifest\.json is not ours"):
         opened(tmp_path)
 
 
@@ -140,6 +142,14 @@ def test_closing_leaves_parquet_and_no_journal(tmp_path):
     assert not list((tmp_path / "journal").iterdir())
     assert len(parts(tmp_path)) == 1
     assert not (tmp_path / ".tmp").exists()
+
+
+def test_what_a_dead_process_was_writing_is_cleared_away(tmp_path):
+    folder = killed(tmp_path)
+    (folder / ".tmp" / "trials").mkdir(parents=True)
+    (folder / ".tmp" / "trials" / "part-000001.partial").write_bytes(b"PAR1")
+    with opened(folder):
+        assert not (folder / ".tmp").exists()
 
 
 def test_after_closing_nothing_is_kept_any_more(tmp_path):
@@ -282,5 +292,5 @@ async def test_calls_that_span_many_seals_are_neither_lost_nor_doubled(tmp_path)
             keep(store, *answered(n))
             await tended(store, lambda n=n: len(parts(tmp_path)) == n - 9, seal_at_results=1)
         keep(store, ended(trial(1), reply(1)), result(trial(1), reply(1)), result(trial(2), reply(2)))
-    assert sorted(read_trials(tmp_path)["trial_id"].to_pylist()) == [trial_id(n) for n in (1, 2, 10, 11, 12)]
+    assert set(read_trials(tmp_path)["trial_id"].to_pylist()) == {trial_id(n) for n in (1, 2, 10, 11, 12)}
     assert read_attempts(tmp_path)["status"].to_pylist() == ["ok"] * 5

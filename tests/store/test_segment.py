@@ -5,7 +5,7 @@ import random
 import pytest
 
 from asyncbench.errors import StoreError
-from asyncbench.store.segment import BATCH_BYTES, Segment, batches, name, payloads, segments
+from asyncbench.store.segment import BATCH_BYTES, Damage, Segment, batches, name_of, payloads, segments
 from tests.store.disk import disk_for
 
 LINES = [b'{"sent":%d,"text":"%s"}' % (n, b"x" * (n % 7)) for n in range(12)]
@@ -29,7 +29,7 @@ def read(tmp_path):
     def read_as_segment(data):
         path.unlink(missing_ok=True)  # a file written over is brought to the disk first: slow
         path.write_bytes(data)
-        damaged = []
+        damaged: list[Damage] = []
         kept = list(payloads(path, damaged))
         return kept, [(damage.line, damage.offset) for damage in damaged]
 
@@ -103,7 +103,7 @@ def test_a_segment_never_continues_an_earlier_file(tmp_path):
 
 def test_segments_are_read_oldest_first(tmp_path):
     for number in (1_000_000, 2, 999_999):
-        Segment(tmp_path / name(number)).close()
+        Segment(tmp_path / name_of(number)).close()
     assert [path.name for path in segments(tmp_path)] == ["000002.wal", "999999.wal", "1000000.wal"]
 
 

@@ -3,10 +3,10 @@
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench.records import Outcome
+from asyncbench.records import History, Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
-from tests.store.made import answered, refused, trial_id
+from tests.store.made import answered, ended, keep, refused, reply, trial, trial_id
 
 AGAIN = {Outcome.FAILED}
 
@@ -16,8 +16,7 @@ def folder(tmp_path):
     """Two failed trials, sealed apart, each beside one that was answered."""
     for first in (1, 11):
         with Store.open(tmp_path, sweep="night") as store:
-            for event in [*refused(first), *answered(first + 1)]:
-                store.keep(event)
+            keep(store, *refused(first), *answered(first + 1))
     return tmp_path
 
 
@@ -29,8 +28,7 @@ def outcomes(folder):
 def keep_again(folder, *numbers, alias="small"):
     with Store.open(folder, sweep="night", again=AGAIN) as store:
         for n in numbers:
-            for event in answered(n, attempt=2, alias=alias):
-                store.keep(event)
+            keep(store, *answered(n, attempt=2, alias=alias))
 
 
 def test_the_later_answer_stands_where_the_earlier_stood(folder):
@@ -38,10 +36,10 @@ def test_the_later_answer_stands_where_the_earlier_stood(folder):
     parts = [
         pq.read_table(path, partitioning=None) for path in sorted((folder / "trials").rglob("*.parquet"))
     ]
-    assert [sorted(part["trial_id"].to_pylist()) for part in parts] == [
-        [trial_id(1), trial_id(2)],
-        [trial_id(11), trial_id(12)],
-        [trial_id(21)],
+    assert [set(part["trial_id"].to_pylist()) for part in parts] == [
+        {trial_id(1), trial_id(2)},
+        {trial_id(11), trial_id(12)},
+        {trial_id(21)},
     ]
     assert {outcome for _, outcome in outcomes(folder)} == {"correct"}
 
@@ -66,8 +64,7 @@ def test_every_call_ever_made_stays_in_attempts(folder):
 
 def test_while_the_later_answer_is_only_in_the_journal_it_alone_is_read(folder):
     with Store.open(folder, sweep="night", again=AGAIN) as store:
-        for event in answered(1, attempt=2):
-            store.keep(event)
+        keep(store, *answered(1, attempt=2))
         assert sorted(outcomes(folder)) == [
             (trial_id(1), "correct"),
             (trial_id(2), "correct"),
@@ -85,8 +82,7 @@ def test_under_another_alias_it_moves_to_the_folder_of_that_alias(folder):
 
 def test_a_part_whose_rows_have_all_moved_is_gone(tmp_path):
     with Store.open(tmp_path, sweep="night") as store:
-        for event in refused(1):
-            store.keep(event)
+        keep(store, *refused(1))
     keep_again(tmp_path, 1, alias="new-name")
     assert [path.parent.name for path in (tmp_path / "trials").rglob("*.parquet")] == ["model=new-name"]
 
@@ -98,3 +94,12 @@ def test_what_is_to_be_asked_again_is_known_with_its_calls_so_far(folder):
             trial_id(1): 1,
             trial_id(11): 1,
         }
+
+
+def test_a_later_answer_that_was_paid_for_is_graded_even_if_nobody_asks_again(folder):
+    paid = ended(trial(1), reply(1), attempt=2)
+    with Store.open(folder, sweep="night", again=AGAIN) as store:
+        keep(store, paid)
+    with Store.open(folder, sweep="night") as store:
+        assert store.finished == {trial_id(2), trial_id(11), trial_id(12)}
+        assert store.histories == {trial_id(1): History(attempts=2, cost_usd=0.25, ended=paid)}
