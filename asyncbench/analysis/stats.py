@@ -26,7 +26,9 @@ class Proportion:
         n, p, z2 = self.trials, self.successes / self.trials, Z_95**2
         centre = (p + z2 / (2 * n)) / (1 + z2 / n)
         half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        # Exactly 0 and 1 at the ends, where rounding would miss them by a hair.
+        low = 0.0 if self.successes == 0 else centre - half
+        return low, 1.0 if self.successes == n else centre + half
 
 
 def quantile(sorted_values: list[float], q: float) -> float | None:

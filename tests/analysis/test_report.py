@@ -1,0 +1,146 @@
+"""The core report and the status of a folder, over results made by hand."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.analysis.report import report_on
+from asyncbench.analysis.status import status_of
+from asyncbench.analysis.tables import SIMULATED
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
+from asyncbench.store.folder import Store
+from asyncbench.suites import grade
+from tests.engine.night import MODEL, requests
+
+USAGE = Usage(input_tokens=100, output_tokens=10)
+
+
+def result(request, reply, *, cost_usd=None, latency_s=1.0):
+    """One closed trial of integer_addition whose right answer is 4."""
+    problem = replace(request.trial.problem, suite="integer_addition", task="integer_addition")
+    return Result(
+        trial=replace(request.trial, problem=problem),
+        reply=reply,
+        error=None if reply else ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500),
+        grades=grade(problem, reply),
+        attempts=1,
+        cost_usd=cost_usd,
+        price_source=None,
+        queued_s=0.0,
+        ttft_s=None,
+        latency_s=latency_s if reply else None,
+        finished_at=1.0,
+    )
+
+
+def attempt(request, *, cost_usd, number=1):
+    model = request.trial.model
+    made = Attempt(
+        trial_id=request.trial.trial_id,
+        attempt=number,
+        model=model.alias,
+        provider=model.provider,
+        started_at=1.0,
+        status="ok",
+        cost_usd=cost_usd,
+    )
+    return Ended(attempt=made, reply=Reply(text="4"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Seven trials: three right, one wrong, one cut off, one unread, one failed; two models priced or not."""
+    right, wrong = Reply(text="4", usage=USAGE), Reply(text="5", usage=USAGE)
+    cut = Reply(text="the sum is", finish_reason="length", usage=USAGE)
+    replies = [right, right, right, wrong, cut, Reply(text="no idea"), None]
+    with Store.open(tmp_path, sweep="s") as store:
+        for number, (request, reply) in enumerate(zip(requests(7), replies, strict=True), 1):
+            cost = 0.25 if reply and reply.usage else None
+            store.keep(attempt(request, cost_usd=cost))
+            store.keep(result(request, reply, cost_usd=cost, latency_s=float(number)))
+        store.keep(attempt(requests(8)[7], cost_usd=0.5))  # of a trial that is still open
+        store.write_manifest({"planned": {"m": 8}, "simulated": True})
+    return tmp_path
+
+
+def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
+    (line,) = report_on(folder).suites
+    assert (line.model, line.suite, line.trials) == ("m", "integer_addition", 7)
+    assert line.outcomes == {
+        "correct": 3,
+        "wrong": 1,
+        "truncated": 1,
+        "no_answer": 1,
+        "failed": 1,
+        "refused": 0,
+    }
+    assert line.accuracy == pytest.approx(3 / 7)
+    assert line.accuracy_of_answered == pytest.approx(3 / 4)
+
+
+def test_tokens_cost_and_latency_are_those_of_the_answers(folder):
+    (line,) = report_on(folder).suites
+    assert (line.input_tokens, line.output_tokens) == (500, 50)
+    assert (line.cost_usd, line.priced_trials) == (pytest.approx(1.25), 5)
+    assert (line.latency_p50_s, line.latency_p95_s) == (3.5, pytest.approx(5.75))
+
+
+def test_what_was_spent_counts_every_attempt_those_of_open_trials_too(folder):
+    (spent,) = report_on(folder).spending
+    assert (spent.attempts, spent.priced_attempts, spent.cost_usd) == (8, 6, pytest.approx(1.75))
+
+
+def test_unknown_cost_is_shown_as_unknown(tmp_path):
+    with Store.open(tmp_path, sweep="s") as store:
+        store.keep(result(requests(1)[0], Reply(text="4")))
+    report = report_on(tmp_path)
+    assert report.suites[0].cost_usd is None
+    assert "unknown" in report.as_text()
+    assert "0 of 1 trials" in report.as_text()
+
+
+def test_simulated_results_say_so_in_every_form(folder):
+    report = report_on(folder)
+    assert SIMULATED in report.as_text()
+    assert SIMULATED in report.as_markdown()
+    assert json.loads(report.as_json())["simulated"] is True
+
+
+def test_results_of_real_models_do_not_say_so(tmp_path):
+    (request,) = requests(1, replace(MODEL, provider="openai"))
+    with Store.open(tmp_path, sweep="s") as store:
+        store.keep(result(request, Reply(text="4")))
+    assert SIMULATED not in report_on(tmp_path).as_text()
+
+
+def test_a_markdown_table_has_as_many_cells_in_every_row(folder):
+    rows = [line for line in report_on(folder).as_markdown().splitlines() if line.startswith("|")]
+    widths = {row.count("|") for row in rows[:3]}
+    assert len(widths) == 1
+
+
+def test_an_empty_folder_has_an_empty_report(tmp_path):
+    with Store.open(tmp_path, sweep="s"):
+        pass
+    assert report_on(tmp_path).suites == ()
+
+
+def test_status_tells_planned_done_failed_and_dollars(folder):
+    (one,) = status_of(folder).models
+    assert (one.planned, one.done, one.failed, one.attempts) == (8, 7, 1, 8)
+    assert (one.cost_usd, one.unpriced_attempts) == (pytest.approx(1.75), 2)
+    assert "$1.7500 + 2 unpriced" in status_of(folder).as_text()
+
+
+def test_a_planned_model_without_results_is_shown(tmp_path):
+    with Store.open(tmp_path, sweep="s") as store:
+        store.write_manifest({"planned": {"later": 10}})
+    (one,) = status_of(tmp_path).models
+    assert (one.model, one.planned, one.done, one.cost_usd) == ("later", 10, 0, 0.0)
+
+
+def test_every_outcome_has_a_column(folder):
+    text = report_on(folder).as_text()
+    assert all(outcome.value in text for outcome in Outcome if outcome is not Outcome.CORRECT)
