@@ -1,0 +1,61 @@
+"""Files that are either not there or there whole, and stay there when the power fails."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from asyncbench.errors import StoreError
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal to write `path` into a StoreError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(path, str(error)) from error
+
+
+def refused(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path} could not be written: {why}. What was kept before is safe: make room, or give the right "
+        "to write, then run again."
+    )
+
+
+def make_folder(path: Path) -> None:
+    """Make `path` and what is missing above it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: Path, data: bytes, *, temporary: Path) -> None:
+    """Write a file in one step: a reader finds the old bytes or the new, never a part of them.
+
+    Raises:
+        StoreError: the disk is full, or the folder may not be written.
+    """
+    with storing(path):
+        make_folder(temporary.parent)
+        temporary.write_bytes(data)
+        publish(temporary, path)
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, in place of any file of that name."""
+    make_folder(path.parent)
+    sync(temporary)
+    temporary.replace(path)
+    sync(path.parent)

@@ -1,0 +1,174 @@
+"""A results folder that a run writes to: events go in, each is safe when `keep` returns, tables come out."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from asyncbench.records import Attempt, Ended, Event, Outcome, Sent
+from asyncbench.store.catalog import finished_ids, histories
+from asyncbench.store.durable import make_folder, storing, write
+from asyncbench.store.journal import Journal, Unfinished
+from asyncbench.store.lock import locked
+from asyncbench.store.manifest import Manifest, check, claim, write_manifest
+from asyncbench.store.partitions import next_number, seal
+from asyncbench.store.segment import Damage, payloads, segments
+from asyncbench.store.staging import TEMPORARY
+
+SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
+SEAL_EVERY_S = 15 * 60.0
+SEAL_AT_RESULTS = 50_000
+SEAL_AT_BYTES = 256 * 2**20
+
+
+class Store:
+    """The results folder of a sweep, held for writing by this process alone.
+
+    `finished` are the ids of the trials that were closed when the folder was opened; `histories` is what
+    is known of the others for which calls were made; `damaged` are lines that a crash or the disk spoiled.
+    One thread at a time may use it; `tend` takes what is slow to another.
+    """
+
+    def __init__(self, folder: Path, *, sweep: str, again: Collection[Outcome], held: ExitStack) -> None:
+        """Use `Store.open`."""
+        self.folder = folder
+        self.damaged: list[Damage] = []
+        self._held = held
+        self._on_disk = threading.Lock()  # one at a time syncs and seals
+        self._closed = False
+        self._clear()
+        self._manifest = claim(folder, sweep=sweep)
+        self._recover()
+        self.finished = finished_ids(folder, again=again)
+        self.histories = histories(folder, again=again)
+
+    @classmethod
+    def open(cls, folder: Path | str, *, sweep: str, again: Collection[Outcome] = ()) -> Self:
+        """Open the results folder of a sweep, made if it is missing, and recover what a crash left in it.
+
+        Trials with an outcome of `again` count as unfinished; their next result replaces the earlier one.
+
+        Raises:
+            ConfigError: the folder holds the results of another sweep, or something that is none of ours.
+            StoreError: another process is writing to it, or it cannot be written.
+        """
+        path = Path(folder).absolute()
+        check(path, sweep=sweep)
+        with storing(path):
+            make_folder(path)
+        with ExitStack() as held:
+            held.enter_context(locked(path))
+            store = cls(path, sweep=sweep, again=again, held=held)
+            store._held = held.pop_all()
+        return store
+
+    @property
+    def manifest(self) -> Manifest:
+        return dict(self._manifest)
+
+    def keep(self, event: Event) -> None:
+        """Write an event down; from here on it outlives the process. A run closes a trial once.
+
+        Raises:
+            StoreError: the disk took only a part, or nothing.
+        """
+        self._journal.append(event)
+
+    def write_manifest(self, update: Mapping[str, object]) -> None:
+        """Add to the manifest, or change what it says."""
+        self._manifest |= update
+        write_manifest(self.folder, self._manifest)
+
+    def write_file(self, name: str, data: bytes) -> None:
+        """Write a file of the folder in one step; `name` is relative to it."""
+        write(self.folder / name, data, temporary=self.folder / TEMPORARY / name)
+
+    async def tend(
+        self,
+        *,
+        sync_every_s: float = SYNC_EVERY_S,
+        seal_every_s: float = SEAL_EVERY_S,
+        seal_at_results: int = SEAL_AT_RESULTS,
+    ) -> None:
+        """Bring what is kept onto the disk, and into parts, until cancelled.
+
+        Raises:
+            StoreError: the disk does not take it.
+        """
+        now_s = asyncio.get_running_loop().time
+        sealed_at_s = now_s()
+        while True:
+            await asyncio.sleep(sync_every_s)
+            journal = self._journal
+            full = journal.results >= seal_at_results or journal.segment.size >= SEAL_AT_BYTES
+            if full or (journal.holds_rows and now_s() - sealed_at_s >= seal_every_s):
+                journal.rotate()
+                await asyncio.to_thread(self._seal)
+                sealed_at_s = now_s()
+            elif journal.segment.dirty:
+                await asyncio.to_thread(self._sync)
+
+    def close(self) -> None:
+        """Seal what was kept and let the folder go; calls without an end stay in the journal.
+
+        Raises:
+            StoreError: the disk does not take it; all that was kept is in the journal.
+        """
+        with self._held, self._on_disk:
+            if not self._closed:
+                self._closed = True
+                self._journal.rotate()
+                self._seal_complete()
+                self._clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _recover(self) -> None:
+        """Begin a segment with what earlier ones left unfinished, then seal those: harmless to repeat."""
+        folder, left = self.folder / "journal", Unfinished()
+        for segment in segments(folder):
+            left.follow(payloads(segment, []))
+        self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
+        self._held.callback(self._journal.close)
+        for sent in list(left.sent.values()):
+            self._journal.append(Ended(attempt=_lost(sent), reply=None))
+        self._seal_complete()
+
+    def _seal_complete(self) -> None:
+        current = self._journal.segment
+        current.sync()  # what was carried into it must outlive where it came from
+        for segment in segments(self.folder / "journal"):
+            if segment != current.path:
+                self.damaged += seal(segment, self.folder)
+
+    def _seal(self) -> None:
+        with self._on_disk:
+            if not self._closed:
+                self._seal_complete()
+
+    def _sync(self) -> None:
+        with self._on_disk:
+            if not self._closed:
+                self._journal.segment.sync()
+
+    def _clear(self) -> None:
+        shutil.rmtree(self.folder / TEMPORARY, ignore_errors=True)
+
+
+def _lost(sent: Sent) -> Attempt:
+    """Return how a call ended of which no end is known: it may have been billed, so its cost is unknown."""
+    return Attempt(
+        trial_id=sent.trial_id,
+        attempt=sent.attempt,
+        model=sent.model,
+        provider=sent.provider,
+        started_at=sent.started_at,
+        status="lost",
+    )

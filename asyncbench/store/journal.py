@@ -1,0 +1,143 @@
+"""The journal: every event of a run is on disk before anything else happens.
+
+A line of it holds one of:
+
+    {"sent": call}                       a call is about to be made
+    {"attempt": row, "reply": reply}     it is over: its row of `attempts`, and all that came back
+    {"carried": row, "reply": reply}     the same again, from an earlier segment: it is not graded yet
+    {"trial": row, "grades": [row, …]}   the trial is closed: its rows of `trials` and `grades`
+
+So each segment can be made into tables on its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from asyncbench.errors import StoreError
+from asyncbench.records import Attempt, Ended, Event, Reply, Result, Sent, Usage
+from asyncbench.store.durable import make_folder, storing
+from asyncbench.store.encoding import encode
+from asyncbench.store.schema import Row, attempt_row, grade_rows, trial_row
+from asyncbench.store.segment import Segment, name_of, number_of
+
+
+@dataclass(slots=True, kw_only=True)
+class Unfinished:
+    """What was begun and not brought to its end: small, since all of it is in flight."""
+
+    sent: dict[tuple[str, int], Sent] = field(default_factory=dict)  # calls that have not ended
+    replies: dict[str, Ended] = field(default_factory=dict)  # not graded yet, by trial
+
+    def begin(self, sent: Sent) -> None:
+        self.sent[sent.trial_id, sent.attempt] = sent
+
+    def end(self, ended: Ended) -> None:
+        attempt = ended.attempt
+        self.sent.pop((attempt.trial_id, attempt.attempt), None)
+        if ended.reply is not None:
+            self.replies[attempt.trial_id] = ended
+
+    def close(self, trial_id: str) -> None:
+        self.replies.pop(trial_id, None)
+
+    def follow(self, payloads: Iterable[bytes]) -> None:
+        """Take in what the next lines of a journal say, oldest first."""
+        for payload in payloads:
+            match orjson.loads(payload):
+                case {"sent": sent}:
+                    self.begin(Sent(**sent))
+                case {"attempt": row, "reply": reply} | {"carried": row, "reply": reply}:
+                    self.end(_ended(row, reply))
+                case {"trial": {"trial_id": trial_id}}:
+                    self.close(trial_id)
+
+    def payloads(self) -> list[bytes]:
+        """Return the lines that carry all of it into another segment."""
+        calls = [encode({"sent": sent}) for sent in self.sent.values()]
+        return calls + [encode(_ending("carried", ended)) for ended in self.replies.values()]
+
+
+class Journal:
+    """The journal of a run, for the one thread that makes its events."""
+
+    def __init__(self, folder: Path, *, number: int, unfinished: Unfinished) -> None:
+        with storing(folder):
+            make_folder(folder)
+        self._folder = folder
+        self._unfinished = unfinished
+        self._begin(number)
+
+    @property
+    def holds_rows(self) -> bool:
+        return self.attempts + self.results > 0
+
+    def append(self, event: Event) -> None:
+        """Write an event down.
+
+        Raises:
+            StoreError: the disk took only a part, or nothing.
+        """
+        match event:
+            case Sent():
+                self.segment.append(encode({"sent": event}))
+                self._unfinished.begin(event)
+            case Ended():
+                self.segment.append(encode(_ending("attempt", event)))
+                self._unfinished.end(event)
+                self.attempts += 1
+            case Result():
+                self.segment.append(encode({"trial": trial_row(event), "grades": grade_rows(event)}))
+                self._unfinished.close(event.trial.trial_id)
+                self.results += 1
+
+    def rotate(self) -> None:
+        """Begin the next segment with all that is unfinished, so that the one before is complete."""
+        complete = self.segment
+        self._begin(number_of(complete.path) + 1)
+        complete.close()
+
+    def close(self) -> None:
+        """Stop writing. A segment without a line is removed."""
+        self.segment.close()
+        if not self.segment.size:
+            self.segment.path.unlink()
+
+    def _begin(self, number: int) -> None:
+        fresh = Segment(self._folder / name_of(number))
+        try:
+            for payload in self._unfinished.payloads():
+                fresh.append(payload)
+        except StoreError:  # or its calls would seem to begin after the ends that follow elsewhere
+            fresh.close()
+            fresh.path.unlink()
+            raise
+        self.segment = fresh
+        self.attempts = self.results = 0  # lines that will become rows
+
+
+# what Attempt and its row have in common; the rest is built anew
+_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage"})
+
+
+def _ending(key: str, ended: Ended) -> Row:
+    return {key: attempt_row(ended.attempt), "reply": ended.reply}
+
+
+def _ended(row: Mapping[str, Any], reply: Mapping[str, Any] | None) -> Ended:  # Any: JSON of our own
+    answer = None if reply is None else _reply(reply)
+    attempt = Attempt(
+        **{name: row[name] for name in _SAME},
+        started_at=row["started_at"] / 1_000_000,
+        usage=answer.usage if answer else None,
+        raw_usage=answer.raw_usage if answer else None,
+    )
+    return Ended(attempt=attempt, reply=answer)
+
+
+def _reply(written: Mapping[str, Any]) -> Reply:
+    usage = written["usage"]
+    return Reply(**{**written, "usage": None if usage is None else Usage(**usage)})

@@ -1,0 +1,79 @@
+"""manifest.json: whose results a folder holds, and what wrote them."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.store.durable import write
+from asyncbench.store.lock import LOCK
+from asyncbench.store.schema import SCHEMA_VERSION
+from asyncbench.store.staging import TEMPORARY
+
+MANIFEST = "manifest.json"
+Manifest = dict[str, Any]  # Any: JSON, which its readers know
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a results folder.
+
+    Raises:
+        ConfigError: this is no results folder, or a later asyncbench wrote it.
+        StoreError: the manifest cannot be read.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest: Manifest = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigError(
+            f"{folder} is not a results folder: it has no {MANIFEST}. Name the folder that a run wrote."
+        ) from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise StoreError(f"{path} cannot be read: {error}. Put back a copy of it.") from error
+    match manifest:
+        case {"schema_version": int(version), "sweep": str()} if version <= SCHEMA_VERSION:
+            return manifest
+        case {"schema_version": int(version), "sweep": str()}:
+            raise ConfigError(
+                f"{folder} has schema version {version}; this asyncbench knows versions up to "
+                f"{SCHEMA_VERSION}. Install a later one."
+            )
+    raise ConfigError(f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder.")
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
+    """Write the manifest in one step."""
+    text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    write(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
+
+
+def check(folder: Path, *, sweep: str) -> None:
+    """Refuse a folder that this sweep may not write to; a missing or empty one is welcome.
+
+    Raises:
+        ConfigError: it holds the results of another sweep, or something that is none of ours.
+    """
+    if (folder / MANIFEST).exists():
+        if (owner := read_manifest(folder)["sweep"]) != sweep:
+            raise ConfigError(
+                f"{folder} holds the results of sweep {owner!r}, not of {sweep!r}: give {sweep!r} another "
+                f"`out:`, or name it {owner!r}."
+            )
+    elif folder.is_dir() and {path.name for path in folder.iterdir()} - {LOCK, TEMPORARY}:
+        raise ConfigError(
+            f"{folder} holds files but no {MANIFEST}: it is not a results folder. Give the sweep an `out:` "
+            "that is new or empty."
+        )
+
+
+def claim(folder: Path, *, sweep: str) -> Manifest:
+    """Return the manifest of this sweep's folder, which it gets now if it has none."""
+    check(folder, sweep=sweep)
+    if not (folder / MANIFEST).exists():
+        created_at = datetime.now(UTC).isoformat(timespec="seconds")
+        manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
+        write_manifest(folder, manifest)
+    return read_manifest(folder)

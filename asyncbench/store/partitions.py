@@ -1,0 +1,88 @@
+"""The three tables on disk: immutable Parquet parts, made from complete segments of the journal.
+
+    trials/suite=nupa/model=gpt-5-mini/part-000001.parquet
+    attempts/model=gpt-5-mini/part-000001.parquet
+
+A part is named after its segment, so making it again puts the same rows in the same place. A segment is
+removed when all its parts stand: whatever stops that half-way, doing it again completes it.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from asyncbench.store.durable import storing, sync
+from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
+from asyncbench.store.staging import Part
+from asyncbench.store.supersede import supersede
+from asyncbench.store.tables import tables
+
+ANSWERED_ONCE = ("trials", "grades")  # where a trial that is answered again must not stand twice
+
+
+def seal(segment: Path, folder: Path) -> list[Damage]:
+    """Make the parts of a complete segment, then remove it; return the lines that could not be used.
+
+    Raises:
+        StoreError: a part could not be written; the segment stays.
+    """
+    with storing(segment):
+        sync(segment)  # until its parts stand, it is all there is
+    damaged: list[Damage] = []
+    staged = _stage(segment, folder, damaged)
+    for name in ANSWERED_ONCE:
+        own = {part.path for part in staged[name]}
+        earlier = [path for path in part_files(folder, name) if path not in own]
+        supersede(staged[name], earlier, folder)
+    for parts in staged.values():
+        for part in parts:
+            part.publish()
+    with storing(segment):
+        segment.unlink()
+        sync(segment.parent)
+    return damaged
+
+
+def part_files(folder: Path, name: str) -> list[Path]:
+    """Return the parts of a table, in a fixed order."""
+    return sorted((folder / name).rglob("*.parquet"))
+
+
+def part_name(segment: Path) -> str:
+    return f"part-{segment.stem}.parquet"
+
+
+def next_number(folder: Path) -> int:
+    """Return a number that no segment has, nor any part made of one."""
+    parts = [path.stem.removeprefix("part-") for name in SCHEMAS for path in part_files(folder, name)]
+    taken = [int(stem) for stem in parts if stem.isdecimal()]
+    return 1 + max([*taken, *map(number_of, segments(folder / "journal"))], default=0)
+
+
+def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, list[Part]]:
+    """Write all rows of a segment to finished temporary parts, a batch in memory at a time."""
+    parts: dict[str, dict[Path, Part]] = {name: {} for name in SCHEMAS}
+    for batch in batches(payloads(segment, damaged)):
+        for name, table in tables(batch, place=segment).items():
+            for place, rows in _by_partition(name, table):
+                if place not in parts[name]:
+                    parts[name][place] = Part(folder, place / part_name(segment))
+                parts[name][place].add(rows)
+    for part in (part for found in parts.values() for part in found.values()):
+        part.finish()
+    return {name: list(found.values()) for name, found in parts.items()}
+
+
+def _by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
+    """Yield the rows of each partition and its folder, relative to the results folder."""
+    keys = PARTITIONED_BY[name]
+    table = table.sort_by([(key, "ascending") for key in keys])  # stable: rows keep their order
+    groups = table.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
+    start = 0
+    for group in groups.to_pylist():
+        place = Path(name, *(f"{key}={quote(group[key], safe='')}" for key in keys))
+        yield place, table.slice(start, group["count_all"])
+        start += group["count_all"]

@@ -1,0 +1,270 @@
+"""The three tables of a results folder: their columns, and records as rows of them.
+
+`docs/results.md` says what each column means; a test holds the two together.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from asyncbench.records import Attempt, Model, Result, Usage
+from asyncbench.store.encoding import canonical
+
+SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
+
+Row = dict[str, object]
+
+TEXT, FLAG, SHORT, LONG, REAL = pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.float64()
+TIME = pa.timestamp("us", tz="UTC")
+LABELS = pa.list_(pa.string())
+
+
+def _always(name: str, kind: pa.DataType) -> "pa.Field[pa.DataType]":
+    return pa.field(name, kind, nullable=False)
+
+
+def _maybe(name: str, kind: pa.DataType) -> "pa.Field[pa.DataType]":
+    return pa.field(name, kind)
+
+
+def _schema(*fields: "pa.Field[pa.DataType]") -> pa.Schema:
+    return pa.schema(fields, metadata={"asyncbench.schema_version": str(SCHEMA_VERSION)})
+
+
+_TOKENS = (
+    _maybe("input_tokens", LONG),
+    _maybe("cached_input_tokens", LONG),
+    _maybe("cache_write_tokens", LONG),
+    _maybe("output_tokens", LONG),
+    _maybe("reasoning_tokens", LONG),
+)
+
+TRIALS = _schema(
+    _always("trial_id", TEXT),
+    _always("run", TEXT),
+    _always("sweep", TEXT),
+    _always("problem_set", TEXT),
+    _always("problem_id", TEXT),
+    _always("suite", TEXT),
+    _always("task", TEXT),
+    _always("variant", TEXT),
+    _always("representation", TEXT),
+    _maybe("length", SHORT),
+    _always("repeat", SHORT),
+    _always("condition", TEXT),
+    _always("style", TEXT),
+    _always("condition_params", TEXT),
+    _always("model", TEXT),
+    _always("provider", TEXT),
+    _always("model_id", TEXT),
+    _maybe("model_served", TEXT),
+    _always("params", TEXT),
+    _always("expected", TEXT),
+    _maybe("reply_text", TEXT),
+    _maybe("reasoning_text", TEXT),
+    _maybe("finish_reason", TEXT),
+    _always("grader", TEXT),
+    _maybe("answer", TEXT),
+    _always("outcome", TEXT),
+    _always("exact_match", FLAG),
+    *_TOKENS,
+    _maybe("price_source", TEXT),
+    _maybe("cost_usd", REAL),
+    _always("attempts", SHORT),
+    _maybe("queued_s", REAL),
+    _maybe("ttft_s", REAL),
+    _maybe("latency_s", REAL),
+    _always("finished_at", TIME),
+    _maybe("error_kind", TEXT),
+    _maybe("error_message", TEXT),
+    _maybe("http_status", SHORT),
+    _maybe("request_id", TEXT),
+)
+
+GRADES = _schema(
+    _always("trial_id", TEXT),
+    _always("run", TEXT),
+    _always("suite", TEXT),
+    _always("model", TEXT),
+    _always("task", TEXT),
+    _always("variant", TEXT),
+    _always("representation", TEXT),
+    _maybe("length", SHORT),
+    _always("grader", TEXT),
+    _always("grader_version", SHORT),
+    _always("headline", FLAG),
+    _maybe("answer", TEXT),
+    _maybe("classification", TEXT),
+    _maybe("reason", TEXT),
+    _always("outcome", TEXT),
+    _always("exact_match", FLAG),
+    _maybe("format_ok", FLAG),
+    _maybe("digits_right", SHORT),
+    _maybe("digits_total", SHORT),
+    _maybe("length_error", SHORT),
+    _maybe("length_error_total", SHORT),
+    _maybe("abs_error", TEXT),
+    _maybe("rel_error", REAL),
+    _always("flags", LABELS),
+)
+
+ATTEMPTS = _schema(
+    _always("trial_id", TEXT),
+    _always("attempt", SHORT),
+    _always("model", TEXT),
+    _always("provider", TEXT),
+    _always("started_at", TIME),
+    _maybe("queued_s", REAL),
+    _maybe("ttft_s", REAL),
+    _maybe("latency_s", REAL),
+    _always("status", TEXT),
+    _maybe("http_status", SHORT),
+    _maybe("retry_after_s", REAL),
+    _maybe("request_id", TEXT),
+    *_TOKENS,
+    _maybe("cost_usd", REAL),
+    _maybe("in_flight", SHORT),
+    _maybe("loop_lag_s", REAL),
+    _maybe("raw_usage", TEXT),
+)
+
+SCHEMAS: Mapping[str, pa.Schema] = {"trials": TRIALS, "grades": GRADES, "attempts": ATTEMPTS}
+PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
+    "trials": ("suite", "model"),
+    "grades": ("suite", "model"),
+    "attempts": ("model",),
+}
+
+
+def trial_row(result: Result) -> Row:
+    """Return the row of `trials` that closes a trial; times are microseconds since 1970."""
+    trial, reply, error, headline = result.trial, result.reply, result.error, result.grades[0]
+    problem, model, condition = trial.problem, trial.model, trial.condition
+    response = error or reply
+    return {
+        "trial_id": trial.trial_id,
+        "run": trial.run,
+        "sweep": trial.sweep,
+        "problem_set": trial.problem_set,
+        "problem_id": problem.problem_id,
+        "suite": problem.suite,
+        "task": problem.task,
+        "variant": problem.variant,
+        "representation": problem.representation,
+        "length": problem.length,
+        "repeat": trial.repeat,
+        "condition": condition.name,
+        "style": condition.style,
+        "condition_params": canonical(condition.params),
+        "model": model.alias,
+        "provider": model.provider,
+        "model_id": model.model_id,
+        "model_served": reply and reply.model_served,
+        "params": canonical(_sent_params(model)),
+        "expected": problem.expected,
+        "reply_text": reply and reply.text,
+        "reasoning_text": reply and reply.reasoning,
+        "finish_reason": reply and reply.finish_reason,
+        "grader": headline.grader,
+        "answer": headline.answer,
+        "outcome": headline.outcome,
+        "exact_match": headline.exact_match,
+        **_token_columns(reply.usage if reply else None),
+        "price_source": result.price_source,
+        "cost_usd": result.cost_usd,
+        "attempts": result.attempts,
+        "queued_s": result.queued_s,
+        "ttft_s": result.ttft_s,
+        "latency_s": result.latency_s,
+        "finished_at": _microseconds(result.finished_at),
+        "error_kind": error and error.kind,
+        "error_message": error and error.message,
+        "http_status": response and response.http_status,
+        "request_id": response and response.request_id,
+    }
+
+
+def grade_rows(result: Result) -> list[Row]:
+    """Return the rows of `grades` of a trial, one a grader, headline first."""
+    trial, problem = result.trial, result.trial.problem
+    return [
+        {
+            "trial_id": trial.trial_id,
+            "run": trial.run,
+            "suite": problem.suite,
+            "model": trial.model.alias,
+            "task": problem.task,
+            "variant": problem.variant,
+            "representation": problem.representation,
+            "length": problem.length,
+            "grader": grade.grader,
+            "grader_version": grade.grader_version,
+            "headline": grade.headline,
+            "answer": grade.answer,
+            "classification": grade.classification,
+            "reason": grade.reason,
+            "outcome": grade.outcome,
+            "exact_match": grade.exact_match,
+            "format_ok": grade.format_ok,
+            "digits_right": grade.digits_right,
+            "digits_total": grade.digits_total,
+            "length_error": grade.length_error,
+            "length_error_total": grade.length_error_total,
+            "abs_error": grade.abs_error,
+            "rel_error": grade.rel_error,
+            "flags": grade.flags,
+        }
+        for grade in result.grades
+    ]
+
+
+def attempt_row(attempt: Attempt) -> Row:
+    """Return the row of `attempts` of one call; times are microseconds since 1970."""
+    return {
+        "trial_id": attempt.trial_id,
+        "attempt": attempt.attempt,
+        "model": attempt.model,
+        "provider": attempt.provider,
+        "started_at": _microseconds(attempt.started_at),
+        "queued_s": attempt.queued_s,
+        "ttft_s": attempt.ttft_s,
+        "latency_s": attempt.latency_s,
+        "status": attempt.status,
+        "http_status": attempt.http_status,
+        "retry_after_s": attempt.retry_after_s,
+        "request_id": attempt.request_id,
+        **_token_columns(attempt.usage),
+        "cost_usd": attempt.cost_usd,
+        "in_flight": attempt.in_flight,
+        "loop_lag_s": attempt.loop_lag_s,
+        "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
+    }
+
+
+_UNKNOWN = Usage()
+
+
+def _token_columns(usage: Usage | None) -> Row:
+    usage = usage or _UNKNOWN
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def _sent_params(model: Model) -> Row:
+    chosen: Row = {
+        "system": model.system,
+        "temperature": model.temperature,
+        "top_p": model.top_p,
+        "seed": model.seed,
+        "max_tokens": model.max_tokens,
+    }
+    return {name: value for name, value in chosen.items() if value is not None} | dict(model.params)
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000)

@@ -1,0 +1,115 @@
+"""A segment of the journal: lines that only ever grow, each of which proves itself.
+
+A line is eight hexadecimal digits, the CRC-32 of what follows them, a space, JSON, and a line feed. What
+a killed process had written stays; a line that was cut short or changed on the disk is recognised, left
+out and reported, and the lines around it are kept.
+"""
+
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from asyncbench.store.durable import refused, storing, sync
+
+BATCH_BYTES = 16 * 2**20
+_PREFIX = len(b"01234567 ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """A line that is not what was written."""
+
+    segment: Path
+    line: int  # from 1
+    offset: int  # bytes from the start of the segment
+
+
+class Segment:
+    """A segment being written, by one thread; `sync` may be called from any."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0  # bytes
+        self.dirty = True  # holds what no `sync` has covered; at first, its name in the folder
+        self._torn = False
+        with storing(path):
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o644)
+
+    def append(self, payload: bytes) -> None:
+        """Write a line in one call of the system, unbuffered: it outlives the process from here on.
+
+        Raises:
+            StoreError: the disk took only a part, or nothing.
+        """
+        data = _line(payload)
+        if self._torn:  # ends what is left of a broken line, so that it takes no other with it
+            data = b"\n" + data
+        self.dirty = True
+        try:
+            written = os.write(self._descriptor, data)
+        except OSError as error:
+            raise refused(self.path, str(error)) from error
+        self.size += written
+        self._torn = written < len(data)
+        if self._torn:
+            raise refused(self.path, f"the disk took {written:,} of {len(data):,} bytes")
+
+    def sync(self) -> None:
+        """Wait until all that was appended before this call is on the disk."""
+        self.dirty = False
+        with storing(self.path):
+            sync(self.path)
+            sync(self.path.parent)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+        self._descriptor = -1  # a late line is refused; it must not find another file under the old number
+
+
+def segments(folder: Path) -> list[Path]:
+    """Return the segments of a journal's folder, oldest first."""
+    return sorted(folder.glob("*.wal"), key=number_of)
+
+
+def number_of(segment: Path) -> int:
+    return int(segment.stem)
+
+
+def name_of(number: int) -> str:
+    return f"{number:06d}.wal"
+
+
+def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
+    """Yield the JSON of every sound line; note the others in `damaged`.
+
+    Raises:
+        FileNotFoundError: the segment was sealed meanwhile.
+    """
+    with segment.open("rb") as lines:
+        offset = 0
+        for count, line in enumerate(lines, start=1):
+            payload = line[_PREFIX:-1]
+            if line == _line(payload):
+                yield payload
+            elif line != b"\n":
+                damaged.append(Damage(segment=segment, line=count, offset=offset))
+            offset += len(line)
+
+
+def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield lists of lines that fit into memory together."""
+    batch, size = list[bytes](), 0
+    for payload in payloads:
+        batch.append(payload)
+        size += len(payload)
+        if size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _line(payload: bytes) -> bytes:
+    return b"%08x %b\n" % (zlib.crc32(payload), payload)
