@@ -5,7 +5,7 @@ A line of it holds one of:
     {"sent": call}                       a call is about to be made
     {"attempt": row, "reply": reply}     it is over: its row of `attempts`, and all that came back
     {"carried": row, "reply": reply}     the same again, from an earlier segment: it is not graded yet
-    {"trial": row, "grades": [row, …]}   the trial is closed: its rows of `trials` and `grades`
+    {"trial": row, "grades": [row, …]}   the trial is closed: its row, and what its grades add to it
 
 So each segment can be made into tables on its own.
 """

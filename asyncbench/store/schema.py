@@ -81,15 +81,11 @@ TRIALS = _schema(
     _maybe("request_id", TEXT),
 )
 
+# what each row of `grades` repeats of its trial's row, so that it can be read without it
+OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "representation", "length")
+
 GRADES = _schema(
-    _always("trial_id", TEXT),
-    _always("run", TEXT),
-    _always("suite", TEXT),
-    _always("model", TEXT),
-    _always("task", TEXT),
-    _always("variant", TEXT),
-    _always("representation", TEXT),
-    _maybe("length", SHORT),
+    *(TRIALS.field(name) for name in OF_THE_TRIAL),
     _always("grader", TEXT),
     _always("grader_version", SHORT),
     _always("headline", FLAG),
@@ -185,18 +181,9 @@ def trial_row(result: Result) -> Row:
 
 
 def grade_rows(result: Result) -> list[Row]:
-    """Return the rows of `grades` of a trial, one a grader, headline first."""
-    trial, problem = result.trial, result.trial.problem
+    """Return what the rows of `grades` of a trial add to its own row, one a grader, headline first."""
     return [
         {
-            "trial_id": trial.trial_id,
-            "run": trial.run,
-            "suite": problem.suite,
-            "model": trial.model.alias,
-            "task": problem.task,
-            "variant": problem.variant,
-            "representation": problem.representation,
-            "length": problem.length,
             "grader": grade.grader,
             "grader_version": grade.grader_version,
             "headline": grade.headline,
@@ -211,7 +198,7 @@ def grade_rows(result: Result) -> list[Row]:
             "length_error": grade.length_error,
             "length_error_total": grade.length_error_total,
             "abs_error": grade.abs_error,
-            "rel_error": grade.rel_error,
+            "rel_error": None if grade.rel_error is None else repr(grade.rel_error),  # JSON has no infinity
             "flags": grade.flags,
         }
         for grade in result.grades

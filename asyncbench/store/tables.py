@@ -1,6 +1,6 @@
 """The journal's lines as rows of the three tables: read by Arrow, so that other threads run meanwhile."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
-from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
+from asyncbench.store.schema import ATTEMPTS, GRADES, OF_THE_TRIAL, TRIALS
 
 Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts
 
@@ -21,26 +21,39 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
     """
     try:
         ended, closed = _parsed(payloads, _ENDED), _parsed(payloads, _CLOSED)
-        grades = pc.list_flatten(closed["grades"])
+        trials = _table(closed["trial"], TRIALS)
         return {
-            "trials": _table(closed["trial"], TRIALS),
-            "grades": _table(grades, GRADES),  # type: ignore[arg-type]  # the stubs lose the items' type
+            "trials": trials,
+            "grades": _grades(closed["grades"], trials),
             "attempts": _table(ended["attempt"], ATTEMPTS),
         }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value that its column cannot: {error}") from error
 
 
-def _written(schema: pa.Schema) -> pa.DataType:
+def _grades(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:
+    """Return the grades of all trials one after the other, with the columns they share with their trial."""
+    shared = trials.select(list(OF_THE_TRIAL)).take(pc.list_parent_indices(grades.combine_chunks()))
+    own = pa.Table.from_struct_array(pc.list_flatten(grades))  # type: ignore[arg-type]  # the stubs lose the items' type
+    return pa.table([*shared.columns, *own.columns], names=GRADES.names).cast(GRADES)
+
+
+def _written(schema: pa.Schema, *, without: Collection[str] = ()) -> pa.DataType:
     """Return a row of `schema` as JSON has it: times are whole microseconds."""
-    return pa.struct(
-        [(field.name, pa.int64() if pa.types.is_timestamp(field.type) else field.type) for field in schema]
-    )
+    return pa.struct([(field.name, _in_json(field)) for field in schema if field.name not in without])
+
+
+def _in_json(field: "pa.Field[pa.DataType]") -> pa.DataType:
+    if field.name == "rel_error":
+        return pa.string()
+    return pa.int64() if pa.types.is_timestamp(field.type) else field.type
 
 
 # the lines that become rows; of each, the first key tells it from the others
 _ENDED = pa.schema([("attempt", _written(ATTEMPTS))])
-_CLOSED = pa.schema([("trial", _written(TRIALS)), ("grades", pa.list_(_written(GRADES)))])
+_CLOSED = pa.schema(
+    [("trial", _written(TRIALS)), ("grades", pa.list_(_written(GRADES, without=OF_THE_TRIAL)))]
+)
 
 
 def _parsed(payloads: Sequence[bytes], schema: pa.Schema) -> pa.Table:

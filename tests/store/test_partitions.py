@@ -20,7 +20,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim
 from asyncbench.store.partitions import next_number, seal
-from asyncbench.store.schema import SCHEMAS, attempt_row, grade_rows, trial_row
+from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS, attempt_row, grade_rows, trial_row
 from asyncbench.store.staging import ROW_GROUP
 from tests.store.disk import disk_for
 from tests.store.made import AT, answered, ended, grade, keep, refused, reply, result, sent, trial, trial_id
@@ -225,17 +225,28 @@ def test_any_values_come_back_exactly_as_they_were(tmp_path_factory, data):
     before = everything(folder)
     seal(segment, folder)
     assert everything(folder) == before  # the journal and its parts tell the same
-    rows = [trial_row(closed), grade_rows(closed)[0], attempt_row(call.attempt)]
+    of_the_trial = {name: trial_row(closed)[name] for name in OF_THE_TRIAL}
+    rows = [trial_row(closed), of_the_trial | grade_rows(closed)[0], attempt_row(call.attempt)]
     assert before == [[as_read(row)] for row in rows]
 
 
+@pytest.mark.parametrize("error", [float("inf"), 0.0, 2.5e-7, 1e308])
+def test_a_relative_error_comes_back_exactly_even_an_infinite_one(tmp_path, error):
+    closed = result(trial(1), reply(1))
+    far_off = replace(closed, grades=(replace(closed.grades[0], rel_error=error),))
+    seal(journalled(tmp_path, [ended(closed.trial, reply(1)), far_off]), tmp_path)
+    (row,) = everything(tmp_path)[1]
+    assert row["rel_error"] == error
+
+
 def as_read(row):
-    """A row as Arrow gives it back: lists, and times with their zone."""
-    return {
-        name: datetime.fromtimestamp(value / 1e6, tz=UTC)
-        if name.endswith("_at")
-        else list(value)
-        if name == "flags"
-        else value
-        for name, value in row.items()
-    }
+    """A row as Arrow gives it back: lists, times with their zone, relative errors as numbers."""
+    return {name: _as_read(name, value) for name, value in row.items()}
+
+
+def _as_read(name, value):
+    if name.endswith("_at"):
+        return datetime.fromtimestamp(value / 1e6, tz=UTC)
+    if name == "flags":
+        return list(value)
+    return float(value) if name == "rel_error" and value is not None else value

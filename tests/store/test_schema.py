@@ -10,6 +10,7 @@ from asyncbench.records import Attempt, Condition, Reply
 from asyncbench.store.schema import (
     ATTEMPTS,
     GRADES,
+    OF_THE_TRIAL,
     SCHEMA_VERSION,
     SCHEMAS,
     TRIALS,
@@ -40,7 +41,7 @@ COLUMNS = {
 }
 ROWS = {
     "trials": trial_row(result(trial(1), reply(1))),
-    "grades": grade_rows(result(trial(1), reply(1)))[0],
+    "grades": dict.fromkeys(OF_THE_TRIAL) | grade_rows(result(trial(1), reply(1)))[0],
     "attempts": attempt_row(ended(trial(1), reply(1)).attempt),
 }
 
@@ -135,6 +136,5 @@ def test_what_is_not_known_is_null_and_never_zero():
 
 def test_a_grade_that_says_nothing_more_leaves_the_rest_null():
     row = grade_rows(result(replace(trial(1), problem=replace(trial(1).problem, length=None)), None))[0]
-    assert {name for name, value in row.items() if value is None} == {
-        field.name for field in GRADES if field.nullable
-    }
+    nullable = {field.name for field in GRADES if field.nullable}
+    assert {name for name, value in row.items() if value is None} == nullable - set(OF_THE_TRIAL)
