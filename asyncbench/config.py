@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
+from urllib.parse import quote
 
 import yaml
 from pydantic import (
@@ -265,9 +266,23 @@ def _model(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *, pl
         retry=_retry(entry.retry, place),
         timeouts=_timeouts(entry.timeouts, place),
     )
+    _check_alias(model.alias, place=place)
     if endpoint.via == "anthropic" and (fault := complaint(model)):
         raise ConfigError(f"{place}: {fault}")
     return model
+
+
+def _check_alias(alias: str, *, place: str) -> None:
+    """Refuse an alias that readers of `model=<alias>` folders would take for a number or a date."""
+    if (
+        not any(sign.isalpha() for sign in alias)
+        or not alias.isprintable()
+        or len(quote(alias, safe="")) > 240
+    ):
+        raise ConfigError(
+            f"{place}: alias {alias!r}: give one with a letter in it, without control characters, and of at "
+            "most 240 characters once percent-encoded: it names a folder"
+        )
 
 
 def _price(given: Mapping[str, object] | None, place: str) -> Price | None:

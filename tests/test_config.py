@@ -176,6 +176,13 @@ def test_entries_that_would_ask_the_same_are_refused_whatever_they_are_called():
     assert "models[1] and models[2] ask the same model the same way" in complaint_about(same)
 
 
+@pytest.mark.parametrize(
+    "alias", ["4711", "2026-01-01", "a\nb", "ü" * 50], ids=["number", "date", "line", "long"]
+)
+def test_an_alias_that_cannot_name_a_folder_is_refused(alias):
+    assert "it names a folder" in complaint_about(with_model(alias=alias))
+
+
 def test_entries_that_differ_in_a_parameter_are_two():
     two = small(models=["simulated/oracle", {"model": "simulated/oracle", "alias": "b", "temperature": 0}])
     assert len(sweep_from(two).models) == 2

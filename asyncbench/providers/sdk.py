@@ -9,20 +9,6 @@ from asyncbench.providers.response import Response
 
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
-# Headers about ourselves that no provider needs; without them a call costs a twentieth less.
-NEEDLESS_HEADERS: Final = (
-    "X-Stainless-Lang",
-    "X-Stainless-Package-Version",
-    "X-Stainless-OS",
-    "X-Stainless-Arch",
-    "X-Stainless-Runtime",
-    "X-Stainless-Runtime-Version",
-    "X-Stainless-Async",
-    "x-stainless-retry-count",
-    "x-stainless-read-timeout",
-    "x-stainless-timeout",
-)
-
 
 def limits(endpoint: Endpoint) -> httpx2.Limits:
     """Return as many connections as calls may be in flight: none waits for another's."""

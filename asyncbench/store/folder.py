@@ -37,7 +37,7 @@ class Store:
         self.folder = folder
         self.damaged: list[Damage] = []
         self._held = held
-        self._on_disk = threading.Lock()  # one at a time syncs and seals
+        self._sealing = threading.Lock()  # one at a time
         self._closed = False
         self._clear()
         self._manifest = claim(folder, sweep=sweep)
@@ -98,18 +98,30 @@ class Store:
         Raises:
             StoreError: the disk does not take it.
         """
+        try:
+            async with asyncio.TaskGroup() as tasks:  # sealing takes longer than a sync may wait
+                tasks.create_task(self._sync_often(sync_every_s))
+                tasks.create_task(self._seal_now_and_then(sync_every_s, seal_every_s, seal_at_results))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    async def _sync_often(self, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            if self._journal.segment.dirty:
+                await asyncio.to_thread(self._journal.segment.sync)
+
+    async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
         now_s = asyncio.get_running_loop().time
         sealed_at_s = now_s()
         while True:
-            await asyncio.sleep(sync_every_s)
+            await asyncio.sleep(look_every_s)
             journal = self._journal
-            full = journal.results >= seal_at_results or journal.segment.size >= SEAL_AT_BYTES
-            if full or (journal.holds_rows and now_s() - sealed_at_s >= seal_every_s):
+            full = journal.results >= at_results or journal.segment.size >= SEAL_AT_BYTES
+            if full or (journal.holds_rows and now_s() - sealed_at_s >= every_s):
                 journal.rotate()
                 await asyncio.to_thread(self._seal)
                 sealed_at_s = now_s()
-            elif journal.segment.dirty:
-                await asyncio.to_thread(self._sync)
 
     def close(self) -> None:
         """Seal what was kept and let the folder go; calls without an end stay in the journal.
@@ -117,7 +129,7 @@ class Store:
         Raises:
             StoreError: the disk does not take it; all that was kept is in the journal.
         """
-        with self._held, self._on_disk:
+        with self._held, self._sealing:
             if not self._closed:
                 self._closed = True
                 self._journal.rotate()
@@ -149,14 +161,9 @@ class Store:
                 self.damaged += seal(segment, self.folder)
 
     def _seal(self) -> None:
-        with self._on_disk:
+        with self._sealing:
             if not self._closed:
                 self._seal_complete()
-
-    def _sync(self) -> None:
-        with self._on_disk:
-            if not self._closed:
-                self._journal.segment.sync()
 
     def _clear(self) -> None:
         shutil.rmtree(self.folder / TEMPORARY, ignore_errors=True)

@@ -8,6 +8,7 @@ out and reported, and the lines around it are kept.
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +61,7 @@ class Segment:
     def sync(self) -> None:
         """Wait until all that was appended before this call is on the disk."""
         self.dirty = False
-        with storing(self.path):
+        with storing(self.path), suppress(FileNotFoundError):  # sealed meanwhile: its parts are on the disk
             sync(self.path)
             sync(self.path.parent)
 

@@ -94,6 +94,11 @@ async def test_the_key_travels_in_the_authorization(sent, adapter):
     assert request.path == adapter.path
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["content-type"] == "application/json"
+
+
+async def test_the_openai_sdk_says_nothing_of_this_machine(sent):
+    request = await sent(OPENAI, asking())
+
     assert not [name for name in request.headers if name.startswith("x-stainless")]
 
 

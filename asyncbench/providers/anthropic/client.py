@@ -1,7 +1,6 @@
 """Anthropic, and whoever speaks its wire format, through Anthropic's own SDK."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
 import anthropic
@@ -15,11 +14,10 @@ from asyncbench.providers.failures import encoded, payload, refusal
 from asyncbench.providers.response import Response
 from asyncbench.records import Reply, Request
 
-_HEADERS: Final[Mapping[str, str | anthropic.Omit]] = dict.fromkeys(sdk.NEEDLESS_HEADERS, anthropic.Omit())
-_OPTIONS: Final[anthropic.RequestOptions] = {"headers": _HEADERS}
-# The SDK's own version of the API refuses temperature and top_p, even at their defaults.
+# The version of the API that the SDK sends refuses temperature and top_p, even at their defaults.
+_OPTIONS: Final[anthropic.RequestOptions] = {}
 _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
-    "headers": {**_HEADERS, "anthropic-version": models.SAMPLING_VERSION}
+    "headers": {"anthropic-version": models.SAMPLING_VERSION}
 }
 
 
@@ -43,7 +41,7 @@ class AnthropicProvider:
     async def ask(self, request: Request) -> Reply:
         """Make one call, once; see `Provider`."""
         body = messages.body(request)
-        options = _SAMPLING_OPTIONS if models.samples(body) else _OPTIONS
+        options = _SAMPLING_OPTIONS if models.needs_sampling_version(body) else _OPTIONS
         response = await self._post(encoded(body), options)
         return messages.reply(payload(response, key=self._key), response)
 

@@ -13,7 +13,8 @@ _SAMPLING: Final = frozenset({"temperature", "top_p", "top_k"})
 _UP_TO_4_6: Final = re.compile(r"claude-([123]\b.*|[a-z]+-4(-[0-6])?)")
 
 # The longest reply, tokens. From each model's page under platform.claude.com/docs/en/models and from the
-# comparison there, read in November 2026, unless a row says otherwise. What is not known is not here.
+# comparison there (stored copies, read in November 2026), unless a row says otherwise. Unknown ones are
+# left out.
 _MAX_TOKENS: Final[Mapping[str, int]] = {
     "claude-fable-5-2": 128_000,
     "claude-fable-5-1": 128_000,
@@ -43,7 +44,7 @@ def default_max_tokens(model_id: str) -> int | None:
     return _MAX_TOKENS.get(_family(model_id))
 
 
-def samples(body: Mapping[str, object]) -> bool:
+def needs_sampling_version(body: Mapping[str, object]) -> bool:
     """Tell whether a request sets what only `SAMPLING_VERSION` lets the model take."""
     return not _SAMPLING.isdisjoint(body) and _takes_sampling(str(body.get("model")))
 
