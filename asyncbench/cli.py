@@ -4,11 +4,14 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asyncbench.errors import AsyncbenchError, StoreError
+
+if TYPE_CHECKING:
+    from asyncbench.records import Outcome
 
 # Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
 
@@ -94,6 +97,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Without a sweep file: the results folder.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
     models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
     env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -118,12 +122,26 @@ def run(
             sweep,
             limit=limit,
             models=models.split(",") if models else None,
+            retry=_outcomes(retry),
             env={**os.environ, **(read_env_file(env_file) if env_file else {})},
             screen=default_screen(quiet=quiet or as_json),
         )
     )
     typer.echo(summary.as_json() if as_json else summary.as_text())
     raise typer.Exit(summary.exit)
+
+
+def _outcomes(retry: str | None) -> tuple["Outcome", ...]:
+    """Return the outcomes that --retry names."""
+    from asyncbench.errors import ConfigError
+    from asyncbench.records import Outcome
+
+    worth_it = (Outcome.FAILED, Outcome.NO_ANSWER, Outcome.TRUNCATED, Outcome.REFUSED)
+    named = retry.split(",") if retry else []
+    for name in named:
+        if name not in worth_it:
+            raise ConfigError(f"--retry {name}: choose of {', '.join(worth_it)}, separated by commas")
+    return tuple(map(Outcome, named))
 
 
 def _ad_hoc(

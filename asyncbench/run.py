@@ -137,7 +137,7 @@ class Summary:
 
 WHY = {
     Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
-    Exit.UNFINISHED: "Not complete: trials failed or a model was suspended.",
+    Exit.UNFINISHED: "Not complete: trials failed (--retry failed asks them again) or a model is suspended.",
 }
 
 
@@ -161,6 +161,7 @@ async def run_sweep(
     *,
     limit: int | None = None,
     models: Sequence[str] | None = None,
+    retry: Collection[Outcome] = (),
     env: Mapping[str, str] | None = None,
     screen: Screen | None = None,
 ) -> Summary:
@@ -170,6 +171,7 @@ async def run_sweep(
         sweep: a sweep, or the path of a sweep file.
         limit: at most this many problems per model.
         models: the aliases to ask; None: all of the sweep.
+        retry: trials with these outcomes are asked again; their new answer takes the old one's place.
         env: where keys are looked up by variable name; None: this process's environment.
         screen: shows progress; None: nothing is shown.
 
@@ -182,7 +184,7 @@ async def run_sweep(
     keys = preflight.keys(asked, os.environ if env is None else env)
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.raise_file_limit(asked)
-    store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name)
+    store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     try:
         run = _Run(sweep=sweep, asked=asked, keys=keys, limit=limit, store=store, screen=screen or Quiet())
         return await run.go(await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store))

@@ -101,6 +101,18 @@ def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(t
     assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020
 
 
+def test_failed_trials_are_asked_again_on_demand(tmp_path):
+    problems = problem_set(tmp_path)
+    with simulator(problems, faults=("500=1@oracle",)) as storm:
+        model = entry(storm, "simulated/oracle", retry={"attempts": 1})
+        assert asyncbench("run", sweep_file(tmp_path, problems, model), "--limit", 5).returncode == 3
+    with simulator(problems) as calm:
+        file = sweep_file(tmp_path, problems, entry(calm, "simulated/oracle"))
+        done = asyncbench("run", file, "--limit", 5, "--retry", "failed")
+    assert done.returncode == 0
+    assert set(outcomes(tmp_path / "out").values()) == {"correct"}
+
+
 def test_only_the_named_models_are_asked(tmp_path):
     file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle", "simulated-http/oracle")
     done = asyncbench("run", file, "--models", "simulated-http/oracle", "--json")
@@ -148,6 +160,7 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
             "OPENAI_API_KEY is not set",
             id="missing-key",
         ),
+        pytest.param(("run", "configs/demo.yaml", "--retry", "wrong"), "--retry wrong", id="retry-wrong"),
         pytest.param(("generate", "nope", "--out", "x"), "no suite 'nope'", id="unknown-suite"),
         pytest.param(
             ("generate", "llm_arithmetic", "--out", "x", "--depth", "3"),
@@ -236,8 +249,10 @@ def _whole(file):
 
 
 def until(reached):
-    """Wait for something that must come; the test's own time limit bounds it."""
+    """Wait for something that must come soon."""
+    end_s = time.monotonic() + 60
     while not reached():
+        assert time.monotonic() < end_s, "it never came"
         time.sleep(0.02)
 
 

@@ -13,6 +13,7 @@ from asyncbench import grade, read_attempts, read_grades, read_trials, run_sweep
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set
+from asyncbench.records import Outcome
 from asyncbench.run import Exit, exit_code
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
 
@@ -214,6 +215,25 @@ def test_a_question_that_no_server_answers_is_a_failed_trial_and_exit_3(tmp_path
     failed = [row for row in read_trials(tmp_path / "out").to_pylist() if row["outcome"] == "failed"]
     assert {row["error_kind"] for row in failed} == {"bad_request"}
     assert {row["reply_text"] for row in failed} == {None}
+
+
+def test_failed_trials_are_asked_again_only_when_told_and_their_attempts_go_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    once = {"retry": {"attempts": 1}}
+    with simulator(problems, faults=("500=0.5",)) as storm:
+        run(sweep(out, problems, entry(storm, "simulated/oracle", **once)))
+    failed = {trial for trial, outcome in outcomes(out).items() if outcome == "failed"}
+    assert 20 < len(failed) < 120
+    with simulator(problems) as calm:
+        asked = sweep(out, problems, entry(calm, "simulated/oracle", **once))
+        assert run(asked).exit is Exit.COMPLETE
+        assert calm.stats()["requests"] == 0
+        run(asked, retry=[Outcome.FAILED])
+        assert calm.stats()["requests"] == len(failed)
+    assert set(outcomes(out).values()) == {"correct"}
+    attempts = {row["trial_id"]: row["attempts"] for row in read_trials(out).to_pylist()}
+    assert {attempts[trial] for trial in failed} == {2}
+    assert len(read_attempts(out)) == 144 + len(failed)
 
 
 # ── bad input: refused before anything is spent ──────────────────────────────────────────────
