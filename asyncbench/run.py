@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import json
 import os
 import platform
 import random
@@ -13,7 +12,6 @@ import time
 from collections.abc import AsyncGenerator, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import IntEnum
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +28,7 @@ from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError
 from asyncbench.pricing import Rates, rates_for
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
-from asyncbench.progress import Quiet, Screen, cost_text
+from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
 from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.endpoint import Endpoint
@@ -41,119 +39,13 @@ from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 from asyncbench.store.folder import Store
 from asyncbench.suites import SUITES, grade
+from asyncbench.summary import Exit, Summary
 from asyncbench.sweep import Asked, asked_once, planned, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocations between two collections of the youngest
 UNKNOWN = History()  # of a trial that no earlier run knows
-
-
-class Exit(IntEnum):
-    """Exit codes; what each means to a script is in the README."""
-
-    COMPLETE = 0
-    BUG = 1
-    USAGE = 2
-    UNFINISHED = 3
-    BUDGET = 4
-    STORAGE = 5
-    DEADLINE = 6
-    INTERRUPTED = 130
-
-
-GRAVEST_FIRST = (
-    Exit.BUG,
-    Exit.INTERRUPTED,
-    Exit.STORAGE,
-    Exit.BUDGET,
-    Exit.DEADLINE,
-    Exit.UNFINISHED,
-)
-
-
-def exit_code(causes: Collection[Exit]) -> Exit:
-    """Return the gravest of the causes; none is a complete run."""
-    return next((code for code in GRAVEST_FIRST if code in causes), Exit.COMPLETE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What a run did: the counters of every model by alias, and why it ended as it did."""
-
-    sweep: str
-    out: Path
-    models: Mapping[str, Counters]
-    causes: frozenset[Exit]
-    seconds: float
-    simulated: bool  # whether any of it was answered by the simulator
-    seen: ServerStats | None = None  # what the simulator counted, where this run started one
-
-    @property
-    def exit(self) -> Exit:
-        """The exit code of a command that did only this."""
-        return exit_code(self.causes)
-
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        models = {
-            alias: {
-                "planned": one.planned,
-                "done": one.done,
-                "done_before": one.done_before,
-                "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
-                "attempts": one.attempts,
-                "rate_limited": one.rate_limited,
-                "cost_usd": one.cost_usd,
-                "unpriced_attempts": one.unpriced,
-                "suspended": one.suspended,
-            }
-            for alias, one in self.models.items()
-        }
-        summary = {
-            "sweep": self.sweep,
-            "out": str(self.out),
-            "simulated": self.simulated,
-            "seconds": round(self.seconds, 3),
-            "exit": int(self.exit),
-            "models": models,
-            "simulator": self.seen,
-        }
-        return json.dumps(summary, indent=2)
-
-    def as_text(self) -> str:
-        """Return what a person wants to know when the run is over."""
-        lines = [_sentence(alias, one) for alias, one in self.models.items()]
-        if self.exit is not Exit.COMPLETE:
-            lines.append(f"{WHY[self.exit]} Running it again asks only what is unfinished.")
-        if self.seen is not None:
-            lines.append(
-                f"the simulator saw {self.seen['requests']:,} requests, at most "
-                f"{self.seen['max_in_flight']:,} in flight, and gave {self.seen['delivered']:,} answers"
-            )
-        lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
-        return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
-
-
-WHY = {
-    Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
-    Exit.UNFINISHED: "Not complete: trials failed (--retry failed asks them again) or a model is suspended.",
-}
-
-
-def _sentence(alias: str, one: Counters) -> str:
-    correct, closed = one.outcomes[Outcome.CORRECT], one.outcomes.total()
-    parts = [f"{alias}: {one.done:,} of {one.planned:,} trials done"]
-    if one.done_before:
-        parts.append(f"{one.done_before:,} of them before")
-    if closed:
-        parts.append(f"{correct:,} of {closed:,} correct now")
-    if failed := one.outcomes[Outcome.FAILED]:
-        parts.append(f"{failed:,} failed")
-    parts.append(cost_text(one))
-    if one.suspended:
-        parts.append(f"SUSPENDED ({one.suspended})")
-    return ", ".join(parts)
 
 
 async def run_sweep(

@@ -14,7 +14,7 @@ from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome
-from asyncbench.run import Exit, exit_code
+from asyncbench.summary import Exit, exit_code
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
 
 PROMPT = {"retry": {"attempts": 20, "total_s": 600}}

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from asyncbench.records import Attempt, Model, Result, Usage
+from asyncbench.prompting import sent_parameters
+from asyncbench.records import Attempt, Result, Usage
 from asyncbench.store.encoding import canonical
 
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
@@ -156,7 +157,7 @@ def trial_row(result: Result) -> Row:
         "provider": model.provider,
         "model_id": model.model_id,
         "model_served": reply and reply.model_served,
-        "params": canonical(_sent_params(model)),
+        "params": canonical(sent_parameters(model)),
         "expected": problem.expected,
         "reply_text": reply and reply.text,
         "reasoning_text": reply and reply.reasoning,
@@ -240,17 +241,6 @@ def _token_columns(usage: Usage | None) -> Row:
         "output_tokens": usage.output_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
     }
-
-
-def _sent_params(model: Model) -> Row:
-    chosen: Row = {
-        "system": model.system,
-        "temperature": model.temperature,
-        "top_p": model.top_p,
-        "seed": model.seed,
-        "max_tokens": model.max_tokens,
-    }
-    return {name: value for name, value in chosen.items() if value is not None} | dict(model.params)
 
 
 def _microseconds(seconds: float) -> int:
