@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import resource
 import sys
 from pathlib import Path
 
@@ -32,6 +31,15 @@ class Scales(Quiet):
             await asyncio.sleep(0.05)
 
 
+def peak_bytes() -> int:
+    """Return the most memory this process ever held, that of sealing at the end too.
+
+    Not `ru_maxrss`: on Linux that starts with what the parent held before the exec.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
 def main(folder: Path, trials: int) -> None:
     problems = generate("llm_arithmetic", folder / "p.parquet", seed=1, trials=-(-trials // 72))
     scales = Scales(folder / "out" / "journal")
@@ -40,8 +48,7 @@ def main(folder: Path, trials: int) -> None:
         given = {"name": "v", "problems": [str(problems.path)], "models": [model], "out": str(folder / "out")}
         summary = asyncio.run(run_sweep(sweep_from(given), screen=scales))
     done = next(iter(summary.models.values())).done
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # that of sealing at the end too
-    scales.readings.append((done, peak, 0))
+    scales.readings.append((done, peak_bytes(), 0))
     print(json.dumps({"done": done, "planned": problems.rows, "readings": scales.readings}))
 
 

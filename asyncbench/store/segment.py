@@ -14,7 +14,7 @@ from pathlib import Path
 
 from asyncbench.store.durable import refused, storing, sync
 
-BATCH_BYTES = 16 * 2**20
+BATCH_BYTES = 4 * 2**20
 _PREFIX = len(b"01234567 ")
 
 
