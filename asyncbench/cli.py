@@ -121,7 +121,7 @@ def run(
         run_sweep(
             sweep,
             limit=limit,
-            models=models.split(",") if models else None,
+            models=[alias.strip() for alias in models.split(",")] if models else None,
             retry=_outcomes(retry),
             env={**os.environ, **(read_env_file(env_file) if env_file else {})},
             screen=default_screen(quiet=quiet or as_json),

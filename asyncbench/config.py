@@ -23,7 +23,7 @@ from pydantic import (
 
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
-from asyncbench.providers.anthropic.models import complaint
+from asyncbench.providers.anthropic.models import complaint, default_max_tokens
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.records import Condition, Limits, Model, Price, RetryPolicy, Timeouts
 from asyncbench.suites import SUITES
@@ -72,6 +72,10 @@ class Sweep:
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
         """Return what a model is asked: its own problems where it names some, else the sweep's."""
         return self.own_problems.get(model.alias, self.problems)
+
+
+MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
+NOT_IN_PARAMS = frozenset({"model", "messages", "stream"})  # they would change who is asked, what, or how
 
 
 # ── entries, as written in YAML ──────────────────────────────────────────────────────────────
@@ -131,8 +135,8 @@ class TimeoutsEntry(Entry):
 class ModelEntry(LimitsEntry):
     model: Name
     alias: Name | None = None
-    base_url: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = None
-    key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    base_url: Annotated[str, Field(pattern=r"^https?://[^@\s?#]+$")] | None = None
+    key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     api: Literal["chat", "messages"] | None = None
     temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
     top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
@@ -167,7 +171,8 @@ def _entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
         fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
         key = ".".join(map(str, fault["loc"]))
         known = ", ".join(kind.model_fields)
-        found = "" if fault["type"] in ("missing", "extra_forbidden") else f" (found {fault['input']!r})"
+        shown = fault["type"] not in ("missing", "extra_forbidden") and key not in MAY_HOLD_A_KEY
+        found = f" (found {fault['input']!r})" if shown else ""
         raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
 
 
@@ -259,7 +264,7 @@ def _model(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *, pl
         temperature=entry.temperature,
         top_p=entry.top_p,
         seed=entry.seed,
-        max_tokens=entry.max_tokens,
+        max_tokens=entry.max_tokens or _required_max_tokens(endpoint, model_id),
         params=entry.params,
         price=_price(entry.price, place),
         limits=_merged(limits.get(provider), entry),
@@ -267,9 +272,24 @@ def _model(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *, pl
         timeouts=_timeouts(entry.timeouts, place),
     )
     _check_alias(model.alias, place=place)
+    _check_params(model, place=place)
     if endpoint.via == "anthropic" and (fault := complaint(model)):
         raise ConfigError(f"{place}: {fault}")
     return model
+
+
+def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
+    """Return Anthropic's required max_tokens, the model's longest reply: the one thing that is injected."""
+    return default_max_tokens(model_id) if endpoint.via == "anthropic" else None
+
+
+def _check_params(model: Model, *, place: str) -> None:
+    if taken := sorted(NOT_IN_PARAMS & set(model.params)):
+        raise ConfigError(f"{place}.params: {taken[0]!r} cannot stand here: it is for asyncbench to set")
+    try:
+        asked_as(model, Condition())
+    except TypeError as error:
+        raise ConfigError(f"{place}: a parameter cannot be sent as JSON: {error}") from None
 
 
 def _check_alias(alias: str, *, place: str) -> None:

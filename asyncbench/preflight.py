@@ -22,10 +22,11 @@ def chosen(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
         ConfigError: an alias that no model of the sweep bears.
     """
     known = {model.alias: model for model in sweep.models}
-    for alias in aliases or ():
+    named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
+    for alias in named:
         if alias not in known:
             raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
-    return tuple(known[alias] for alias in aliases) if aliases else sweep.models
+    return tuple(known[alias] for alias in named) or sweep.models
 
 
 def read_env_file(path: Path) -> dict[str, str]:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol, TextIO
 
 from rich.console import Console
@@ -56,8 +57,16 @@ class Lines:
             self.say("; ".join(_sentence(alias, counters, rates) for alias, counters in lanes.items()))
 
     def say(self, message: str) -> None:
-        """Print one line."""
-        print(message, file=self._out, flush=True)
+        """Print one line; nobody listening is no reason to stop a sweep."""
+        with suppress(OSError):
+            print(message, file=self._out, flush=True)
+
+
+class Messages(Lines):
+    """Says what must be said, and shows no progress."""
+
+    async def show(self, lanes: Lanes) -> None:
+        """Do nothing."""
 
 
 class Terminal:
@@ -110,7 +119,7 @@ class Rates:
 def default_screen(*, quiet: bool) -> Screen:
     """Return what suits standard error: a table on a terminal, lines elsewhere."""
     if quiet:
-        return Quiet()
+        return Messages()
     return Terminal() if sys.stderr.isatty() else Lines()
 
 

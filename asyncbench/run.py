@@ -9,7 +9,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import AsyncGenerator, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -22,7 +22,7 @@ import yaml
 
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep
-from asyncbench.engine.lane import Lane
+from asyncbench.engine.lane import GRADER_ERROR, Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError
@@ -150,6 +150,7 @@ class _Run:
             preflight.check_tokens(model, sets[model.alias])
         started_s = time.monotonic()
         self._describe(sets)
+        self._warn_of_damage()
         self._warn_of_unpriced()
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
@@ -228,6 +229,10 @@ class _Run:
             }
         )
 
+    def _warn_of_damage(self) -> None:
+        for one in self.store.damaged:
+            self.screen.say(f"{one.segment.name}, line {one.line}: damaged and left out; the rest is kept")
+
     def _warn_of_unpriced(self) -> None:
         unpriced = [model.alias for model in self.asked if _rates(model) is None]
         if unpriced:
@@ -279,16 +284,17 @@ async def _unfinished(
     every: Iterator[Trial], store: Store, counters: Counters
 ) -> AsyncGenerator[tuple[Request, History], None]:
     """Yield what has no result yet, as requests; files are read off the event loop."""
-    while batch := await asyncio.to_thread(_next_unfinished, every, store.finished, counters):
+    while batch := await asyncio.to_thread(_next_unfinished, every, store, counters):
         for trial in batch:
             yield request_for(trial), store.histories.get(trial.trial_id, UNKNOWN)
 
 
-def _next_unfinished(every: Iterator[Trial], finished: Container[str], counters: Counters) -> list[Trial]:
+def _next_unfinished(every: Iterator[Trial], store: Store, counters: Counters) -> list[Trial]:
     batch: list[Trial] = []
     for trial in every:
-        if trial.trial_id in finished:
+        if trial.trial_id in store.finished:
             counters.done_before += 1
+            counters.failed_before += trial.trial_id in store.failed
         else:
             batch.append(trial)
         if len(batch) == BATCH:
@@ -311,7 +317,7 @@ def _ungraded(problem: Problem, reply: Reply | None, error: Exception) -> Grade:
         headline=True,
         answer=None,
         classification=None,
-        reason="grader_error",
+        reason=GRADER_ERROR,
         outcome=outcome_of(reply, answer=None, exact_match=False),
         exact_match=False,
         flags=(type(error).__name__,),
@@ -324,11 +330,11 @@ def _interruptible(scheduler: Scheduler, screen: Screen) -> Iterator[None]:
 
     def interrupt() -> None:
         if scheduler.stopped:
-            screen.say("leaving now; calls in flight are given up and will be asked again")
             scheduler.stop(drain_s=0)
+            screen.say("leaving now; calls in flight are given up and will be asked again")
         else:
-            screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
             scheduler.stop(drain_s=DRAIN_S)
+            screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
 
     loop = asyncio.get_running_loop()
     # Only the main thread may: elsewhere (a notebook's worker) the caller cancels the task instead.

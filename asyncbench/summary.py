@@ -64,9 +64,13 @@ class Summary:
                 "planned": one.planned,
                 "done": one.done,
                 "done_before": one.done_before,
+                "failed": one.failed,
+                "grader_errors": one.grader_errors,
                 "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
                 "attempts": one.attempts,
                 "rate_limited": one.rate_limited,
+                "input_tokens": one.input_tokens,
+                "output_tokens": one.output_tokens,
                 "cost_usd": one.cost_usd,
                 "unpriced_attempts": one.unpriced,
                 "suspended": one.suspended,
@@ -111,8 +115,10 @@ def _sentence(alias: str, one: Counters) -> str:
         parts.append(f"{one.done_before:,} of them before")
     if closed:
         parts.append(f"{correct:,} of {closed:,} correct now")
-    if failed := one.outcomes[Outcome.FAILED]:
-        parts.append(f"{failed:,} failed")
+    if one.failed:
+        parts.append(f"{one.failed:,} failed")
+    if one.grader_errors:
+        parts.append(f"{one.grader_errors:,} not graded (a bug of ours; the replies are kept)")
     parts.append(cost_text(one))
     if one.suspended:
         parts.append(f"SUSPENDED ({one.suspended})")

@@ -86,7 +86,8 @@ def test_run_as_json_prints_nothing_but_json(tmp_path):
     done = asyncbench(*ad_hoc(problem_set(tmp_path), tmp_path / "out", "--limit", 10, "--json"))
     summary = json.loads(done.stdout)
     assert (summary["exit"], summary["models"]["simulated/noisy"]["done"]) == (0, 10)
-    assert done.stderr == ""
+    assert "no price is known" in done.stderr  # a warning, and nothing else
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(tmp_path):
@@ -111,6 +112,17 @@ def test_failed_trials_are_asked_again_on_demand(tmp_path):
         done = asyncbench("run", file, "--limit", 5, "--retry", "failed")
     assert done.returncode == 0
     assert set(outcomes(tmp_path / "out").values()) == {"correct"}
+
+
+def test_a_closed_standard_error_stops_no_sweep(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    words = [*ASYNCBENCH, *map(str, ad_hoc(problems, out))]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=writer, cwd=ROOT, env=CLEAN, check=False)
+    os.close(writer)
+    assert done.returncode == 0
+    assert len(outcomes(out)) == 144
 
 
 def test_only_the_named_models_are_asked(tmp_path):

@@ -7,6 +7,7 @@ import yaml
 
 from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
+from asyncbench.prompting import sent_parameters
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -243,3 +244,32 @@ def test_a_sweep_file_is_read(tmp_path):
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(SMALL))
     assert load_sweep(path).name == "s"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"key_env": "sk-SECRET"},
+        {"key_env": "gsk_sEcReT_SECRET"},
+        {"base_url": "https://u:SECRET@h/v1"},
+        {"base_url": "https://h/v1?key=SECRET"},
+    ],
+    ids=["key", "key-like-a-name", "password", "query"],
+)
+def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(keys):
+    assert "SECRET" not in complaint_about(with_model(**keys))
+
+
+@pytest.mark.parametrize("name", ["model", "messages", "stream"])
+def test_params_cannot_change_who_is_asked_or_how(name):
+    assert f"{name!r} cannot stand here" in complaint_about(with_model(params={name: True}))
+
+
+@pytest.mark.parametrize("keys", [{"seed": 10**25}, {"params": {"a": {1: 2}}}], ids=["seed", "params"])
+def test_a_parameter_that_json_cannot_hold_is_refused(keys):
+    assert "cannot be sent as JSON" in complaint_about(with_model(**keys))
+
+
+def test_anthropics_required_max_tokens_is_the_models_maximum_and_is_said():
+    (model,) = sweep_from(small(models=["anthropic/claude-haiku-4-5"])).models
+    assert sent_parameters(model) == {"max_tokens": 64_000}

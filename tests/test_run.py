@@ -109,7 +109,7 @@ def test_a_problem_in_two_sets_is_asked_once_and_belongs_to_the_first(tmp_path):
     assert Counter(row["problem_set"] for row in read_trials(out).to_pylist()) == {"one": 144, "two": 72}
 
 
-def test_the_folder_says_what_was_run_and_runs_again_from_its_own_copy(tmp_path):
+def test_the_folder_says_what_was_run_and_holds_a_copy_of_what_was_asked(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
         run(sweep(out, problems, entry(server, "simulated/oracle", temperature=0)))
@@ -226,14 +226,42 @@ def test_failed_trials_are_asked_again_only_when_told_and_their_attempts_go_on(t
     assert 20 < len(failed) < 120
     with simulator(problems) as calm:
         asked = sweep(out, problems, entry(calm, "simulated/oracle", **once))
-        assert run(asked).exit is Exit.COMPLETE
+        left = run(asked)
         assert calm.stats()["requests"] == 0
-        run(asked, retry=[Outcome.FAILED])
+        assert left.exit is Exit.UNFINISHED, "trials without an answer are no complete sweep"
+        assert left.models["simulated/oracle"].failed == len(failed)
+        assert run(asked, retry=[Outcome.FAILED]).exit is Exit.COMPLETE
         assert calm.stats()["requests"] == len(failed)
     assert set(outcomes(out).values()) == {"correct"}
     attempts = {row["trial_id"]: row["attempts"] for row in read_trials(out).to_pylist()}
     assert {attempts[trial] for trial in failed} == {2}
     assert len(read_attempts(out)) == 144 + len(failed)
+
+
+def test_a_model_named_twice_is_asked_once(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle")), models=["simulated/oracle"] * 2, limit=9)
+        assert server.stats()["requests"] == 9
+    assert len(outcomes(out)) == 9
+
+
+def test_a_reply_that_a_grader_stumbles_over_is_kept_and_counted(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    table = pq.read_table(problems)
+    spoiled = table.set_column(
+        table.schema.get_field_index("answer_type"),
+        table.schema.field("answer_type"),
+        [["text"] * len(table)],  # llm_arithmetic grades integers and decimals
+    )
+    pq.write_table(spoiled.replace_schema_metadata(), problems)
+    with simulator(problems) as server:
+        summary = run(sweep(out, problems, entry(server, "simulated/oracle")), limit=5)
+    (counters,) = summary.models.values()
+    assert counters.grader_errors == 5
+    assert "5 not graded" in summary.as_text()
+    assert {row["reason"] for row in read_grades(out).to_pylist()} == {"grader_error"}
+    assert all(row["reply_text"] == row["expected"] for row in read_trials(out).to_pylist())
 
 
 # ── bad input: refused before anything is spent ──────────────────────────────────────────────

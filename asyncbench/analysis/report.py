@@ -9,7 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.analysis.stats import Proportion, quantile
-from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars, markdown, percent, seconds
+from asyncbench.analysis.tables import (
+    SIMULATED,
+    as_lines,
+    columns,
+    count,
+    dollars,
+    markdown,
+    percent,
+    seconds,
+)
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_trials
@@ -19,7 +28,6 @@ COLUMNS = (
     *("cost_usd", "latency_s"),
 )
 Row = tuple[str, ...]
-SHOWN_OUTCOMES = tuple(outcome for outcome in Outcome if outcome is not Outcome.CORRECT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +43,8 @@ class Line:
     accuracy_interval: tuple[float, float] | None
     accuracy_of_answered: float | None  # correct over trials in whose reply an answer was read
     accuracy_of_answered_interval: tuple[float, float] | None
-    input_tokens: int
-    output_tokens: int
+    input_tokens: int | None  # of the trials whose tokens are known; None when none are
+    output_tokens: int | None
     cost_usd: float | None  # of the priced trials; None when none is
     priced_trials: int
     latency_p50_s: float | None
@@ -141,8 +149,8 @@ def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) 
         accuracy_interval=of_all.interval,
         accuracy_of_answered=of_answered.share,
         accuracy_of_answered_interval=of_answered.interval,
-        input_tokens=sums["input_tokens_sum"] or 0,
-        output_tokens=sums["output_tokens_sum"] or 0,
+        input_tokens=sums["input_tokens_sum"],
+        output_tokens=sums["output_tokens_sum"],
         cost_usd=sums["cost_usd_sum"] if sums["cost_usd_count"] else None,
         priced_trials=sums["cost_usd_count"],
         latency_p50_s=quantile(latencies, 0.5),
@@ -169,7 +177,7 @@ def _spending(attempts: pa.Table) -> tuple[Spending, ...]:
 
 ACCURACY_HEAD = (
     *("model", "suite/task", "trials", "accuracy", "of answered"),
-    *(outcome.value for outcome in SHOWN_OUTCOMES),
+    *(outcome.value for outcome in Outcome),
 )
 COST_HEAD = ("model", "suite", "input tok.", "output tok.", "cost", "priced", "p50", "p95")
 SPENT_HEAD = ("model", "attempts", "priced", "cost")
@@ -182,7 +190,7 @@ def _accuracy_row(line: Line) -> tuple[str, ...]:
         f"{line.trials:,}",
         percent(line.accuracy, line.accuracy_interval),
         percent(line.accuracy_of_answered, line.accuracy_of_answered_interval),
-        *(f"{line.outcomes[outcome]:,}" for outcome in SHOWN_OUTCOMES),
+        *(f"{line.outcomes[outcome]:,}" for outcome in Outcome),
     )
 
 
@@ -194,8 +202,8 @@ def _cost_row(line: Line) -> tuple[str, ...]:
     return (
         line.model,
         line.suite,
-        f"{line.input_tokens:,}",
-        f"{line.output_tokens:,}",
+        count(line.input_tokens),
+        count(line.output_tokens),
         dollars(line.cost_usd),
         f"{line.priced_trials:,} of {line.trials:,} trials",
         seconds(line.latency_p50_s),

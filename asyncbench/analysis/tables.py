@@ -50,6 +50,11 @@ def percent(share: float | None, interval: tuple[float, float] | None) -> str:
     return f"{share:.1%} ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})"
 
 
+def count(value: int | None) -> str:
+    """Return a number of things; what is not known is said to be unknown."""
+    return "unknown" if value is None else f"{value:,}"
+
+
 def dollars(cost: float | None) -> str:
     """Return USD with four decimals; what is not known is said to be unknown."""
     return "unknown" if cost is None else f"${cost:,.4f}"

@@ -35,6 +35,7 @@ GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
 Keep = Callable[[Event], None]
 Source = AsyncGenerator[tuple[Request, History], None]
 
+GRADER_ERROR = "grader_error"  # the reason of a grade that is none: its grader raised
 LONG_REPLY = 20_000  # characters; grading more than that would hold up every other request in flight
 
 
@@ -164,7 +165,6 @@ class Lane:
         while True:
             due_in_s = self.retries[0][0] - self._now_s() if self.retries else None
             if due_in_s is not None and due_in_s <= 0:
-                self.counters.retries_waiting -= 1
                 return heapq.heappop(self.retries)[2]
             if self.queue and len(self.retries) < self._most_waiting:
                 return self._pop()
@@ -302,7 +302,6 @@ class Lane:
             grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
             self._write_result(turn, None, error, grades)
         else:
-            self.counters.retries_waiting += 1
             heapq.heappush(self.retries, (self._now_s() + wait_s, next(self._ties), turn))
             self._changed.set()
 
@@ -340,6 +339,7 @@ class Lane:
             )
         )
         self.counters.outcomes[grades[0].outcome] += 1
+        self.counters.grader_errors += grades[0].reason == GRADER_ERROR
 
 
 def _tokens_used(ended: Reply | ProviderError, reserved: float) -> float:

@@ -13,15 +13,16 @@ class Counters:
 
     planned: int = 0
     done_before: int = 0  # closed by earlier runs
+    failed_before: int = 0  # those of them that were closed without a reply
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of trials closed by this run
     attempts: int = 0
-    retries_waiting: int = 0
     in_flight: int = 0
     rate_limited: int = 0  # attempts answered by a 429
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0  # of attempts whose cost is known
     unpriced: int = 0  # attempts whose cost is not
+    grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
     suspended: str | None = None  # why this lane stopped before its work was done
 
     @property
@@ -31,8 +32,13 @@ class Counters:
 
     @property
     def complete(self) -> bool:
-        """Whether every planned trial is closed, and none that this run closed failed."""
-        return self.done >= self.planned and not self.outcomes[Outcome.FAILED]
+        """Whether every planned trial is closed, and with a reply."""
+        return self.done >= self.planned and not self.failed
+
+    @property
+    def failed(self) -> int:
+        """Trials closed without a reply, by this run and before it."""
+        return self.failed_before + self.outcomes[Outcome.FAILED]
 
     def count(self, attempt: Attempt) -> None:
         """Add an attempt that is over."""

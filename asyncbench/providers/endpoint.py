@@ -18,7 +18,7 @@ class Endpoint:
         ConfigError: an address that is no web address, or a key that no header can carry.
     """
 
-    base_url: str | None  # None: the SDK's own
+    base_url: str | None  # None: the vendor's own, whatever the environment says
     api_key: str = field(repr=False)  # empty: the server asks for none
     timeouts: Timeouts = field(default_factory=Timeouts)
     connections: int = 100  # at least the lane's concurrency

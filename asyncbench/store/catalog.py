@@ -49,6 +49,12 @@ def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> froz
     return frozenset(cast("list[str]", ids))  # the column is never NULL
 
 
+def failed_ids(folder: Path | str) -> frozenset[str]:
+    """Return the ids of the trials that were closed without a reply."""
+    failed = pc.field("outcome") == Outcome.FAILED.value
+    return frozenset(look(Path(folder)).read("trials", ["trial_id"], failed)["trial_id"].to_pylist())  # type: ignore[arg-type]  # never NULL
+
+
 def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> dict[str, History]:
     """Return what is known of each unfinished trial for which calls were made, by trial id."""
     snapshot = look(Path(folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.records import Attempt, Ended, Event, Outcome, Sent
-from asyncbench.store.catalog import finished_ids, histories
+from asyncbench.store.catalog import failed_ids, finished_ids, histories
 from asyncbench.store.durable import make_folder, storing, write
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.lock import locked
@@ -27,7 +27,8 @@ SEAL_AT_BYTES = 256 * 2**20
 class Store:
     """The results folder of a sweep, held for writing by this process alone.
 
-    `finished` are the ids of the trials that were closed when the folder was opened; `histories` is what
+    `finished` are the ids of the trials that were closed when the folder was opened, `failed` those of them
+    that were closed without a reply; `histories` is what
     is known of the others for which calls were made; `damaged` are lines that a crash or the disk spoiled.
     One thread at a time may use it; `tend` takes what is slow to another.
     """
@@ -43,6 +44,7 @@ class Store:
         self._manifest = claim(folder, sweep=sweep)
         self._recover()
         self.finished = finished_ids(folder, again=again)
+        self.failed = failed_ids(folder)
         self.histories = histories(folder, again=again)
 
     @classmethod

@@ -19,6 +19,8 @@ _OPTIONS: Final[anthropic.RequestOptions] = {}
 _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
     "headers": {"anthropic-version": models.SAMPLING_VERSION}
 }
+# Said, or ANTHROPIC_BASE_URL would lead calls elsewhere unseen.
+ANTHROPIC_URL: Final = "https://api.anthropic.com"
 
 
 class AnthropicProvider:
@@ -28,7 +30,7 @@ class AnthropicProvider:
         self._key = endpoint.api_key
         self._total_s = endpoint.timeouts.total
         self._client = anthropic.AsyncAnthropic(
-            base_url=endpoint.base_url,
+            base_url=endpoint.base_url or ANTHROPIC_URL,
             api_key=endpoint.api_key or sdk.NO_KEY,
             max_retries=0,
             open_telemetry=False,

@@ -27,6 +27,8 @@ _NEEDLESS: Final = (
     "x-stainless-retry-count",
     "x-stainless-read-timeout",
 )
+# Said, or OPENAI_BASE_URL would lead calls elsewhere unseen.
+OPENAI_URL: Final = "https://api.openai.com/v1"
 _OPTIONS: Final[openai.RequestOptions] = {"headers": dict.fromkeys(_NEEDLESS, openai.Omit())}
 
 
@@ -40,7 +42,7 @@ class OpenAIProvider:
         self._key = endpoint.api_key
         self._total_s = endpoint.timeouts.total
         self._client = openai.AsyncOpenAI(
-            base_url=endpoint.base_url,
+            base_url=endpoint.base_url or OPENAI_URL,
             api_key=endpoint.api_key or sdk.NO_KEY,
             max_retries=0,
             http_client=openai.DefaultAioHttpClient(
