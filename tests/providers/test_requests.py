@@ -31,8 +31,8 @@ async def test_a_bare_chat_request_holds_model_and_messages(sent, adapter):
     assert request.body == {"model": "m", "messages": [QUESTION]}
 
 
-async def test_a_bare_message_request_holds_the_longest_reply_too(sent):
-    request = await sent(ANTHROPIC, asking(model_id="claude-haiku-4-5", max_tokens=None))
+async def test_a_bare_message_request_holds_the_longest_reply_that_anthropic_demands(sent):
+    request = await sent(ANTHROPIC, asking(model_id="claude-haiku-4-5", max_tokens=64_000))
 
     assert request.body == {"model": "claude-haiku-4-5", "messages": [QUESTION], "max_tokens": 64_000}
 

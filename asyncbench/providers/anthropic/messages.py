@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from asyncbench.providers.anthropic.models import default_max_tokens
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import bad_reply
 from asyncbench.providers.loose_json import mapping, text
@@ -14,16 +13,16 @@ PATH = "v1/messages"
 
 
 def body(request: Request) -> dict[str, object]:
-    """Return what is sent: the sweep's parameters where they are set, `params` last.
+    """Return what is sent: the model's parameters where they are set, `params` last, nothing else.
 
-    Anthropic demands `max_tokens`: without one in the sweep, the model's longest reply is allowed.
+    Anthropic demands `max_tokens`; `config` sets it where the sweep does not.
     """
     model = request.trial.model
     optional = {
         "system": request.system,
         "temperature": model.temperature,
         "top_p": model.top_p,
-        "max_tokens": model.max_tokens or default_max_tokens(model.model_id),
+        "max_tokens": model.max_tokens,
     }
     return {
         "model": model.model_id,
