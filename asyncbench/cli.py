@@ -86,7 +86,15 @@ def suites(as_json: Json = False) -> None:
     for name, suite in SUITES.items():
         typer.echo(f"{name}  (graders: {', '.join(suite.graders)})")
         for parameter, meaning in suite.parameters.items():
-            typer.echo(f"  --{parameter.replace('_', '-'):<12} {meaning.help} (default: {meaning.default})")
+            typer.echo(f"  --{parameter.replace('_', '-'):<12} {meaning.help}{_shown(meaning.default)}")
+
+
+def _shown(default: object) -> str:
+    """Return a default as it would be typed."""
+    if default is None:
+        return ""
+    values = default if isinstance(default, tuple) else (default,)
+    return f" (default: {','.join(map(str, values))})"
 
 
 @app.command()

@@ -45,6 +45,13 @@ def test_every_command_has_help_with_an_example(command):
     assert f"asyncbench {command}" in done.stdout
 
 
+def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
+    told = asyncbench("suites").stdout
+    assert "--depths" in told
+    assert "(default: 2,3,4,5,6,7,8,9,10)" in told
+    assert "None" not in told
+
+
 def test_help_loads_no_sdk_and_no_arrow():
     heavy = {"openai", "anthropic", "pyarrow", "pydantic"}
     script = f"import sys; from asyncbench.cli import app; print({heavy} & set(sys.modules))"
