@@ -87,9 +87,12 @@ async def run_sweep(
 
 
 def _cause(errors: BaseExceptionGroup) -> BaseException:
-    """Return what the user should be told: a full disk is one cause, however many tasks met it."""
-    ours = errors.subgroup(AsyncbenchError)
-    if ours is None:
+    """Return what the user should be told: a full disk is one cause, however many tasks met it.
+
+    An error that is none of ours is a bug, and never hidden behind one that is.
+    """
+    ours, bugs = errors.split(AsyncbenchError)
+    if ours is None or bugs is not None:
         return errors
     first = ours.exceptions[0]
     return _cause(first) if isinstance(first, BaseExceptionGroup) else first

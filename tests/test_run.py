@@ -14,6 +14,7 @@ from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome
+from asyncbench.run import _cause
 from asyncbench.summary import Exit, exit_code
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
 
@@ -314,6 +315,16 @@ def test_more_calls_in_flight_than_the_system_has_files_are_refused(tmp_path):
     model = {"model": "simulated/oracle", "concurrency": 10**9}
     with pytest.raises(ConfigError, match="open at once"):
         run(sweep(tmp_path / "out", problem_set(tmp_path), model))
+
+
+def test_many_tasks_that_met_a_full_disk_met_one_cause():
+    full = StoreError("disk full")
+    assert _cause(BaseExceptionGroup("all", [ExceptionGroup("lane", [full, StoreError("too")])])) is full
+
+
+def test_a_bug_is_never_hidden_behind_a_full_disk():
+    both = ExceptionGroup("all", [StoreError("disk full"), KeyError("ours")])
+    assert _cause(both) is both
 
 
 @pytest.mark.parametrize(
