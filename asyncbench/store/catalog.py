@@ -45,14 +45,17 @@ def read_attempts(
 
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
     """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
-    ids = _finished(look(Path(folder)), again).to_pylist()
-    return frozenset(cast("list[str]", ids))  # the column is never NULL
+    return _as_ids(_finished(look(Path(folder)), again))
 
 
 def failed_ids(folder: Path | str) -> frozenset[str]:
     """Return the ids of the trials that were closed without a reply."""
     failed = pc.field("outcome") == Outcome.FAILED.value
-    return frozenset(look(Path(folder)).read("trials", ["trial_id"], failed)["trial_id"].to_pylist())  # type: ignore[arg-type]  # never NULL
+    return _as_ids(look(Path(folder)).read("trials", ["trial_id"], failed)["trial_id"])
+
+
+def _as_ids(column: "pa.ChunkedArray[pa.StringScalar]") -> frozenset[str]:
+    return frozenset(cast("list[str]", column.to_pylist()))  # the column is never NULL
 
 
 def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> dict[str, History]:

@@ -123,7 +123,7 @@ class Night:
     kept: list[Event] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     seconds: float = 0.0
-    scheduler: Scheduler | None = None
+    scheduler: Scheduler = field(init=False)  # from `go` on
 
     def of(self, kind: type[T]) -> list[T]:
         return [event for event in self.kept if isinstance(event, kind)]
@@ -165,7 +165,6 @@ class Night:
         return lane
 
     def stop(self, *, drain_s: float) -> None:
-        assert self.scheduler is not None
         self.scheduler.stop(drain_s=drain_s)
 
     async def go(self) -> "Night":

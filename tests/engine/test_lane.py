@@ -42,6 +42,21 @@ def night_of(desk, asked, model=MODEL) -> Night:
     return virtually(night())
 
 
+def stopped_after(seconds, desk, model=MODEL) -> Night:
+    """A night of 100 trials that is told to stop after so many seconds, with half a minute to drain."""
+
+    async def night() -> Night:
+        told = Night()
+        told.lane(desk.ask, fresh(100, model), model)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(told.go())
+            await asyncio.sleep(seconds)
+            told.stop(drain_s=30)
+        return told
+
+    return virtually(night())
+
+
 def test_every_trial_ends_exactly_once():
     night = night_of(Desk(), fresh(100))
     assert set(night.results) == {f"t{i}" for i in range(100)}
@@ -126,34 +141,14 @@ def test_a_suspended_lane_holds_up_no_other():
 
 def test_stopping_lets_calls_in_flight_end_and_starts_no_others():
     desk = Desk(latency_s=5.0)
-
-    async def night():
-        told = Night()
-        told.lane(desk.ask, fresh(100))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(told.go())
-            await asyncio.sleep(1)
-            told.stop(drain_s=30)
-        return told
-
-    told = virtually(night())
+    told = stopped_after(1, desk)
     assert len(told.results) == len(desk.calls) == 10
     assert (told.scheduler.stopped, told.scheduler.abandoned) == (True, False)
 
 
 def test_calls_that_outlast_the_drain_are_given_up_and_written_down_as_lost():
     desk = Desk(latency_s=500.0)
-
-    async def night():
-        told = Night()
-        told.lane(desk.ask, fresh(100))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(told.go())
-            await asyncio.sleep(1)
-            told.stop(drain_s=30)
-        return told
-
-    told = virtually(night())
+    told = stopped_after(1, desk)
     assert told.statuses == ["lost"] * 10
     assert told.scheduler.abandoned
     assert told.seconds == about(31.0)
@@ -161,17 +156,7 @@ def test_calls_that_outlast_the_drain_are_given_up_and_written_down_as_lost():
 
 def test_stopping_ends_a_wait_for_limits_at_once():
     model = replace(MODEL, limits=Limits(rpm=1, concurrency=10))
-
-    async def night():
-        told = Night()
-        told.lane(Desk().ask, fresh(100, model), model)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(told.go())
-            await asyncio.sleep(5)
-            told.stop(drain_s=30)
-        return told
-
-    assert virtually(night()).seconds == about(5.0)
+    assert stopped_after(5, Desk(), model).seconds == about(5.0)
 
 
 def test_requests_a_minute_are_kept():
