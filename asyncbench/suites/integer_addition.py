@@ -41,17 +41,22 @@ def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
     for _ in range(cast("int", parameters["tries"])):
         lengths = [stream.randint(shortest, longest) for _ in range(2)]
         left, right = (stream.randrange(10**length) for length in lengths)
-        yield Draft(
-            suite="integer_addition",
-            task="integer_addition",
-            representation="integer",
-            length=max(lengths),
-            operands=(str(left), str(right)),
-            question=QUESTION.format(left, right),
-            expected=str(left + right),
-            answer_type="integer",
-            extra=json.dumps({"drawn_lengths": lengths}),
-        )
+        yield draft(left, right, length=max(lengths), extra=json.dumps({"drawn_lengths": lengths}))
+
+
+def draft(left: int, right: int, *, length: int, extra: str = "{}") -> Draft:
+    """Return the problem of adding two numbers; `length`: the longer one's, as drawn where that is known."""
+    return Draft(
+        suite="integer_addition",
+        task="integer_addition",
+        representation="integer",
+        length=length,
+        operands=(str(left), str(right)),
+        question=QUESTION.format(left, right),
+        expected=str(left + right),
+        answer_type="integer",
+        extra=extra,
+    )
 
 
 def read_int(text: str) -> Decimal | None:

@@ -7,6 +7,7 @@ problems come from a seed, every depth is exact (the original breaks beyond 12),
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
 from itertools import chain, islice
@@ -72,16 +73,45 @@ def _cell(seed: int, name: str, depth: int) -> Iterator[Draft]:
     while True:
         left, right, answer = task.of(draw(low, high), draw(low, high))
         lhs, rhs = fixed(left, task.operand_places), fixed(right, task.operand_places)
-        yield Draft(
-            suite="llm_arithmetic",
-            task=name,
-            representation="float" if task.operand_places else "integer",
-            length=depth,
-            operands=(lhs, rhs),
-            question=QUESTION.format(lhs=lhs, sign=task.sign, rhs=rhs),
-            expected=fixed(answer, task.answer_places),
-            answer_type="decimal" if task.operand_places else "integer",
-        )
+        yield draft(name, depth, lhs, rhs, expected=fixed(answer, task.answer_places))
+
+
+def draft(name: str, depth: int, lhs: str, rhs: str, *, expected: str) -> Draft:
+    """Return the problem of a task with these operands, each as it is to be asked."""
+    task = TASKS[name]
+    return Draft(
+        suite="llm_arithmetic",
+        task=name,
+        representation="float" if task.operand_places else "integer",
+        length=depth,
+        operands=(lhs, rhs),
+        question=QUESTION.format(lhs=lhs, sign=task.sign, rhs=rhs),
+        expected=expected,
+        answer_type="decimal" if task.operand_places else "integer",
+    )
+
+
+def answer(name: str, lhs: str, rhs: str) -> str | None:
+    """Return the answer to a task, as `expected` has it; None where no exact one exists.
+
+    Raises:
+        ValueError: an operand is not a number of the task's form.
+    """
+    task = TASKS[name]
+    left, right = (_counted(operand, task.operand_places) for operand in (lhs, rhs))
+    if task.sign != "÷":
+        return fixed(task.of(left, right)[2], task.answer_places)
+    if not right or left % right:
+        return None
+    return fixed(left // right * 10**task.answer_places, task.answer_places)
+
+
+def _counted(operand: str, places: int) -> int:
+    """Return a number in units of 10**-places."""
+    form = rf"-?\d+\.\d{{{places}}}" if places else r"-?\d+"
+    if not re.fullmatch(form, operand, re.ASCII):
+        raise ValueError(f"{operand!r} is not a number with {places} decimals")
+    return int(operand.replace(".", ""))
 
 
 GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # with their versions; headline first

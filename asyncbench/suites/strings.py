@@ -47,21 +47,26 @@ TASKS: Mapping[str, Task] = {
 
 def generate(name: str, seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
     """Yield `tries` problems of a task; their lengths are uniform from `min_length` to `max_length`."""
-    task = TASKS[name]
     stream = random.Random(f"{name}/{GENERATOR_VERSION}/{seed}")
     shortest, longest = cast("int", parameters["min_length"]), cast("int", parameters["max_length"])
     for _ in range(cast("int", parameters["tries"])):
         text = "".join(stream.choices(ALPHABET, k=stream.randint(shortest, longest)))
-        yield Draft(
-            suite=name,
-            task=name,
-            representation="text",
-            length=len(text),
-            operands=(text,),
-            question=task.question.format(text),
-            expected=task.answer(text),
-            answer_type="text",
-        )
+        yield draft(name, text)
+
+
+def draft(name: str, text: str) -> Draft:
+    """Return the problem of a task with this text."""
+    task = TASKS[name]
+    return Draft(
+        suite=name,
+        task=name,
+        representation="text",
+        length=len(text),
+        operands=(text,),
+        question=task.question.format(text),
+        expected=task.answer(text),
+        answer_type="text",
+    )
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
