@@ -17,6 +17,7 @@ from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS, SCHEMA, batches_of
 from asyncbench.problems.survey import Survey
+from asyncbench.records import Draft, Problem
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Suite
 
@@ -62,6 +63,21 @@ def _suite(name: str) -> Suite:
     if name not in SUITES:
         raise ConfigError(f"no suite {name!r}; there are: {', '.join(SUITES)}")
     return SUITES[name]
+
+
+def write_drafts(drafts: Iterable[Draft], out: Path) -> tuple[Problem, ...]:
+    """Write problems that others made into a results folder; return them, in order, with their ids.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    problems = tuple(identified(drafts))
+
+    def made(survey: Survey) -> ProblemSet:
+        return ProblemSet(path=out, name=out.stem, **survey.facts)
+
+    _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=StoreError)
+    return problems
 
 
 def normalise(

@@ -21,13 +21,18 @@ class ProblemSet:
     path: Path
     name: str
     rows: int
-    suites: tuple[str, ...]
+    tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems
     digest: str  # of the content: 32 hexadecimal characters
     longest_question: int  # characters
     generator_version: int | None = None
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     custom: Custom | None = None  # how to read a file that is not in the contract's form
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites whose problems it holds, as they first appear."""
+        return tuple(self.tasks)
 
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.

@@ -1,5 +1,7 @@
 """What a problem set holds, gathered batch by batch while it is written or read."""
 
+from collections import Counter
+from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import chain
 from typing import TypedDict, cast
@@ -14,7 +16,7 @@ class Facts(TypedDict):
     """What is known of a problem set once every row was seen."""
 
     rows: int
-    suites: tuple[str, ...]  # as they first appear
+    tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems, as they first appear
     longest_question: int  # characters
     digest: str  # of the content: 32 hexadecimal characters
 
@@ -24,18 +26,24 @@ class Survey:
 
     def __init__(self) -> None:
         self.rows = 0
-        self._suites: dict[str, None] = {}
+        self._tasks: dict[str, Counter[str]] = {}
         self._longest_question = 0
         self._digests = [_TextDigest() for field in FIELDS for _ in range(1 + pa.types.is_list(field.type))]
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next batch: of the schema, not empty, without a null where it allows none."""
         self.rows += batch.num_rows
-        self._suites |= dict.fromkeys(map(str, batch.column("suite").unique()))
+        self._count_tasks(batch)
         lengths = pc.utf8_length(_as_text(batch.column("question")))
         self._longest_question = max(self._longest_question, pc.max(lengths).as_py())
         for digest, texts in zip(self._digests, chain(*map(_as_texts, batch.columns)), strict=True):
             digest.add(texts)
+
+    def _count_tasks(self, batch: pa.RecordBatch) -> None:
+        pairs = pa.Table.from_batches([batch.select(["suite", "task"])])
+        counted = pairs.group_by(pairs.column_names, use_threads=False).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            self._tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
 
     @property
     def digest(self) -> str:
@@ -47,7 +55,7 @@ class Survey:
         """What was seen so far."""
         return Facts(
             rows=self.rows,
-            suites=tuple(self._suites),
+            tasks=self._tasks,
             longest_question=self._longest_question,
             digest=self.digest,
         )
