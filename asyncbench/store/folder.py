@@ -33,7 +33,9 @@ class Store:
     One thread at a time may use it; `tend` takes what is slow to another.
     """
 
-    def __init__(self, folder: Path, *, sweep: str, again: Collection[Outcome], held: ExitStack) -> None:
+    def __init__(
+        self, folder: Path, *, sweep: str, imported: bool, again: Collection[Outcome], held: ExitStack
+    ) -> None:
         """Use `Store.open`."""
         self.folder = folder
         self.damaged: list[Damage] = []
@@ -41,29 +43,40 @@ class Store:
         self._sealing = threading.Lock()  # one at a time
         self._closed = False
         self._clear()
-        self._manifest = claim(folder, sweep=sweep)
+        self._manifest = claim(folder, sweep=sweep, imported=imported)
         self._recover()
         self.finished = finished_ids(folder, again=again)
         self.failed = failed_ids(folder)
         self.histories = histories(folder, again=again)
 
     @classmethod
-    def open(cls, folder: Path | str, *, sweep: str, again: Collection[Outcome] = ()) -> Self:
+    def open(
+        cls,
+        folder: Path | str,
+        *,
+        sweep: str,
+        imported: bool = False,
+        again: Collection[Outcome] = (),
+    ) -> Self:
         """Open the results folder of a sweep, made if it is missing, and recover what a crash left in it.
 
-        Trials with an outcome of `again` count as unfinished; their next result replaces the earlier one.
+        Args:
+            folder: where it is.
+            sweep: its name.
+            imported: what is written was recorded by others; no sweep can be run in such a folder.
+            again: trials with these outcomes count as unfinished; their next result replaces the earlier one.
 
         Raises:
             ConfigError: the folder holds the results of another sweep, or something that is none of ours.
             StoreError: another process is writing to it, or it cannot be written.
         """
         path = Path(folder).absolute()
-        check(path, sweep=sweep)
+        check(path, sweep=sweep, imported=imported)
         with storing(path):
             make_folder(path)
         with ExitStack() as held:
             held.enter_context(locked(path))
-            store = cls(path, sweep=sweep, again=again, held=held)
+            store = cls(path, sweep=sweep, imported=imported, again=again, held=held)
             store._held = held.pop_all()
         return store
 

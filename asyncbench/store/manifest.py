@@ -14,7 +14,13 @@ from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY
 
 MANIFEST = "manifest.json"
+IMPORTED = "imported"  # the key of a folder that holds what others recorded
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
+
+_REFUSALS = {  # by whether it is an import that is refused
+    False: "holds imported results: no sweep can add to them. Give the sweep an `out:` that is new or empty.",
+    True: "holds a sweep's results: nothing can be imported into it. Name a folder that is new or empty.",
+}
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -44,20 +50,32 @@ def read_manifest(folder: Path) -> Manifest:
     raise ConfigError(f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder.")
 
 
+def planned(manifest: Manifest) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
+    """Return how many trials were planned: (run, model) → suite → task → trials."""
+    return {
+        (run, model): suites
+        for run, said in manifest.get("runs", {}).items()
+        for model, suites in said["planned"].items()
+    }
+
+
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest in one step."""
     text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     write(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
 
 
-def check(folder: Path, *, sweep: str) -> None:
-    """Refuse a folder that this sweep may not write to; a missing or empty one is welcome.
+def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
+    """Refuse a folder that this sweep, or this import, may not write to; a missing or empty one is welcome.
 
     Raises:
         ConfigError: it holds the results of another sweep, or something that is none of ours.
     """
     if (folder / MANIFEST).exists():
-        if (owner := read_manifest(folder)["sweep"]) != sweep:
+        manifest = read_manifest(folder)
+        if manifest.get(IMPORTED, False) != imported:
+            raise ConfigError(f"{folder} {_REFUSALS[imported]}")
+        if (owner := manifest["sweep"]) != sweep:
             raise ConfigError(
                 f"{folder} holds the results of sweep {owner!r}, not of {sweep!r}: give {sweep!r} another "
                 f"`out:`, or name it {owner!r}."
@@ -69,11 +87,12 @@ def check(folder: Path, *, sweep: str) -> None:
         )
 
 
-def claim(folder: Path, *, sweep: str) -> Manifest:
+def claim(folder: Path, *, sweep: str, imported: bool = False) -> Manifest:
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
-    check(folder, sweep=sweep)
+    check(folder, sweep=sweep, imported=imported)
     if not (folder / MANIFEST).exists():
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
+        manifest |= {IMPORTED: True} if imported else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)
