@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from asyncbench.config import ProblemSource, Sweep
+from asyncbench.config.conditions import complaint
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
-from asyncbench.records import Model
+from asyncbench.prompting import said_before
+from asyncbench.records import Condition, Model
 from asyncbench.sweep import Asked
 
 SIMULATED_KEY = "simulated"  # the simulator takes any key, but asks for one as the vendors do
@@ -96,7 +98,38 @@ def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ..
     return tuple({source.place: source for model in models for source in sweep.problems_of(model)}.values())
 
 
-def check_tokens(model: Model, sets: Sequence[Asked]) -> None:
+def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:
+    """Refuse conditions under which a problem of the sweep cannot be asked, or that ask none.
+
+    Args:
+        sweep: conditions, and where problems come from.
+        models: those that are asked.
+        opened: the problem sets that are files, by their place in the sweep.
+
+    Raises:
+        ConfigError: names the condition, the suite and the way out.
+    """
+    sources = sources_of(sweep, models)
+    suites = {suite for source in sources for suite in _suites_of(source, opened)}
+    for condition in sweep.conditions:
+        asked = suites if condition.suites is None else suites & condition.suites
+        if not asked:
+            raise ConfigError(
+                f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
+                f"problem sets hold only {', '.join(sorted(suites))}; remove it or change its `suites`"
+            )
+        for fault in filter(None, (complaint(condition, suite) for suite in sorted(asked))):
+            raise ConfigError(
+                f"condition {condition.name!r}: {fault}. Change it, or name the suites it is for: "
+                "`suites: […]`"
+            )
+
+
+def _suites_of(source: ProblemSource, opened: Mapping[str, ProblemSet]) -> tuple[str, ...]:
+    return opened[source.place].suites if source.place in opened else (str(source.suite),)
+
+
+def check_tokens(model: Model, conditions: Iterable[Condition], sets: Sequence[Asked]) -> None:
     """Refuse a model whose tokens a minute do not suffice for its largest request.
 
     Raises:
@@ -104,7 +137,8 @@ def check_tokens(model: Model, sets: Sequence[Asked]) -> None:
     """
     if model.limits.tpm is None:
         return
-    sent = max(one.problems.longest_question for one in sets) + len(model.system or "")
+    before = max(said_before(model, condition) for condition in conditions)
+    sent = max(one.problems.longest_question for one in sets) + before
     worst = sent // CHARACTERS_PER_TOKEN + (model.max_tokens or 0)
     if worst > model.limits.tpm:
         raise ConfigError(

@@ -12,15 +12,23 @@ SENT_WHEN_SET = ("system", "temperature", "top_p", "seed", "max_tokens")
 def request_for(trial: Trial) -> Request:
     """Return what is asked for a trial: the question as the suite wrote it, nothing added.
 
-    The model's system prompt goes along where the sweep sets one.
+    What its condition says first comes before it; the system prompt is the condition's or the model's.
     """
     question = Message(role="user", content=trial.problem.question)
-    return Request(trial=trial, system=trial.model.system, messages=(question,))
+    condition, model = trial.condition, trial.model
+    system = model.system if condition.system is None else condition.system
+    return Request(trial=trial, system=system, messages=(*condition.turns, question))
 
 
 def characters(request: Request) -> int:
     """Return the characters sent: what token estimates are made from."""
     return len(request.system or "") + sum(len(message.content) for message in request.messages)
+
+
+def said_before(model: Model, condition: Condition) -> int:
+    """Return the characters that go along with every question of a model under a condition."""
+    system = model.system if condition.system is None else condition.system
+    return len(system or "") + sum(len(turn.content) for turn in condition.turns)
 
 
 def sent_parameters(model: Model) -> dict[str, object]:
@@ -35,23 +43,36 @@ def asked_as(model: Model, condition: Condition) -> bytes:
     Alias, price, limits, deadlines and retries are left out: they change no reply. So is the address
     of a simulator, which is a free port of this machine.
     """
+    system = {} if condition.system is None else {"system": condition.system}
     asked = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,
         "api": model.api,
         "model_id": model.model_id,
-        "params": sent_parameters(model),
+        "params": sent_parameters(model) | system | dict(condition.params),
         "style": condition.style,
-        "condition": dict(condition.params),
+        "condition": _said_first(condition),
     }
     return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
 
 
-class TrialIds:
-    """The ids of all trials of one model under one condition: 128 bits of content as 32 hex characters."""
+def _said_first(condition: Condition) -> dict[str, object]:
+    """Return what comes before the question: the words themselves, whatever file they came from."""
+    turns = [(turn.role, turn.content) for turn in condition.turns]
+    said = {"turns": turns or None, "shots": condition.shots}
+    return {name: value for name, value in said.items() if value is not None}
 
-    def __init__(self, model: Model, condition: Condition) -> None:
+
+class TrialIds:
+    """The ids of all trials of one model under one condition: 128 bits of content as 32 hex characters.
+
+    An imported trial's `run` is a part of it: two files may hold the same question of the same model.
+    """
+
+    def __init__(self, model: Model, condition: Condition, *, run: str | None = None) -> None:
         self._asked = blake2b(asked_as(model, condition), digest_size=16)
+        if run is not None:
+            self._asked.update(f"\n{run}".encode())
 
     def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
         """Return the id of asking this problem this way for the (repeat + 1)-th time."""

@@ -102,6 +102,7 @@ class Model:
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    replay: str | None = None  # simulated: the results folder whose replies are given again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,12 @@ class Condition:
 
     name: str = "plain"
     style: str = "chat"  # chat, completion or rules: the form that grading must know
-    params: Mapping[str, object] = field(default_factory=dict)  # all else that shapes the request
+    system: str | None = None
+    turns: tuple["Message", ...] = ()  # said before the question: small talk, then worked examples
+    shots: int | None = None  # how many of the suite's own worked examples go before each question
+    params: Mapping[str, object] = field(default_factory=dict)  # merged into the body after the model's
+    suites: frozenset[str] | None = None  # whose problems are asked like this; None: all
+    described: Mapping[str, object] = field(default_factory=dict)  # the above in short, as results show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 
 import orjson
 import yaml
@@ -40,7 +39,7 @@ from asyncbench.simulator.settings import Settings
 from asyncbench.store.folder import Store
 from asyncbench.suites import SUITES, grade
 from asyncbench.summary import Exit, Summary
-from asyncbench.sweep import Asked, asked_once, planned, trials
+from asyncbench.sweep import Asked, asked_once, planned, planned_tasks, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
@@ -75,6 +74,7 @@ async def run_sweep(
     asked = preflight.chosen(sweep, models)
     keys = preflight.keys(asked, os.environ if env is None else env)
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
+    preflight.check_conditions(sweep, asked, checked)
     preflight.raise_file_limit(asked)
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     try:
@@ -150,7 +150,7 @@ class _Run:
     async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
         for model in self.asked:
-            preflight.check_tokens(model, sets[model.alias])
+            preflight.check_tokens(model, self.sweep.conditions, sets[model.alias])
         started_s = time.monotonic()
         self._describe(sets)
         self._warn_of_damage()
@@ -185,7 +185,9 @@ class _Run:
         if not needing:
             return None
         paths = {one.problems.path for model in needing for one in sets[model.alias]}
-        return stack.enter_context(running(Settings(problems=tuple(sorted(paths)))))
+        replay = {Path(model.replay) for model in needing if model.replay is not None}
+        settings = Settings(problems=tuple(sorted(paths)), replay=tuple(sorted(replay)))
+        return stack.enter_context(running(settings))
 
     def _lane(
         self,
@@ -223,14 +225,19 @@ class _Run:
                 "asyncbench": version("asyncbench"),
                 "python": platform.python_version(),
                 "simulated": any(model.simulated for model in self.sweep.models),
-                "planned": cast("dict[str, int]", self.store.manifest.get("planned", {}))
-                | {alias: planned(self.sweep, many, limit=None) for alias, many in sets.items()},
+                "runs": {self.sweep.name: {"planned": self._planned(sets)}},
                 "problem_sets": {
                     name: {"name": one.name, "rows": one.rows, "digest": one.digest, "seed": one.seed}
                     for name, one in sorted(used.items())
                 },
             }
         )
+
+    def _planned(self, sets: Mapping[str, tuple[Asked, ...]]) -> dict[str, object]:
+        """Return the trials of the whole sweep: alias → suite → task; models not asked this time too."""
+        before = self.store.manifest.get("runs", {}).get(self.sweep.name, {"planned": {}})
+        known: dict[str, object] = before["planned"]
+        return known | {alias: planned_tasks(self.sweep, many) for alias, many in sets.items()}
 
     def _warn_of_damage(self) -> None:
         for one in self.store.damaged:

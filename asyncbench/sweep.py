@@ -1,15 +1,18 @@
 """Sweep × problem sets → trials, with their ids, in order."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from asyncbench.config import Sweep
 from asyncbench.problems import ProblemSet
 from asyncbench.prompting import TrialIds
-from asyncbench.records import Model, Problem, Trial
+from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.suites import SUITES
+
+Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +20,7 @@ class Asked:
     """A problem set as one model is asked it: without the problems that an earlier set also holds."""
 
     problems: ProblemSet
+    tasks: Tasks  # those asked
     skip: frozenset[str] = frozenset()  # problem ids
 
     @property
@@ -34,15 +38,42 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[Asked, ...]:
     for later in sets:
         earlier = [one.problems for one in asked if set(one.problems.suites) & set(later.suites)]
         seen = {problem.problem_id for one in earlier for problem in one.read()}
-        twice = (problem.problem_id for problem in later.read()) if seen else ()
-        asked.append(Asked(problems=later, skip=frozenset(seen.intersection(twice))))
+        again = (problem for problem in later.read() if problem.problem_id in seen) if seen else ()
+        twice = {problem.problem_id: (problem.suite, problem.task) for problem in again}
+        tasks = _without(later.tasks, Counter(twice.values()))
+        asked.append(Asked(problems=later, tasks=tasks, skip=frozenset(twice)))
     return tuple(asked)
 
 
+def _without(tasks: Tasks, skipped: Mapping[tuple[str, str], int]) -> Tasks:
+    return {
+        suite: {task: rows - skipped.get((suite, task), 0) for task, rows in counts.items()}
+        for suite, counts in tasks.items()
+    }
+
+
+def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
+    """Return how the problems of a suite are asked."""
+    return tuple(one for one in sweep.conditions if one.suites is None or suite in one.suites)
+
+
+def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, int]]:
+    """Return how many trials one model has in this sweep: suite → task → trials."""
+    trials: dict[str, dict[str, int]] = {}
+    for suite, counts in ((suite, counts) for one in sets for suite, counts in one.tasks.items()):
+        times = len(conditions_of(sweep, suite)) * sweep.repeats
+        sums = trials.setdefault(suite, {})
+        for task, rows in counts.items():
+            sums[task] = sums.get(task, 0) + rows * times
+    return trials
+
+
 def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None) -> int:
-    """Return how many trials one model has in this sweep."""
-    problems = sum(one.rows for one in sets)
-    return min(problems, limit or problems) * len(sweep.conditions) * sweep.repeats
+    """Return how many trials one model has in this sweep, or in its first `limit` problems."""
+    if limit is None:
+        return sum(sum(counts.values()) for counts in planned_tasks(sweep, sets).values())
+    first = (problem.suite for _, problem in islice(_interleaved(sets), limit))
+    return sweep.repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
 
 
 def trials(sweep: Sweep, model: Model, sets: Sequence[Asked], *, limit: int | None) -> Iterator[Trial]:
@@ -54,10 +85,14 @@ def trials(sweep: Sweep, model: Model, sets: Sequence[Asked], *, limit: int | No
         sets: what is asked.
         limit: at most this many problems.
     """
-    ids = [TrialIds(model, condition) for condition in sweep.conditions]
+    suites = {suite for one in sets for suite in one.tasks}
+    ids = {
+        suite: [(condition, TrialIds(model, condition)) for condition in conditions_of(sweep, suite)]
+        for suite in suites
+    }
     for repeat in range(sweep.repeats):
         for name, problem in islice(_interleaved(sets), limit):
-            for condition, trial_ids in zip(sweep.conditions, ids, strict=True):
+            for condition, trial_ids in ids[problem.suite]:
                 version = SUITES[problem.suite].prompt_version
                 yield Trial(
                     trial_id=trial_ids.of(problem.problem_id, prompt_version=version, repeat=repeat),

@@ -9,6 +9,7 @@ from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import sent_parameters
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
+from asyncbench.turns import padding
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}
@@ -184,6 +185,101 @@ def test_an_alias_that_cannot_name_a_folder_is_refused(alias):
     assert "it names a folder" in complaint_about(with_model(alias=alias))
 
 
+def with_conditions(*conditions, **changes):
+    return small(conditions=list(conditions), **changes)
+
+
+def test_every_key_of_a_condition_arrives(tmp_path):
+    shots = tmp_path / "shots.jsonl"
+    shots.write_text('{"question": "1+1?", "answer": "2"}')
+    entry = {
+        "name": "all",
+        "system": "be brief",
+        "context": "1k",
+        "shots": str(shots),
+        "style": "chat",
+        "params": {"verbosity": "low"},
+        "suites": ["custom"],
+    }
+    (condition,) = sweep_from(with_conditions(entry)).conditions
+    assert (condition.name, condition.style, condition.system) == ("all", "chat", "be brief")
+    assert (condition.params, condition.suites) == ({"verbosity": "low"}, {"custom"})
+    assert condition.turns[:-2] == padding("1k", place="")
+    assert [turn.content for turn in condition.turns[-2:]] == ["1+1?", "2"]
+    told = {name: entry[name] for name in ("system", "context", "shots", "params")}
+    assert condition.described == told | {"turns_digest": condition.described["turns_digest"]}
+
+
+def test_another_text_under_the_same_path_is_told_apart(tmp_path):
+    shots = tmp_path / "shots.jsonl"
+    raw = with_conditions({"name": "few", "shots": str(shots)})
+    digests = set()
+    for answer in "24":
+        shots.write_text(f'{{"question": "1+1?", "answer": "{answer}"}}')
+        digests.add(sweep_from(raw).conditions[0].described["turns_digest"])
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        pytest.param([], "'conditions'", id="none"),
+        pytest.param([{"name": "a"}, {"name": "a", "system": "s"}], "are both called 'a'", id="namesakes"),
+        pytest.param(
+            [{"name": "a"}, {"name": "b"}], "models[1] under conditions[1] and models[1]", id="same"
+        ),
+        pytest.param(
+            [{"name": "a", "suites": ["custom"]}, {"name": "b"}], "ask the same model", id="same-partly"
+        ),
+        pytest.param([{"name": "a", "context": "3k"}], "conditions[1].context: '3k'", id="no-such-padding"),
+        pytest.param([{"name": "a", "context": 4}], "'context'", id="padding-is-a-number"),
+        pytest.param([{"name": "a", "shots": 0}], "'shots", id="no-shots"),
+        pytest.param([{"name": "a", "shots": "gone.jsonl"}], "conditions[1].shots", id="no-such-file"),
+        pytest.param([{"name": "a", "style": "chatty"}], "'style'", id="no-such-style"),
+        pytest.param([{"name": "a", "suites": ["nupta"]}], "no suite 'nupta'", id="no-such-suite"),
+        pytest.param([{"name": "a", "suites": []}], "'suites'", id="for-nothing"),
+        pytest.param([{"name": "a", "params": {"model": "x"}}], "cannot stand here", id="taken"),
+        pytest.param([{"name": "a", "params": {"x": 10**30}}], "cannot be sent as JSON", id="not-json"),
+    ],
+)
+def test_a_condition_that_cannot_be_meant_is_refused(conditions, said):
+    assert said in complaint_about(with_conditions(*conditions))
+
+
+def test_the_same_way_of_asking_may_hold_for_other_suites_under_another_name():
+    two = [{"name": "a", "suites": ["custom"]}, {"name": "b", "suites": ["llm_arithmetic"]}]
+    assert len(sweep_from(with_conditions(*two)).conditions) == 2
+
+
+def test_two_system_prompts_for_one_request_are_refused():
+    model = {"model": "simulated/oracle", "system": "/no_think"}
+    message = complaint_about(with_conditions({"name": "a", "system": "be brief"}, models=[model]))
+    assert "models[1] and conditions[1] each have a `system`" in message
+
+
+def test_a_condition_that_makes_two_models_one_is_refused():
+    models = ["simulated/oracle", {"model": "simulated/oracle", "alias": "cold", "temperature": 0}]
+    message = complaint_about(with_conditions({"name": "a", "params": {"temperature": 0}}, models=models))
+    assert "models[1] and models[2] ask the same model the same way" in message
+
+
+def test_a_model_may_repeat_what_a_results_folder_holds():
+    (model,) = sweep_from(with_model(replay="results/published")).models
+    assert model.replay == "results/published"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"model": "openai/gpt-5-mini", "replay": "results/x"},
+        {"model": "simulated/oracle", "replay": "results/x", "base_url": "http://localhost:1/v1"},
+    ],
+    ids=["not-simulated", "another-server"],
+)
+def test_only_our_own_simulator_repeats_results(entry):
+    assert "`replay` goes with a simulated provider" in complaint_about(small(models=[entry]))
+
+
 def test_entries_that_differ_in_a_parameter_are_two():
     two = small(models=["simulated/oracle", {"model": "simulated/oracle", "alias": "b", "temperature": 0}])
     assert len(sweep_from(two).models) == 2
@@ -194,7 +290,6 @@ def _not_built():
         "sweep": lambda key: small(**{key: 1}),
         "model": lambda key: with_model(**{key: 1}),
         "limits": lambda key: small(limits={"simulated": {key: 1}}),
-        "condition": lambda key: small(conditions=[{"name": "c", key: 1}]),
         "timeouts": lambda key: with_model(timeouts={key: 1}),
     }
     for level, keys in NOT_BUILT.items():
@@ -226,6 +321,16 @@ def test_every_ready_made_sweep_is_valid_and_its_problems_are_there(path):
 def test_a_resolved_sweep_reads_back_as_itself(path):
     sweep = load_sweep(path)
     assert as_mapping(sweep_from(as_mapping(sweep))) == as_mapping(sweep)
+
+
+def test_resolved_conditions_read_back_as_themselves():
+    raw = with_conditions(
+        {"name": "plain"},
+        {"name": "talk", "context": "2k", "system": "s", "params": {"a": 1}, "suites": ["llm_arithmetic"]},
+        models=[{"model": "simulated/x", "replay": "results/x"}],
+    )
+    sweep = sweep_from(raw)
+    assert sweep_from(as_mapping(sweep)) == sweep
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.prompting import TrialIds, asked_as, characters, request_for, sent_parameters
+from asyncbench.prompting import TrialIds, asked_as, characters, request_for, said_before, sent_parameters
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts
 from tests.engine.night import requests
 
@@ -25,6 +25,18 @@ def test_the_question_is_asked_as_it_stands_and_nothing_is_added():
 def test_a_system_prompt_goes_along_where_the_sweep_sets_one():
     trial = requests(1, replace(MODEL, system="be brief"))[0].trial
     assert request_for(trial).system == "be brief"
+
+
+TALK = (Message(role="user", content="hi"), Message(role="assistant", content="hello"))
+
+
+def test_what_a_condition_says_first_comes_before_the_question():
+    trial = replace(requests(1)[0].trial, condition=Condition(system="be brief", turns=TALK))
+    request = request_for(trial)
+    assert request.system == "be brief"
+    assert request.messages == (*TALK, Message(role="user", content=trial.problem.question))
+    assert characters(request) == len("be briefhihello") + len(trial.problem.question)
+    assert said_before(trial.model, trial.condition) == len("be briefhihello")
 
 
 def test_only_what_the_sweep_sets_is_sent():
@@ -68,9 +80,32 @@ def test_what_changes_no_reply_leaves_the_trial_the_same(change):
     assert asked_as(replace(MODEL, **change), PLAIN) == asked_as(MODEL, PLAIN)
 
 
-def test_the_name_of_a_condition_leaves_the_trial_the_same_and_its_style_does_not():
-    assert asked_as(MODEL, Condition(name="other")) == asked_as(MODEL, PLAIN)
-    assert asked_as(MODEL, Condition(style="completion")) != asked_as(MODEL, PLAIN)
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "other"}, {"suites": frozenset({"custom"})}, {"described": {"context": "4k"}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_condition_is_called_and_where_it_holds_leaves_the_trial_the_same(change):
+    assert asked_as(MODEL, Condition(**change)) == asked_as(MODEL, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"style": "completion"}, {"system": "s"}, {"turns": TALK}, {"shots": 5}, {"params": {"a": 1}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_condition_changes_in_a_request_makes_another_trial(change):
+    assert asked_as(MODEL, Condition(**change)) != asked_as(MODEL, PLAIN)
+
+
+def test_the_same_system_prompt_is_the_same_trial_whoever_sets_it():
+    assert asked_as(MODEL, Condition(system="s")) == asked_as(replace(MODEL, system="s"), PLAIN)
+
+
+def test_a_condition_has_the_last_word_on_a_parameter():
+    model = replace(MODEL, temperature=1.0, params={"a": 1})
+    asked = asked_as(model, Condition(params={"temperature": 0.0, "a": 2}))
+    assert asked == asked_as(replace(MODEL, temperature=0.0, params={"a": 2}), PLAIN)
 
 
 def test_a_simulators_address_is_a_free_port_and_leaves_the_trial_the_same():
@@ -81,6 +116,11 @@ def test_a_simulators_address_is_a_free_port_and_leaves_the_trial_the_same():
 def test_a_trial_id_is_32_hex_characters_and_stays_what_it_was():
     # A golden value: were it to change, every finished trial would be asked and paid for again.
     assert TrialIds(MODEL, PLAIN).of("p", prompt_version=1, repeat=0) == "f9c9932bc4322348e6d7c8d6835fe003"
+
+
+def test_an_imported_trial_is_another_in_every_run():
+    ids = {run: TrialIds(MODEL, PLAIN, run=run) for run in (None, "a", "b")}
+    assert len({one.of("p", prompt_version=1, repeat=0) for one in ids.values()}) == 3
 
 
 @given(st.sets(st.tuples(st.text("ab", max_size=3), st.integers(1, 3), st.integers(0, 3)), min_size=2))

@@ -1,15 +1,15 @@
 """What a results folder holds, at a glance: planned, done, failed and dollars, per model."""
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import ModelCounts, counts
-from asyncbench.store.manifest import read_manifest
+from asyncbench.store.manifest import planned, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +66,17 @@ def status_of(folder: Path | str) -> Status:
     """
     found = counts(folder)
     manifest = read_manifest(Path(folder))
-    planned = cast("dict[str, int]", manifest.get("planned", {}))  # as `run` writes it
-    names = sorted({*planned, *found.models})
+    trials = Counter[str]()
+    for (_, model), suites in planned(manifest).items():
+        trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    names = sorted({*trials, *found.models})
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),
         simulated=bool(manifest.get("simulated")),
         written_at=_iso(found.written_at),
         damaged_lines=len(found.damaged),
-        models=tuple(
-            _model(name, found.models.get(name, ModelCounts()), planned.get(name)) for name in names
-        ),
+        models=tuple(_model(name, found.models.get(name, ModelCounts()), trials.get(name)) for name in names),
     )
 
 

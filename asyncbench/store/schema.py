@@ -152,7 +152,7 @@ def trial_row(result: Result) -> Row:
         "repeat": trial.repeat,
         "condition": condition.name,
         "style": condition.style,
-        "condition_params": canonical(condition.params),
+        "condition_params": canonical(condition.described),
         "model": model.alias,
         "provider": model.provider,
         "model_id": model.model_id,

@@ -197,6 +197,7 @@ SUITE = Suite(
     generator_version=1,
     prompt_version=1,
     graders=GRADERS,
+    shots_from_file=True,
     generate=None,
     grade=grade,
 )

@@ -35,6 +35,8 @@ class Suite:
     generator_version: int  # raise when the same seed gives other problems
     prompt_version: int  # raise when the same problem is asked with other words
     graders: tuple[str, ...]  # headline first
+    styles: tuple[str, ...] = ("chat",)  # the forms of asking that its graders know
+    shots_from_file: bool = False  # worked examples of the user's own may stand before its questions
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what each `preset` sets
     check: Callable[[Mapping[str, object]], None] | None = None  # ValueError: values that do not go together

@@ -1,10 +1,15 @@
 """What goes over the wire: what the sweep says, and nothing else."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from asyncbench.config.conditions import condition_from
+from asyncbench.prompting import request_for
 from asyncbench.records import Message
+from asyncbench.turns import PADDINGS, padding
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
 from tests.providers.raw_server import answering
 
@@ -73,6 +78,58 @@ SET = {"model": "claude-haiku-4-5", "temperature": 0.0, "top_p": 0.8, "stop": ["
 )
 async def test_what_the_sweep_sets_is_sent_and_params_come_last(sent, adapter, body):
     assert (await sent(adapter, FULL)).body == body
+
+
+TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+PLAIN: dict[str, object] = {"messages": [QUESTION]}
+CONDITIONS: dict[
+    str, tuple[dict[str, object], dict[str, object]]
+] = {  # a condition as written in a sweep → what it adds to OpenAI's body
+    "plain": ({}, PLAIN),
+    "system": ({"system": "be brief"}, {"messages": [{"role": "system", "content": "be brief"}, QUESTION]}),
+    "context": ({"context": "talk.json"}, {"messages": [*TALK, QUESTION]}),
+    "shots": ({"shots": "shots.jsonl"}, {"messages": [*TALK, QUESTION]}),
+    "both": ({"context": "talk.json", "shots": "shots.jsonl"}, {"messages": [*TALK, *TALK, QUESTION]}),
+    "params": ({"params": {"stop": ["x"], "top_p": 0.1}}, {**PLAIN, "stop": ["x"], "top_p": 0.1}),
+}
+
+
+def _with_system_apart(body):
+    """Return the same in Anthropic's form: the system prompt beside the messages."""
+    first, *rest = body["messages"]
+    return body | {"system": first["content"], "messages": rest} if first["role"] == "system" else body
+
+
+@pytest.fixture(params=CONDITIONS)
+def condition(request, tmp_path, monkeypatch):
+    """A condition with the files it names, and what it adds to OpenAI's body."""
+    monkeypatch.chdir(tmp_path)
+    Path("talk.json").write_text(json.dumps({"messages": TALK}))
+    Path("shots.jsonl").write_text(json.dumps({"question": "hi", "answer": "hello"}))
+    said, expected = CONDITIONS[request.param]
+    return condition_from({"name": request.param, **said}, place="sweep.yaml"), expected
+
+
+async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition):
+    asked_so, expected = condition
+    trial = replace(asking(model_id="m", max_tokens=50, top_p=0.9).trial, condition=asked_so)
+
+    request = await sent(adapter, request_for(trial))
+
+    most = "max_completion_tokens" if adapter is OPENAI else "max_tokens"
+    body = _with_system_apart(expected) if adapter is ANTHROPIC else expected
+    assert request.body == {"model": "m", most: 50, "top_p": 0.9, **body}
+
+
+@pytest.mark.parametrize("context", PADDINGS)
+async def test_our_small_talk_arrives_word_for_word(sent, adapter, context):
+    condition = condition_from({"name": context, "context": context}, place="sweep.yaml")
+    trial = replace(asking().trial, condition=condition)
+
+    request = await sent(adapter, request_for(trial))
+
+    talk = [{"role": turn.role, "content": turn.content} for turn in padding(context, place="")]
+    assert request.body["messages"] == [*talk, QUESTION]
 
 
 @pytest.mark.parametrize("adapter", [OPENAI, HTTP], ids=["openai", "http"])

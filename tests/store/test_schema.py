@@ -95,7 +95,7 @@ def test_params_are_what_is_sent_the_models_own_params_last():
     ids=["as is", "turned round"],
 )
 def test_equal_params_are_equal_text(params):
-    asked = replace(trial(1), condition=Condition(params=params), model=replace(model(), params=params))
+    asked = replace(trial(1), condition=Condition(described=params), model=replace(model(), params=params))
     row = trial_row(result(asked, None))
     assert row["params"] == row["condition_params"] == '{"a":1,"b":{"c":3,"d":2}}'
 

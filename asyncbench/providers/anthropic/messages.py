@@ -29,6 +29,7 @@ def body(request: Request) -> dict[str, object]:
         "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
         **{name: value for name, value in optional.items() if value is not None},
         **model.params,
+        **request.trial.condition.params,
     }
 
 

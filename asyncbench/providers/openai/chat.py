@@ -27,6 +27,7 @@ def body(request: Request, *, max_tokens_key: str = "max_completion_tokens") -> 
         "messages": system + [{"role": turn.role, "content": turn.content} for turn in request.messages],
         **{name: value for name, value in optional.items() if value is not None},
         **model.params,
+        **request.trial.condition.params,
     }
 
 

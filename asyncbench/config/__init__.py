@@ -1,0 +1,17 @@
+"""Sweep file → a frozen, valid Sweep; every complaint about configuration.
+
+Entries are pydantic models as written in YAML; what leaves this room is made of records only. Each module
+imports only from lines above its own:
+
+    entry
+    sources · conditions
+    models
+    sweep
+"""
+
+from asyncbench.config.entry import NOT_BUILT
+from asyncbench.config.models import check_alias
+from asyncbench.config.sources import ProblemSource
+from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
+
+__all__ = ["NOT_BUILT", "ProblemSource", "Sweep", "as_mapping", "check_alias", "load_sweep", "sweep_from"]

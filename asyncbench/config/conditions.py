@@ -1,0 +1,85 @@
+"""The conditions of a sweep: how its problems are asked."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import Field
+
+from asyncbench.config.entry import Entry, Keys, Name, read_entry, refuse_taken
+from asyncbench.errors import ConfigError
+from asyncbench.records import Condition, Message
+from asyncbench.suites import SUITES
+from asyncbench.turns import examples, padding
+
+
+class ConditionEntry(Entry):
+    name: Name
+    system: Name | None = None
+    context: Name | None = None  # 1k, 2k, 4k, or a file of small talk
+    shots: Annotated[int, Field(ge=1)] | Name | None = None  # a number, or a file of worked examples
+    style: Literal["chat", "completion", "rules"] = "chat"
+    params: Keys
+    suites: Annotated[list[str], Field(min_length=1)] | None = None
+
+
+AS_SAID = ("system", "context", "shots", "params")
+
+
+def condition_from(raw: object, *, place: str) -> Condition:
+    """Return a condition as written in a sweep file, with the text of the files it names."""
+    entry = read_entry(ConditionEntry, raw, place=place, level="condition")
+    refuse_taken(entry.params, place=place)
+    _check_suites(entry, place=place)
+    turns = _turns(entry, place=place)
+    said = {name: value for name in AS_SAID if (value := getattr(entry, name)) not in (None, {})}
+    return Condition(
+        name=entry.name,
+        style=entry.style,
+        system=entry.system,
+        turns=turns,
+        shots=entry.shots if isinstance(entry.shots, int) else None,
+        params=entry.params,
+        suites=None if entry.suites is None else frozenset(entry.suites),
+        described=said | ({"turns_digest": _digest(turns)} if turns else {}),
+    )
+
+
+def condition_mapping(condition: Condition) -> dict[str, object]:
+    """Return the entry that `condition_from` reads back."""
+    said = {name: condition.described[name] for name in AS_SAID if name in condition.described}
+    style = {} if condition.style == "chat" else {"style": condition.style}
+    suites = {} if condition.suites is None else {"suites": sorted(condition.suites)}
+    return {"name": condition.name, **style, **said, **suites}
+
+
+def complaint(condition: Condition, suite: str) -> str | None:
+    """Return why the problems of a suite cannot be asked under a condition; None: they can."""
+    known = SUITES[suite]
+    if condition.style not in known.styles:
+        return f"{suite} has no style {condition.style!r}, only {', '.join(known.styles)}"
+    if condition.shots is not None:
+        return f"{suite} defines no worked examples, so `shots: {condition.shots}` cannot be asked"
+    if "shots" in condition.described and not known.shots_from_file:
+        return f"{suite} takes no worked examples, as its published form has none"
+    return None
+
+
+def _turns(entry: ConditionEntry, *, place: str) -> tuple[Message, ...]:
+    """Return small talk first, so that worked examples stand next to the question."""
+    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context")
+    shots = examples(entry.shots, place=f"{place}.shots") if isinstance(entry.shots, str) else ()
+    return *talk, *shots
+
+
+def _check_suites(entry: ConditionEntry, *, place: str) -> None:
+    for suite in entry.suites or ():
+        if suite not in SUITES:
+            raise ConfigError(f"{place}.suites: no suite {suite!r}; known: {', '.join(SUITES)}")
+
+
+def _digest(turns: tuple[Message, ...]) -> str:
+    """Return what tells one text of a file from another: its path alone would not."""
+    text: list[Mapping[str, str]] = [{"role": turn.role, "content": turn.content} for turn in turns]
+    return blake2b(orjson.dumps(text), digest_size=8).hexdigest()

@@ -1,0 +1,61 @@
+"""What one part of a sweep file may hold, and the complaint about its first fault."""
+
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from asyncbench.errors import ConfigError
+
+# Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
+NOT_BUILT: Mapping[str, frozenset[str]] = {
+    "sweep": frozenset(
+        {"stream", "budget_usd", "mode", "deadline", "notify", "allow_unpriced", "stop_when"},
+    ),
+    "model": frozenset(
+        {"effort", "thinking_tokens", "thinking", "stream", "mode", "budget_usd"}
+        | {"input_tpm", "output_tpm", "fraction", "group"}
+    ),
+    "limits": frozenset({"input_tpm", "output_tpm", "fraction", "group", "budget_usd"}),
+    "timeouts": frozenset({"first_byte", "between_chunks"}),
+}
+MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
+NOT_IN_PARAMS = frozenset({"model", "messages", "stream"})  # they would change who is asked, what, or how
+
+
+class Entry(BaseModel):
+    """One part of a sweep file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Number = Annotated[float, Field(gt=0, strict=False)]
+Name = Annotated[str, Field(min_length=1)]
+Keys = Annotated[dict[str, object], Field(default_factory=dict)]  # left out: none
+
+E = TypeVar("E", bound=Entry)
+
+
+def read_entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
+    """Return `raw` as an entry, or complain about its first fault: place, key, rule, known keys."""
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{place}: {raw!r} is not a mapping of keys to values")
+    for key in raw:
+        if key in NOT_BUILT.get(level, ()):
+            raise ConfigError(f"{place}: {key!r} is part of the sweep format but not built yet; leave it out")
+    try:
+        return kind.model_validate(dict(raw))
+    except ValidationError as error:
+        # A misspelt key first: what is missing is often only its other half.
+        fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        key = ".".join(map(str, fault["loc"]))
+        known = ", ".join(kind.model_fields)
+        shown = fault["type"] not in ("missing", "extra_forbidden") and key not in MAY_HOLD_A_KEY
+        found = f" (found {fault['input']!r})" if shown else ""
+        raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
+
+
+def refuse_taken(params: Mapping[str, object], *, place: str) -> None:
+    """Refuse provider parameters that are for asyncbench to set."""
+    if taken := sorted(NOT_IN_PARAMS & set(params)):
+        raise ConfigError(f"{place}.params: {taken[0]!r} cannot stand here: it is for asyncbench to set")

@@ -1,0 +1,177 @@
+"""The models of a sweep: whom to ask, with which parameters, how fast and at what price."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from asyncbench.config.entry import Entry, Keys, Name, Number, read_entry, refuse_taken
+from asyncbench.config.sources import ProblemSource, source_mapping
+from asyncbench.errors import ConfigError
+from asyncbench.providers.anthropic.models import complaint, default_max_tokens
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
+
+
+class LimitsEntry(Entry):
+    rpm: Number | None = None
+    tpm: Number | None = None
+    concurrency: PositiveInt | None = None
+
+
+class PriceEntry(Entry):
+    input: Annotated[NonNegativeFloat, Field(strict=False)]
+    output: Annotated[NonNegativeFloat, Field(strict=False)]
+    cached_input: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
+    cache_write: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
+
+
+class RetryEntry(Entry):
+    attempts: PositiveInt = 10
+    total_s: Number = 3600.0
+
+
+class TimeoutsEntry(Entry):
+    connect: Number = 30.0
+    total: Number = 600.0
+
+
+class ModelEntry(LimitsEntry):
+    model: Name
+    alias: Name | None = None
+    base_url: Annotated[str, Field(pattern=r"^https?://[^@\s?#]+$")] | None = None
+    key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
+    api: Literal["chat", "messages"] | None = None
+    temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
+    top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
+    seed: int | None = None
+    max_tokens: PositiveInt | None = None
+    system: str | None = None
+    params: Keys
+    price: dict[str, object] | None = None
+    retry: Keys
+    timeouts: Keys
+    problems: Annotated[list[object], Field(min_length=1)] | None = None
+    replay: Name | None = None  # a results folder whose replies the simulator repeats
+
+
+def limits_from(provider: str, given: object, *, place: str) -> LimitsEntry:
+    """Return what a sweep file says of a provider's limits."""
+    _known(provider, place=f"{place}, limits")
+    return read_entry(LimitsEntry, given, place=f"{place}, limits.{provider}", level="limits")
+
+
+def _known(provider: str, *, place: str) -> KnownEndpoint:
+    if provider not in known_endpoints():
+        raise ConfigError(
+            f"{place}: unknown provider {provider!r}; known: {', '.join(known_endpoints())}. "
+            "A server with OpenAI's wire format is reached as http/MODEL with its `base_url`."
+        )
+    return known_endpoints()[provider]
+
+
+def model_from(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *, place: str) -> Model:
+    """Return a model as written in a sweep file; `limits` are those of the providers, by name."""
+    entry = read_entry(ModelEntry, given, place=place, level="model")
+    provider, slash, model_id = entry.model.partition("/")
+    if not slash or not model_id:
+        raise ConfigError(f"{place}: {entry.model!r} does not name a provider; write provider/model")
+    endpoint = _known(provider, place=place)
+    if entry.api not in (None, endpoint.api):
+        raise ConfigError(f"{place}: {provider} speaks api {endpoint.api!r}, not {entry.api!r}")
+    if endpoint.via == "http" and entry.base_url is None and not endpoint.simulated:
+        raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as http://localhost:8000/v1")
+    if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
+        raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
+    model = Model(
+        alias=entry.alias or entry.model,
+        provider=provider,
+        model_id=model_id,
+        api=endpoint.api,
+        simulated=endpoint.simulated,
+        base_url=entry.base_url or endpoint.base_url,
+        key_env=entry.key_env or endpoint.key_env,
+        system=entry.system,
+        temperature=entry.temperature,
+        top_p=entry.top_p,
+        seed=entry.seed,
+        max_tokens=entry.max_tokens or _required_max_tokens(endpoint, model_id),
+        params=entry.params,
+        price=_price(entry.price, place),
+        limits=_merged(limits.get(provider), entry),
+        retry=_retry(entry.retry, place),
+        timeouts=_timeouts(entry.timeouts, place),
+        replay=entry.replay,
+    )
+    check_alias(model.alias, place=place)
+    refuse_taken(model.params, place=place)
+    if endpoint.via == "anthropic" and (fault := complaint(model)):
+        raise ConfigError(f"{place}: {fault}")
+    return model
+
+
+def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
+    """Return Anthropic's required max_tokens, the model's longest reply: the one thing that is injected."""
+    return default_max_tokens(model_id) if endpoint.via == "anthropic" else None
+
+
+def check_alias(alias: str, *, place: str) -> None:
+    """Refuse an alias that readers of `model=<alias>` folders would take for a number or a date."""
+    if (
+        not any(sign.isalpha() for sign in alias)
+        or not alias.isprintable()
+        or len(quote(alias, safe="")) > 240
+    ):
+        raise ConfigError(
+            f"{place}: alias {alias!r}: give one with a letter in it, without control characters, and of at "
+            "most 240 characters once percent-encoded: it names a folder"
+        )
+
+
+def _price(given: Mapping[str, object] | None, place: str) -> Price | None:
+    if given is None:
+        return None
+    return Price(**read_entry(PriceEntry, given, place=f"{place}.price", level="price").model_dump())
+
+
+def _retry(given: Mapping[str, object], place: str) -> RetryPolicy:
+    return RetryPolicy(**read_entry(RetryEntry, given, place=f"{place}.retry", level="retry").model_dump())
+
+
+def _timeouts(given: Mapping[str, object], place: str) -> Timeouts:
+    entry = read_entry(TimeoutsEntry, given, place=f"{place}.timeouts", level="timeouts")
+    return Timeouts(**entry.model_dump())
+
+
+def _merged(provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
+    """A model's own limit wins over its provider's; what neither says is the default."""
+    said = {
+        name: value
+        for entry in (provider, model)
+        if entry is not None
+        for name in LimitsEntry.model_fields
+        if (value := getattr(entry, name)) is not None
+    }
+    return Limits(**said)
+
+
+_AS_SAID = (
+    *("alias", "base_url", "key_env", "api", "system", "temperature", "top_p", "seed", "max_tokens"),
+    "replay",
+)
+
+
+def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dict[str, object]:
+    """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
+    mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
+    mapping |= {name: getattr(model, name) for name in _AS_SAID} | asdict(model.limits)
+    mapping |= {"params": dict(model.params), "price": model.price and asdict(model.price)}
+    mapping |= {"retry": _of_entry(RetryEntry, model.retry), "timeouts": asdict(model.timeouts)}
+    mapping |= {"problems": [source_mapping(source) for source in problems or ()]}
+    return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
+
+
+def _of_entry(kind: type[Entry], record: RetryPolicy) -> dict[str, object]:
+    return {name: getattr(record, name) for name in kind.model_fields}

@@ -1,0 +1,159 @@
+"""A sweep as a whole: a file or a mapping → a `Sweep`, and back."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, PositiveInt
+
+from asyncbench.config.conditions import condition_from, condition_mapping
+from asyncbench.config.entry import Entry, Keys, Name, read_entry
+from asyncbench.config.models import limits_from, model_from, model_mapping
+from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
+from asyncbench.errors import ConfigError
+from asyncbench.prompting import asked_as
+from asyncbench.records import Condition, Model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A sweep file and everything it plans. Always valid: nobody checks it again."""
+
+    name: str
+    problems: tuple[ProblemSource, ...]
+    own_problems: Mapping[str, tuple[ProblemSource, ...]]  # alias → instead of the sweep's
+    models: tuple[Model, ...]
+    conditions: tuple[Condition, ...]
+    repeats: int
+    out: Path
+
+    def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
+        """Return what a model is asked: its own problems where it names some, else the sweep's."""
+        return self.own_problems.get(model.alias, self.problems)
+
+
+class SweepEntry(Entry):
+    name: Name
+    problems: Annotated[list[object], Field(default_factory=list)]
+    models: Annotated[list[object], Field(min_length=1)]
+    limits: Keys
+    conditions: Annotated[list[object], Field(min_length=1, default_factory=lambda: [{"name": "plain"}])]
+    repeats: PositiveInt = 1
+    out: Name | None = None
+
+
+# ── from entries to records ──────────────────────────────────────────────────────────────────
+
+
+def load_sweep(path: Path | str) -> Sweep:
+    """Read a sweep file.
+
+    Raises:
+        ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
+    """
+    path = Path(path)
+    try:
+        raw = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; give the path of a sweep file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())  # the parser's drawing of the place spans many lines
+        raise ConfigError(f"{path}: not a YAML file: {reason}") from None
+    return sweep_from(raw, place=str(path))
+
+
+def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
+    """Return the Sweep that a mapping describes (the content of a sweep file)."""
+    entry = read_entry(SweepEntry, raw, place=place, level="sweep")
+    limits = {provider: limits_from(provider, given, place=place) for provider, given in entry.limits.items()}
+    raw_models = [_as_mapping(model) for model in entry.models]
+    models = tuple(
+        model_from(given, limits, place=f"{place}, models[{i}]") for i, given in enumerate(raw_models, 1)
+    )
+    own = {
+        model.alias: sources_from(given["problems"], place=f"{place}, models[{i}].problems")
+        for i, (model, given) in enumerate(zip(models, raw_models, strict=True), 1)
+        if "problems" in given
+    }
+    conditions = tuple(
+        condition_from(given, place=f"{place}, conditions[{i}]")
+        for i, given in enumerate(entry.conditions, 1)
+    )
+    _refuse_namesakes("models", [model.alias for model in models], "give one another `alias`", place)
+    _refuse_namesakes("conditions", [condition.name for condition in conditions], "rename one", place)
+    _refuse_two_systems(models, conditions, place)
+    _refuse_equals(models, conditions, place)
+    if not entry.problems and len(own) < len(models):
+        raise ConfigError(f"{place}: no problems; list problem sets under `problems:`")
+    return Sweep(
+        name=entry.name,
+        problems=sources_from(entry.problems, place=f"{place}, problems"),
+        own_problems=own,
+        models=models,
+        conditions=conditions,
+        repeats=entry.repeats,
+        out=Path(entry.out or Path("results") / entry.name),
+    )
+
+
+def _as_mapping(model: object) -> Mapping[str, object]:
+    return {"model": model} if isinstance(model, str) else model if isinstance(model, Mapping) else {}
+
+
+def _refuse_namesakes(kind: str, names: Sequence[str], way_out: str, place: str) -> None:
+    for (i, one), (j, other) in itertools.combinations(enumerate(names, 1), 2):
+        if one == other:
+            raise ConfigError(f"{place}: {kind}[{i}] and {kind}[{j}] are both called {one!r}; {way_out}")
+
+
+def _refuse_two_systems(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
+    for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
+        if model.system is not None and condition.system is not None:
+            raise ConfigError(
+                f"{place}: models[{i}] and conditions[{j}] each have a `system`, and a request has room for "
+                "one; leave one of them out, or give each wording a condition of its own"
+            )
+
+
+def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
+    """Entries that would ask the same are a slip: nothing could tell their trials apart."""
+    ways: dict[bytes, list[tuple[str, Condition]]] = {}
+    for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
+        way = f"models[{i}]" if len(conditions) == 1 else f"models[{i}] under conditions[{j}]"
+        alike = ways.setdefault(_asked(model, condition, f"{place}, {way}"), [])
+        for earlier, other in alike:
+            if _overlap(condition, other):
+                raise ConfigError(
+                    f"{place}: {earlier} and {way} ask the same model the same way; remove one or let a "
+                    "parameter differ (for several answers to each question set `repeats`)"
+                )
+        alike.append((way, condition))
+
+
+def _asked(model: Model, condition: Condition, place: str) -> bytes:
+    try:
+        return asked_as(model, condition)
+    except TypeError as error:
+        raise ConfigError(f"{place}: a parameter cannot be sent as JSON: {error}") from None
+
+
+def _overlap(one: Condition, other: Condition) -> bool:
+    return one.suites is None or other.suites is None or not one.suites.isdisjoint(other.suites)
+
+
+# ── and back, for the results folder ─────────────────────────────────────────────────────────
+
+
+def as_mapping(sweep: Sweep) -> dict[str, object]:
+    """Return the sweep as a mapping that `sweep_from` reads back; it holds names of keys, never keys."""
+    return {
+        "name": sweep.name,
+        "problems": [source_mapping(source) for source in sweep.problems],
+        "models": [model_mapping(model, sweep.own_problems.get(model.alias)) for model in sweep.models],
+        "conditions": [condition_mapping(condition) for condition in sweep.conditions],
+        "repeats": sweep.repeats,
+        "out": str(sweep.out),
+    }

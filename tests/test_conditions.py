@@ -1,0 +1,128 @@
+"""One problem set asked in several ways: which trials that makes, and what is refused before any call."""
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from asyncbench import generate, read_trials, run_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.summary import Exit
+from tests.sweeps import entry, problem_set, simulator, sweep
+
+TALK = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}
+
+
+@pytest.fixture
+def sets(tmp_path):
+    """144 arithmetic problems and 10 strings."""
+    strings = tmp_path / "strings.parquet"
+    generate("string_reversal", strings, seed=1, tries=10)
+    return [problem_set(tmp_path), strings]
+
+
+@pytest.fixture
+def talk(tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(TALK))
+    return str(path)
+
+
+def asked(out, sets, *conditions, models=("simulated/oracle",), **keys):
+    """Run against a simulator that comes and goes by itself."""
+    return asyncio.run(run_sweep(sweep(out, sets, *models, conditions=list(conditions)), **keys))
+
+
+def test_each_condition_asks_the_suites_it_is_for_and_says_so_in_the_results(tmp_path, sets, talk):
+    out = tmp_path / "out"
+    summary = asked(
+        out,
+        sets,
+        {"name": "plain"},
+        {"name": "talk", "context": talk, "suites": ["string_reversal"]},
+        {"name": "brief", "system": "be brief", "params": {"verbosity": "low"}},
+    )
+    assert summary.exit is Exit.COMPLETE
+
+    rows = read_trials(out).to_pylist()
+    assert Counter((row["condition"], row["suite"]) for row in rows) == {
+        ("plain", "llm_arithmetic"): 144,
+        ("plain", "string_reversal"): 10,
+        ("talk", "string_reversal"): 10,
+        ("brief", "llm_arithmetic"): 144,
+        ("brief", "string_reversal"): 10,
+    }
+    assert len({row["trial_id"] for row in rows}) == len(rows)
+    described = {row["condition"]: json.loads(row["condition_params"]) for row in rows}
+    assert described["plain"] == {}
+    assert described["talk"]["context"] == talk
+    assert described["brief"] == {"system": "be brief", "params": {"verbosity": "low"}}
+
+
+def test_padding_is_counted_by_the_server_and_changes_no_answer(tmp_path, sets):
+    out = tmp_path / "out"
+    asked(out, sets, {"name": "plain"}, {"name": "padded", "context": "4k"})
+    rows = read_trials(out).to_pylist()
+    tokens = {
+        (row["problem_id"], row["condition"]): row["input_tokens"] for row in rows if row["exact_match"]
+    }
+    assert len(tokens) == 2 * 154
+    for problem in {row["problem_id"] for row in rows}:
+        assert tokens[problem, "padded"] - tokens[problem, "plain"] == pytest.approx(3704, rel=0.05)
+
+
+def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
+    out = tmp_path / "out"
+    conditions = [{"name": "plain"}, {"name": "talk", "context": talk, "suites": ["string_reversal"]}]
+    summary = asked(out, sets, *conditions, limit=20)
+
+    plan = planned(read_manifest(out))["test", "simulated/oracle"]
+    assert plan["string_reversal"] == {"string_reversal": 20}
+    assert plan["llm_arithmetic"] == dict.fromkeys(plan["llm_arithmetic"], 18)
+    (counters,) = summary.models.values()
+    rows = read_trials(out)
+    assert counters.planned == rows.num_rows > 20
+    assert len(set(rows["problem_id"].to_pylist())) == 20
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        pytest.param(
+            {"style": "completion"}, "llm_arithmetic has no style 'completion', only chat", id="style"
+        ),
+        pytest.param({"shots": 5}, "llm_arithmetic defines no worked examples", id="shots"),
+        pytest.param({"shots": "shots.jsonl"}, "llm_arithmetic takes no worked examples", id="file"),
+        pytest.param({"suites": ["custom"]}, "the problem sets hold only llm_arithmetic", id="none"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_made(
+    tmp_path, monkeypatch, sets, condition, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shots.jsonl").write_text('{"question": "1+1?", "answer": "2"}')
+    with pytest.raises(ConfigError) as caught:
+        asked(tmp_path / "out", sets, {"name": "odd"} | condition)
+    assert "condition 'odd'" in str(caught.value)
+    assert said in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_padding_counts_against_the_tokens_a_minute(tmp_path, sets):
+    model = {"model": "simulated/oracle", "tpm": 3000}
+    with pytest.raises(ConfigError, match="one request may need 3,7"):
+        asked(tmp_path / "out", sets, {"name": "padded", "context": "4k"}, models=[model])
+
+
+def test_a_renamed_condition_asks_nothing_again_and_another_text_does(tmp_path, sets, talk):
+    out = tmp_path / "out"
+    with simulator(*sets) as server:
+        for name in ("talk", "chatter"):
+            asked(out, sets, {"name": name, "context": talk}, models=[entry(server, "simulated/oracle")])
+        assert server.stats()["requests"] == 154
+        Path(talk).write_text(json.dumps(TALK).replace("hello", "good morning"))
+        asked(out, sets, {"name": "talk", "context": talk}, models=[entry(server, "simulated/oracle")])
+        assert server.stats()["requests"] == 2 * 154
