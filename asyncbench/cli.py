@@ -194,7 +194,8 @@ def report(
 
 @app.command()
 def simulate(
-    problems: Annotated[list[Path], typer.Option(help="A problem set that it can answer; repeatable.")],
+    problems: Annotated[list[Path] | None, typer.Option(help="A problem set to answer; repeatable.")] = None,
+    replay: Annotated[list[Path] | None, typer.Option(help="A results folder to repeat; repeatable.")] = None,
     port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the answers, latencies and faults.")] = 0,
     rpm: Annotated[float | None, typer.Option(help="Requests a minute, per model.")] = None,
@@ -208,17 +209,26 @@ def simulate(
 
     asyncbench simulate --problems data/llm_arithmetic.parquet --latency 0.5 --fault 429=0.05
 
-    It speaks OpenAI's and Anthropic's wire formats, as models oracle, noisy, noisy-2 and so on; what it saw
-    is at /stats. Kinds of faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key, no_quota.
+    asyncbench simulate --replay results/published
+
+    It speaks OpenAI's and Anthropic's wire formats, as models oracle, noisy, noisy-2 and so on, and as every
+    run and model that a --replay folder holds; what it saw is at /stats. Kinds of faults: 429, 500, 529,
+    stall, reset, cut, invalid_json, dead_key, no_quota.
     """
+    from asyncbench.errors import ConfigError
     from asyncbench.simulator.faults import parse_fault
     from asyncbench.simulator.serve import serve
     from asyncbench.simulator.settings import Settings
 
+    if not problems and not replay:
+        raise ConfigError(
+            "nothing to serve: give --problems with a problem set, or --replay with a results folder"
+        )
     settings = Settings(
         port=port,
         seed=seed,
-        problems=tuple(problems),
+        problems=tuple(problems or ()),
+        replay=tuple(replay or ()),
         keys=tuple(key or ()),
         rpm=rpm,
         tpm=tpm,

@@ -3,8 +3,9 @@
 Each module imports only from lines above its own:
 
     faults · latency · limits · questions
-    settings · answers · counts · wire
-    openai_wire · anthropic_wire · delivery · served
+    settings · answers · counts · wire · recordings
+    openai_wire · anthropic_wire · delivery · voice
+    replay · served
     server
     serve · process
     __main__

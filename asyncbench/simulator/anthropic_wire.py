@@ -9,7 +9,7 @@ from asyncbench.simulator.wire import Answer, Asked, Json, RefusedError, Why, Wi
 
 _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.BAD_REQUEST: (400, "invalid_request_error"),
-    Why.UNKNOWN_QUESTION: (400, "invalid_request_error"),
+    Why.UNKNOWN_QUESTION: (404, "invalid_request_error"),
     Why.NOT_STREAMED: (400, "invalid_request_error"),
     Why.BAD_KEY: (401, "authentication_error"),
     Why.NO_SUCH_MODEL: (404, "not_found_error"),

@@ -9,7 +9,7 @@ from asyncbench.simulator.wire import Answer, Asked, Json, RefusedError, Why, Wi
 
 _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.BAD_REQUEST: (400, "invalid_request_error", None),
-    Why.UNKNOWN_QUESTION: (400, "invalid_request_error", "unknown_question"),
+    Why.UNKNOWN_QUESTION: (404, "invalid_request_error", "unknown_question"),
     Why.NOT_STREAMED: (400, "invalid_request_error", "unsupported_value"),
     Why.BAD_KEY: (401, "invalid_request_error", "invalid_api_key"),
     Why.NO_SUCH_MODEL: (404, "invalid_request_error", "model_not_found"),

@@ -1,9 +1,10 @@
 """The questions a simulator knows the answer of, read from problem sets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,38 +31,49 @@ class Questions:
         """
         self._known: dict[bytes, Known] = {}
         for path in problem_sets:
-            for question, known in _rows(path):
-                self._known.setdefault(_digest(question), known)
+            for row in rows(path, ["question", "expected"], also=["length"]):
+                self._known.setdefault(digest(row["question"]), _known(row))
 
     def __len__(self) -> int:
         return len(self._known)
 
     def find(self, question: str) -> Known | None:
         """Return what is known of a question; None: it is in no problem set."""
-        return self._known.get(_digest(question))
+        return self._known.get(digest(question))
 
 
-def _digest(question: str) -> bytes:
+def digest(question: str) -> bytes:
+    """Return what stands for a question: the same text, the same 16 bytes."""
     return blake2b(question.encode(), digest_size=16).digest()
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Known]]:
+def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a problem set in file order.
+
+    Args:
+        path: the file.
+        texts: the columns that it must have, of text; none of them is NULL.
+        also: columns that are read where it has them.
+
+    Raises:
+        ProblemSetError: the file is missing, is not Parquet, or lacks a column or a value of `texts`.
+    """
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            columns = _columns(file.schema_arrow, path)
+            columns = _columns(file.schema_arrow, path, texts, also)
             for batch in file.iter_batches(batch_size=4096, columns=columns):
-                yield from _rows_of(batch, path)
+                yield from _rows_of(batch, path, texts)
     except (OSError, pa.ArrowInvalid) as error:
         raise ProblemSetError(f"{path}: cannot be read as a problem set: {error}") from error
 
 
-def _columns(schema: pa.Schema, path: Path) -> list[str]:
-    for name in ("question", "expected"):
+def _columns(schema: pa.Schema, path: Path, texts: Sequence[str], also: Collection[str]) -> list[str]:
+    for name in texts:
         if name not in schema.names or not _is_text(schema.field(name).type):
             raise ProblemSetError(
                 f"{path}: a problem set needs a text column {name!r}; its columns: {', '.join(schema.names)}"
             )
-    return [name for name in ("question", "expected", "length") if name in schema.names]
+    return [*texts, *(name for name in also if name in schema.names)]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -70,9 +82,13 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _rows_of(batch: pa.RecordBatch, path: Path) -> Iterator[tuple[str, Known]]:
+def _rows_of(batch: pa.RecordBatch, path: Path, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
     for row in batch.to_pylist():
-        question, expected, length = row["question"], row["expected"], row.get("length")
-        if question is None or expected is None:
-            raise ProblemSetError(f"{path}: a problem has no question or no expected answer: {row}")
-        yield question, Known(expected, len(expected) if length is None else length)
+        if missing := [name for name in texts if row[name] is None]:
+            raise ProblemSetError(f"{path}: a problem has no {' and no '.join(missing)}: {row}")
+        yield row
+
+
+def _known(row: Mapping[str, Any]) -> Known:
+    expected, length = row["expected"], row.get("length")
+    return Known(expected, len(expected) if length is None else length)

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.recordings import by_name, read
 from asyncbench.simulator.server import Server
 from asyncbench.simulator.settings import Settings
 
@@ -28,10 +29,11 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
     """Serve on this event loop for as long as the block lasts; yields the base URL.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: the port is taken, or what is to be replayed is not a results folder with trials.
         ProblemSetError: a problem set cannot be read.
+        StoreError: a results folder cannot be read.
     """
-    server = Server(settings, Questions(settings.problems))
+    server = Server(settings, Questions(settings.problems), by_name(read(settings.replay)))
     # A client that leaves cancels its call: a call without a client is not in flight.
     http = web.Server(server, handler_cancellation=True, access_log=None)
     loop = asyncio.get_running_loop()
@@ -57,8 +59,9 @@ async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None
     killed. When ready, one line of JSON goes to standard output: `simulated`, `url`, `pid`.
 
     Raises:
-        ConfigError: the port is taken.
+        ConfigError: the port is taken, or what is to be replayed is not a results folder with trials.
         ProblemSetError: a problem set cannot be read.
+        StoreError: a results folder cannot be read.
     """
     _allow_many_connections()
     stop = asyncio.Event()

@@ -1,31 +1,25 @@
-"""One model as the simulator serves it: its answers, limits, latency, faults and counts."""
+"""One model as the simulator serves it: its voice, limits, latency, faults and counts."""
 
 import asyncio
 
-from asyncbench.simulator.answers import Answerer
 from asyncbench.simulator.counts import Tally
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.latency import Latency
 from asyncbench.simulator.limits import Gate, TokenBucket
-from asyncbench.simulator.questions import Known
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, answer_of
+from asyncbench.simulator.voice import Voice
+from asyncbench.simulator.wire import Answer, RefusedError, Why
 
 
 class Served:
     """A model's name and all that is its own: models share no limit, no fault and no count."""
 
-    def __init__(self, name: str, answerer: Answerer, settings: Settings, *, at_s: float) -> None:
-        self._answerer = answerer
-        self._seed = f"{settings.seed}/{name}"
+    def __init__(self, name: str, voice: Voice, settings: Settings, *, at_s: float) -> None:
+        self.voice = voice
         self._latency = Latency(settings.latency_s, settings.latency_sigma, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = Tally()
-
-    def answer(self, asked: Asked, known: Known) -> Answer:
-        """Return what this model answers, whenever and in whatever order it is asked."""
-        return answer_of(asked, self._answerer(known, f"{self._seed}/{asked.question}"))
 
     def admit(self, answer: Answer, at_s: float) -> None:
         """Charge a call to the limits, by the tokens that it will have used.

@@ -3,8 +3,9 @@
 import itertools
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 import orjson
 from aiohttp import web
@@ -15,9 +16,12 @@ from asyncbench.simulator.counts import ServerStats, Tally, Visit
 from asyncbench.simulator.delivery import DELIVERIES, Page, whole
 from asyncbench.simulator.faults import FaultKind
 from asyncbench.simulator.openai_wire import OPENAI
-from asyncbench.simulator.questions import Known, Questions
+from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.recordings import Recording
+from asyncbench.simulator.replay import Replay
 from asyncbench.simulator.served import Served
 from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.voice import MadeUp, Voice
 from asyncbench.simulator.wire import Answer, Json, RefusedError, Why, Wire
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
@@ -46,6 +50,7 @@ class Call:
     request_id: str
     model: Served | None = None  # None until the body is read
     fault: FaultKind | None = None  # what goes wrong with it
+    undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
 
     def reply(self, answer: Answer) -> Page:
         """Return the page of an answer."""
@@ -74,8 +79,13 @@ class Call:
 class Server:
     """Answers HTTP requests, whatever connection they come from: the handler of `web.Server`."""
 
-    def __init__(self, settings: Settings, questions: Questions) -> None:
+    def __init__(
+        self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
+    ) -> None:
         self._settings, self._questions = settings, questions
+        self._recordings = recordings  # what each name may mean
+        clear = sorted(name for name, meant in recordings.items() if len(meant) == 1)
+        self._names = tuple(dict.fromkeys([*MODELS, *clear]))
         self._keys = frozenset(settings.keys)
         self._models: dict[str, Served] = {}
         self._total = Tally()
@@ -88,11 +98,14 @@ class Server:
         call = Call(wire=wire or _wire_of(request), request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await whole(request, self._looked_up(request, call))
-        with Visit(self._total) as visit:
+        with Visit(self._total) as visit, call.undo:
             page = await self._asked(request, call, visit)
             response = await DELIVERIES.get(call.fault, whole)(request, page)
             if response.prepared:
-                visit.answered(page.status, delivered=page.status == 200 and call.fault is None)
+                delivered = page.status == 200 and call.fault is None
+                visit.answered(page.status, delivered=delivered)
+                if delivered:
+                    call.undo.pop_all()
             return response
 
     async def _asked(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page:
@@ -108,15 +121,18 @@ class Server:
         visit.under(model.tally)
         if asked.stream:
             raise RefusedError(Why.NOT_STREAMED, "Streaming is not simulated: leave `stream` out.")
-        answer = model.answer(asked, self._known(asked.question))
-        model.admit(answer, time.monotonic())
+        taken = model.voice.take(asked)
+        call.undo.callback(taken.give_back)
+        model.admit(taken.answer, time.monotonic())
         # Drawn after the limits: whom they refuse depends on the clock, and faults must not.
         call.fault = model.faults.draw()
         if call.fault is not None:
             visit.met(call.fault)
             _refuse(call.fault)
         await model.think(asked.latency)
-        return answer
+        if taken.failed:
+            raise RefusedError(Why.SERVER_ERROR, "This question is recorded as failed.")
+        return taken.answer
 
     def _check_key(self, request: web.BaseRequest) -> None:
         _scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
@@ -128,20 +144,18 @@ class Server:
 
     def _model(self, name: str) -> Served:
         if name not in self._models:
-            if (found := answerer(name)) is None:
-                known = ", ".join(MODELS)
-                raise RefusedError(Why.NO_SUCH_MODEL, f"No model {name!r}; there are: {known}, noisy-2, ….")
-            self._models[name] = Served(name, found, self._settings, at_s=time.monotonic())
+            voice = self._voice(name)
+            self._models[name] = Served(name, voice, self._settings, at_s=time.monotonic())
         return self._models[name]
 
-    def _known(self, question: str) -> Known:
-        if (known := self._questions.find(question)) is None:
-            raise RefusedError(
-                Why.UNKNOWN_QUESTION,
-                f"The last user message, {question[:80]!r}, is none of the {len(self._questions)} questions "
-                "that this simulator knows; start it with their problem set.",
-            )
-        return known
+    def _voice(self, name: str) -> Voice:
+        # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
+        if name not in MODELS and name in self._recordings:
+            return Replay(_the_one(name, self._recordings[name]))
+        if (found := answerer(name)) is None:
+            there = ", ".join(self._names)
+            raise RefusedError(Why.NO_SUCH_MODEL, f"No model {name!r}; there are: {there}, and noisy-2, ….")
+        return MadeUp(name, found, self._questions, seed=self._settings.seed)
 
     def _looked_up(self, request: web.BaseRequest, call: Call) -> Page:
         """Return the page of anything but a call of a model."""
@@ -154,7 +168,7 @@ class Server:
             self._check_key(request)
         except RefusedError as refused:
             return call.refusal(refused)
-        return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(tuple(MODELS))))
+        return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(self._names)))
 
     def stats(self) -> ServerStats:
         """Return all counts as they are now."""
@@ -165,6 +179,17 @@ class Server:
             **self._total.stats(),
             models={name: model.tally.stats() for name, model in self._models.items()},
         )
+
+
+def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
+    if len(meant) > 1:
+        places = "; ".join(recording.place for recording in meant)
+        raise RefusedError(
+            Why.NO_SUCH_MODEL,
+            f"The name {name!r} stands for {len(meant)} recordings: {places}. Ask for a run that holds one "
+            "model by the run's name, or start the simulator with fewer folders.",
+        )
+    return meant[0]
 
 
 def _refuse(fault: FaultKind) -> None:

@@ -16,6 +16,8 @@ from asyncbench.simulator.faults import Fault, check_rates
 class Settings:
     """A simulator, described.
 
+    `replay` names results folders whose recorded replies are served; all of them are held in memory.
+
     Raises:
         ConfigError: a value that makes no sense, or an address that other machines could reach.
     """
@@ -26,6 +28,7 @@ class Settings:
     port: int = 0  # 0: any free one
     seed: int = 0
     problems: tuple[Path, ...] = ()  # problem sets (Parquet) whose questions it can answer
+    replay: tuple[Path, ...] = ()  # results folders, of a run or of an import
     keys: tuple[str, ...] = ()  # the API keys accepted; empty: any
     rpm: float | None = None  # limits hold for each model name separately
     tpm: float | None = None  # input and output tokens together

@@ -69,6 +69,18 @@ def error(code=None, type_=None, message="told", **more):
         pytest.param(
             403, error("model_not_found"), ErrorKind.NO_SUCH_MODEL, id="OpenAI: not for this project"
         ),
+        pytest.param(
+            404,
+            error("unknown_question", "invalid_request_error"),
+            ErrorKind.BAD_REQUEST,
+            id="our simulator: a question it does not know",
+        ),
+        pytest.param(
+            404,
+            error(None, "invalid_request_error", details={"error_code": "unknown_question"}),
+            ErrorKind.BAD_REQUEST,
+            id="the same in Anthropic's format",
+        ),
         pytest.param(400, error("organization_on_hold"), ErrorKind.AUTH, id="Anthropic: account stopped"),
         pytest.param(403, error("content_policy_violation"), ErrorKind.BLOCKED, id="a 403 for the content"),
         pytest.param(

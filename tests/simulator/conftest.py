@@ -1,5 +1,6 @@
 """A small problem set, and simulators on real sockets to ask it of."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -59,6 +60,12 @@ class Client:
 
     async def stats(self) -> ServerStats:
         stats: ServerStats = (await self.send("GET", "/stats")).body
+        return stats
+
+    async def until(self, reached: Callable[[ServerStats], bool]) -> ServerStats:
+        """Ask for the counts until they are as they must become; the test's own time limit bounds it."""
+        while not reached(stats := await self.stats()):  # noqa: ASYNC110  the server is asked over HTTP
+            await asyncio.sleep(0.01)
         return stats
 
 

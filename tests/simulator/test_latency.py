@@ -7,8 +7,12 @@ import pytest
 
 from asyncbench.simulator.answers import oracle
 from asyncbench.simulator.latency import Latency
+from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.served import Served
 from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.voice import MadeUp
+
+ORACLE = MadeUp("oracle", oracle, Questions([]), seed=0)
 
 
 def draws(median_s, sigma, *, seed=1, model="oracle", count=2001):
@@ -31,7 +35,7 @@ def test_a_seed_gives_the_same_latencies_in_every_run():
 
 
 async def test_a_model_with_latency_gives_up_its_turn():
-    thinking = asyncio.create_task(Served("oracle", oracle, Settings(latency_s=3600), at_s=0).think())
+    thinking = asyncio.create_task(Served("oracle", ORACLE, Settings(latency_s=3600), at_s=0).think())
     await asyncio.sleep(0)
 
     assert not thinking.done()
@@ -39,7 +43,7 @@ async def test_a_model_with_latency_gives_up_its_turn():
 
 
 def test_a_model_without_latency_never_gives_up_its_turn():
-    thinking = Served("oracle", oracle, Settings(latency_sigma=1), at_s=0).think()
+    thinking = Served("oracle", ORACLE, Settings(latency_sigma=1), at_s=0).think()
 
     with pytest.raises(StopIteration):
         thinking.send(None)

@@ -61,7 +61,7 @@ def test_a_file_that_is_not_parquet_is_named(tmp_path):
         ({"question": ["q"]}, "needs a text column 'expected'; its columns: question"),
         ({"question": ["q"], "expected": [2]}, "needs a text column 'expected'"),
         ({"question": ["q"], "expected": [None]}, "needs a text column 'expected'"),
-        ({"question": ["q", None], "expected": ["1", "2"]}, "no question or no expected answer"),
+        ({"question": ["q", None], "expected": ["1", "2"]}, "a problem has no question: "),
     ],
     ids=["missing", "not text", "all NULL", "one NULL"],
 )

@@ -13,6 +13,7 @@ FULL = Settings(
     port=8080,
     seed=-7,
     problems=(Path("data/a b.parquet"), Path("ü.parquet")),
+    replay=(Path("results/night"),),
     keys=("k1", "k2"),
     rpm=600,
     tpm=1e6,

@@ -232,11 +232,11 @@ async def test_an_unknown_model_is_not_found(openai_sdk, anthropic_sdk):
     assert (by_openai.value.code, by_anthropic.value.type) == ("model_not_found", "not_found_error")
 
 
-async def test_an_unknown_question_is_a_bad_request_that_names_it(openai_sdk, anthropic_sdk):
+async def test_an_unknown_question_is_not_found_and_named(openai_sdk, anthropic_sdk):
     messages = [{"role": "user", "content": "What is love?"}]
-    with pytest.raises(openai.BadRequestError, match=r"What is love\?") as by_openai:
+    with pytest.raises(openai.NotFoundError, match=r"What is love\?") as by_openai:
         await ask_openai(await openai_sdk(), messages=messages)
-    with pytest.raises(anthropic.BadRequestError, match=r"What is love\?") as by_anthropic:
+    with pytest.raises(anthropic.NotFoundError, match=r"What is love\?") as by_anthropic:
         await ask_anthropic(await anthropic_sdk(), messages=messages)
 
     assert (by_openai.value.code, by_anthropic.value.error_code) == ("unknown_question", "unknown_question")

@@ -1,0 +1,51 @@
+"""What a simulated model says: the part in which models differ."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from asyncbench.simulator.answers import Answerer
+from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, answer_of
+
+
+def _nothing() -> None:
+    """Have nothing to take back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one call gets, unless its limits or a fault are against it."""
+
+    answer: Answer  # of a failure: what it counts against the limits
+    failed: bool = False  # the call ends as a failure of the server, not with the answer
+    give_back: Callable[[], None] = _nothing  # to be called when no complete answer reached the client
+
+
+class Voice(Protocol):
+    """Where a model's answers come from."""
+
+    def take(self, asked: Asked) -> Taken:
+        """Return what a call gets.
+
+        Raises:
+            RefusedError: the model has no answer to this question.
+        """
+        ...
+
+
+class MadeUp:
+    """Answers from what is right, by the seed, the model's name and the question alone."""
+
+    def __init__(self, name: str, answerer: Answerer, questions: Questions, *, seed: int) -> None:
+        self._answerer, self._questions = answerer, questions
+        self._seed = f"{seed}/{name}"
+
+    def take(self, asked: Asked) -> Taken:
+        if (known := self._questions.find(asked.question)) is None:
+            raise RefusedError(
+                Why.UNKNOWN_QUESTION,
+                f"The last user message, {asked.question[:80]!r}, is none of the {len(self._questions)} "
+                "questions that this simulator knows; start it with their problem set.",
+            )
+        return Taken(answer=answer_of(asked, self._answerer(known, f"{self._seed}/{asked.question}")))
