@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncbench.exchange import export_folder as export_folder
+    from asyncbench.exchange import import_files as import_files
     from asyncbench.problems import generate as generate
     from asyncbench.run import run_sweep as run_sweep
     from asyncbench.store.catalog import read_attempts as read_attempts
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # Loaded when first used: `import asyncbench` and `asyncbench --help` stay quick.
 _HOMES = {
+    "export_folder": ("asyncbench.exchange", "export_folder"),
+    "import_files": ("asyncbench.exchange", "import_files"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
@@ -30,7 +34,16 @@ _HOMES = {
     "run_sweep": ("asyncbench.run", "run_sweep"),
 }
 
-__all__ = ["generate", "grade", "read_attempts", "read_grades", "read_trials", "run_sweep"]
+__all__ = [
+    "export_folder",
+    "generate",
+    "grade",
+    "import_files",
+    "read_attempts",
+    "read_grades",
+    "read_trials",
+    "run_sweep",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -237,3 +237,47 @@ def simulate(
         faults=tuple(map(parse_fault, fault or ())),
     )
     asyncio.run(serve(settings))
+
+
+@app.command("import")
+def import_results(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic or integer-addition.")],
+    files: Annotated[list[Path], typer.Argument(help="Result files, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="The results folder; one that is missing is made.")],
+    depths: Annotated[str | None, typer.Option(help="llm-arithmetic: what was planned. [2-10]")] = None,
+    trials: Annotated[int | None, typer.Option(help="llm-arithmetic: per task and depth. [10]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring result files of another project into a results folder, each as a run.
+
+    asyncbench import llm-arithmetic data/*.jsonl --out results/published
+
+    Importing a file again adds what is new in it. Lines that cannot be used are named on standard error.
+    """
+    from asyncbench.exchange import import_files
+
+    plan = {name: value for name, value in (("depths", depths), ("trials", trials)) if value is not None}
+    imported = import_files(form, files, out, **plan)
+    for complaint in imported.left_out:
+        typer.echo(complaint, err=True)
+    typer.echo(imported.as_json() if as_json else imported.as_text())
+    raise typer.Exit(imported.exit)
+
+
+@app.command("export")
+def export_results(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic or integer-addition.")],
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    out: Annotated[Path, typer.Option(help="The folder for the files; nothing in it is written over.")],
+    as_json: Json = False,
+) -> None:
+    """Write results as files of another project.
+
+    asyncbench export llm-arithmetic results/overnight --out exported
+
+    A run that was imported becomes a file of its name; of a sweep each model does, and each condition.
+    """
+    from asyncbench.exchange import export_folder
+
+    exported = export_folder(form, folder, out)
+    typer.echo(exported.as_json() if as_json else exported.as_text())

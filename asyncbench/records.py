@@ -177,7 +177,7 @@ class Reply:
     raw_usage: Mapping[str, object] | None = None
     request_id: str | None = None
     ttft_s: float | None = None  # request sent to first token; None when not streamed
-    http_status: int = 200
+    http_status: int | None = 200  # None: recorded by others, who did not say
 
 
 CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})

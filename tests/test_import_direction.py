@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Bottom to top; a module imports only from the steps before its own. Inside a folder, one way likewise.
 LAYERS = """
 errors | records | suites, pricing | prompting, turns | problems, providers, store | config | sweep |
-engine | simulator | preflight, progress | summary | run | analysis | cli, __init__ | __main__
+engine | simulator | preflight, progress | summary | run | exchange, analysis | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each

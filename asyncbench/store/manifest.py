@@ -82,8 +82,8 @@ def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
             )
     elif folder.is_dir() and {path.name for path in folder.iterdir()} - {LOCK, TEMPORARY}:
         raise ConfigError(
-            f"{folder} holds files but no {MANIFEST}: it is not a results folder. Give the sweep an `out:` "
-            "that is new or empty."
+            f"{folder} holds files but no {MANIFEST}: it is not a results folder. Name one that is new or "
+            "empty."
         )
 
 

@@ -1,0 +1,17 @@
+"""Other projects' result files: import and export.
+
+What a file says of one trial is a `Recorded`; `import_files` keeps a file of them as a run of a results
+folder, `export_folder` writes runs and sweeps as such files. Each format is a module; each module imports
+only from lines above its own:
+
+    fields
+    recorded · exported
+    llm_arithmetic · integer_addition
+    formats
+    importing · exporting
+"""
+
+from asyncbench.exchange.exporting import export_folder
+from asyncbench.exchange.importing import import_files
+
+__all__ = ["export_folder", "import_files"]

@@ -1,0 +1,58 @@
+"""The table of formats."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from asyncbench.errors import ConfigError
+from asyncbench.exchange import integer_addition, llm_arithmetic
+from asyncbench.exchange.exported import Row
+from asyncbench.exchange.recorded import Recording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How files of another project are read and written.
+
+    `reader(plan)` returns what reads a file. Of the trials of one file to be, in order, `file_name` names
+    that of a sweep, `texts` yields what it holds (given suite → trials planned), and `notes` says what the
+    format cannot say.
+    """
+
+    ending: str
+    suites: tuple[str, ...]
+    reader: Callable[[Mapping[str, object]], Callable[[Path], Recording]]
+    file_name: Callable[[list[Row]], str]
+    texts: Callable[[list[Row], Mapping[str, int]], Iterator[str]]
+    notes: Callable[[list[Row]], list[str]]
+
+
+FORMATS: Mapping[str, Format] = {
+    "llm-arithmetic": Format(
+        ending=llm_arithmetic.ENDING,
+        suites=(llm_arithmetic.NAME,),
+        reader=llm_arithmetic.reader,
+        file_name=llm_arithmetic.file_name,
+        texts=llm_arithmetic.texts,
+        notes=llm_arithmetic.notes,
+    ),
+    "integer-addition": Format(
+        ending=integer_addition.ENDING,
+        suites=integer_addition.SUITES,
+        reader=integer_addition.reader,
+        file_name=integer_addition.file_name,
+        texts=integer_addition.texts,
+        notes=integer_addition.notes,
+    ),
+}
+
+
+def format_named(name: str) -> Format:
+    """Return a format.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name not in FORMATS:
+        raise ConfigError(f"no format {name!r}; there are: {', '.join(FORMATS)}")
+    return FORMATS[name]

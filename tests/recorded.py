@@ -1,0 +1,46 @@
+"""The recorded runs of llm_arithmetic as files of that project: what several tests import."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+SINCE_LATER = ("attempts", "failed_to_get_reply", "extra_context")  # keys that older files lack
+
+
+def write_jsonl(golden: Path, folder: Path) -> list[Path]:
+    """Write all recorded runs as they were published: a file each, a trial a line; return the files."""
+    lines: dict[str, list[str]] = {}
+    for row in rows(golden):
+        lines.setdefault(row["source_file"], []).append(json.dumps(line(row)) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, texts in lines.items():
+        (folder / name).write_text("".join(texts), "utf-8")
+    return [folder / name for name in lines]
+
+
+def rows(golden: Path) -> list[dict[str, Any]]:
+    """Return the rows of the corpus, in order."""
+    return pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").to_pylist()
+
+
+def line(row: Mapping[str, Any]) -> dict[str, object]:
+    """Return a row of the corpus as the project writes it: integers as bare numbers of any length."""
+    number = int if row["variant"].startswith("int_") else str
+    return {
+        "model": row["model"],
+        "variant": row["variant"],
+        "depth": row["depth"],
+        "operands": [number(row["lhs"]), number(row["rhs"])],
+        "correct": number(row["correct"]),
+        "raw_response": row["raw_response"],
+        "parsed": None if row["parsed"] is None else number(row["parsed"]),
+        "classification": row["classification"],
+        "error": row["error"],
+        "tokens": {"prompt_tokens": row["prompt_tokens"], "completion_tokens": row["completion_tokens"]},
+        "cost": row["cost"],
+        "timestamp": row["timestamp"],
+        **{key: row[key] for key in SINCE_LATER if row[key] is not None},
+    }
