@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -25,6 +25,16 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+class Shown(Protocol):
+    """A report, in whatever form is asked for."""
+
+    def as_text(self) -> str: ...
+
+    def as_markdown(self) -> str: ...
+
+    def as_json(self) -> str: ...
 
 
 def main() -> None:
@@ -182,14 +192,44 @@ def status(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    style: Annotated[str | None, typer.Option(help="llm-arithmetic or integer-addition.")] = None,
+    min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
+    grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
 ) -> None:
-    """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight."""
-    from asyncbench.analysis.report import report_on
+    """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight.
 
-    found = report_on(folder)
+    asyncbench report results/published --style llm-arithmetic --min-depth 5
+
+    A style shows the tables that the benchmark of that name publishes.
+    """
+    given = {"min_depth": min_depth, "grader": grader}
+    options = {name: value for name, value in given.items() if value is not None}
+    found = _report_on(folder, style, options)
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+
+
+def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Shown:
+    """Return the report of a style; None: our own."""
+    from asyncbench.errors import ConfigError
+
+    if options and style != "llm-arithmetic":
+        raise ConfigError("--min-depth and --grader go with --style llm-arithmetic")
+    match style:
+        case None:
+            from asyncbench.analysis.report import report_on
+
+            return report_on(folder)
+        case "llm-arithmetic":
+            from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
+
+            return llm_arithmetic_report_on(folder, **options)
+        case "integer-addition":
+            from asyncbench.analysis.integer_addition import integer_addition_report_on
+
+            return integer_addition_report_on(folder)
+    raise ConfigError(f"--style {style}: choose of llm-arithmetic, integer-addition")
 
 
 @app.command()

@@ -7,13 +7,14 @@ import pytest
 
 from asyncbench.config import load_sweep
 from asyncbench.config.conditions import ConditionEntry
+from asyncbench.config.entry import Entry
 from asyncbench.config.models import ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry
 from asyncbench.config.sources import ProblemsEntry
 from asyncbench.config.sweep import SweepEntry
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "sweeps.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
-ENTRIES = {
+ENTRIES: dict[str, tuple[type[Entry], ...]] = {
     "Top level": (SweepEntry,),
     "A problem set": (ProblemsEntry,),
     "A model": (ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry),
@@ -31,5 +32,6 @@ def test_every_key_is_explained_and_no_other(section):
 
 def test_the_example_is_a_sweep(tmp_path):
     path = tmp_path / "sweep.yaml"
-    path.write_text(re.search(r"```yaml\n(.*?)```", PAGE, re.S)[1])
+    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+    path.write_text(example)
     assert load_sweep(path).name == "overnight"

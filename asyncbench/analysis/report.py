@@ -1,13 +1,16 @@
 """The core report: model × suite/task, from a results folder, with pyarrow alone."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.stats import Proportion, quantile
 from asyncbench.analysis.tables import (
     SIMULATED,
@@ -21,12 +24,13 @@ from asyncbench.analysis.tables import (
 )
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import read_attempts, read_trials
+from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 
 COLUMNS = (
     *("model", "provider", "suite", "task", "outcome", "input_tokens", "output_tokens"),
     *("cost_usd", "latency_s"),
 )
+GRADES = ("suite", "grader", "grader_version", "reason")
 Row = tuple[str, ...]
 
 
@@ -67,6 +71,8 @@ class Report:
 
     folder: str
     simulated: bool
+    graders: tuple[Graded, ...]  # whose grades are the headline
+    empty: int  # replies without any text
     suites: tuple[Line, ...]  # a line per model × suite
     tasks: tuple[Line, ...]  # a line per model × suite × task
     spending: tuple[Spending, ...]
@@ -89,7 +95,20 @@ class Report:
         return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
 
     def _notes(self) -> list[str]:
-        return [SIMULATED] if self.simulated else []
+        simulated = [SIMULATED] if self.simulated else []
+        return [*simulated, graded_by(self.graders), self._outcomes()] if self.suites else simulated
+
+    def _outcomes(self) -> str:
+        counts = Counter[str]()
+        for line in self.suites:
+            counts.update(line.outcomes)
+        trials, correct, wrong = counts.total(), counts[Outcome.CORRECT], counts[Outcome.WRONG]
+        answered = f"{correct / (correct + wrong):.2%}" if correct + wrong else "-"
+        return (
+            f"{trials:,} trials: {counts[Outcome.FAILED]:,} failed, {self.empty:,} replied without text, "
+            f"{counts[Outcome.TRUNCATED]:,} truncated; accuracy {correct / trials:.2%} over all, {answered} "
+            f"over the {correct + wrong:,} answered."
+        )
 
     def _tables(self) -> Iterator[tuple[str, Row, list[Row]]]:
         yield "Accuracy by suite, with 95 % intervals", ACCURACY_HEAD, list(map(_accuracy_row, self.suites))
@@ -106,9 +125,12 @@ def report_on(folder: Path | str) -> Report:
         StoreError: it is not a results folder.
     """
     trials = read_trials(folder, columns=list(COLUMNS))
+    grades = read_grades(folder, GRADES, pc.field("headline"))
     return Report(
         folder=str(folder),
         simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
+        graders=graders_of(grades),
+        empty=grades.filter(pc.field("reason") == "empty").num_rows,
         suites=_lines(trials, ("model", "suite")),
         tasks=_lines(trials, ("model", "suite", "task")),
         spending=_spending(read_attempts(folder, columns=["model", "cost_usd"])),

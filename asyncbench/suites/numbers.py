@@ -1,6 +1,8 @@
 """Exact decimal numbers and their text, whatever the ambient decimal context or Python's own limits are."""
 
+from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
+from itertools import zip_longest
 
 MAX_DIGITS = 4300  # of the longest integer that Python's int() and str() convert unless told otherwise
 
@@ -41,3 +43,17 @@ def relative_error(error: Decimal, expected: Decimal) -> float:
     if expected.adjusted() > _LARGEST_FLOAT_EXPONENT:
         return float(_AS_A_RATIO.divide(error, expected.copy_abs()))
     return float(error) / abs(float(expected))
+
+
+def carries(operands: Sequence[str]) -> int:
+    """Return how often one carries when adding two whole numbers, none negative, by hand: 999 + 1 has 3.
+
+    Raises:
+        ValueError: they are not two, or not digits alone.
+    """
+    left, right = operands
+    carry = found = 0
+    for digits in zip_longest(reversed(left), reversed(right), fillvalue="0"):
+        carry = sum(map(int, digits)) + carry >= 10
+        found += carry
+    return found

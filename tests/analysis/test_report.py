@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.status import status_of
-from asyncbench.analysis.tables import SIMULATED
+from asyncbench.analysis.tables import SIMULATED, markdown
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
 from asyncbench.store.folder import Store
@@ -80,6 +80,20 @@ def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
     assert line.accuracy_of_answered == pytest.approx(3 / 4)
 
 
+def test_the_report_says_who_graded_and_what_became_of_all_trials(folder):
+    text = report_on(folder).as_text(width=300)
+    assert "Graded: integer_addition by int v1." in text
+    assert "7 trials: 1 failed, 0 replied without text, 1 truncated;" in text
+    assert "accuracy 42.86% over all, 75.00% over the 4 answered." in text
+
+
+def test_replies_without_text_are_counted(tmp_path):
+    with Store.open(tmp_path, sweep="s") as store:
+        for request, reply in zip(requests(2), [Reply(text=" "), None], strict=True):
+            store.keep(result(request, reply))
+    assert report_on(tmp_path).empty == 1
+
+
 def test_tokens_cost_and_latency_are_those_of_the_answers(folder):
     (line,) = report_on(folder).suites
     assert (line.input_tokens, line.output_tokens) == (500, 50)
@@ -99,6 +113,10 @@ def test_unknown_cost_is_shown_as_unknown(tmp_path):
     assert report.suites[0].cost_usd is None
     assert "unknown" in report.as_text()
     assert "0 of 1 trials" in report.as_text()
+
+
+def test_a_bar_in_a_name_is_no_column_in_markdown():
+    assert "| a\\|b | 1 |" in markdown(["model", "n"], [["a|b", "1"]], labels=1, title="t")
 
 
 def test_simulated_results_say_so_in_every_form(folder):

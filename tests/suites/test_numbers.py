@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.suites.numbers import EXACT, MAX_DIGITS, exact, fixed, relative_error
+from asyncbench.suites.numbers import EXACT, MAX_DIGITS, carries, exact, fixed, relative_error
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,40 @@ def test_exact_sums_have_room_for_the_longest_numbers():
 )
 def test_the_relative_error_is_a_share_of_the_expected_value(error, expected, relative):
     assert relative_error(Decimal(error), Decimal(expected)) == relative
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "found"),
+    [
+        pytest.param("5", "4", 0, id="none"),
+        pytest.param("18", "27", 1, id="one"),
+        pytest.param("999", "1", 3, id="handed-on-through-nines"),
+        pytest.param("1", "999", 3, id="whichever-is-longer"),
+        pytest.param("55", "55", 2, id="the-last-one-makes-a-new-digit"),
+        pytest.param("0", "0", 0, id="zeros"),
+        pytest.param("9" * MAX_DIGITS, "1", MAX_DIGITS, id="longer-than-python-converts"),
+    ],
+)
+def test_carries_are_counted_as_when_adding_by_hand(left, right, found):
+    assert carries((left, right)) == found
+
+
+@given(st.integers(0, 10**40), st.integers(0, 10**40))
+def test_a_place_carries_when_what_stands_below_it_no_longer_fits(left, right):
+    fits = [left % 10**place + right % 10**place < 10**place for place in range(1, 42)]
+
+    assert carries((str(left), str(right))) == fits.count(False)
+
+
+@pytest.mark.parametrize(
+    "operands",
+    [
+        pytest.param(("-5", "5"), id="negative"),
+        pytest.param(("0.5", "5"), id="not-whole"),
+        pytest.param(("5",), id="one"),
+        pytest.param(("5", "5", "5"), id="three"),
+    ],
+)
+def test_carries_are_those_of_two_whole_numbers(operands):
+    with pytest.raises(ValueError, match=r"invalid literal|unpack"):
+        carries(operands)

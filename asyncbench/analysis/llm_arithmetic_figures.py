@@ -1,0 +1,318 @@
+"""The figures that llm_arithmetic publishes: counted per cell by Arrow, then summed from the cells.
+
+A row of its tables is one run × model, × condition where a run's model was asked under several. A cell is a
+row's trials of one task and one depth (our `length`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from sys import maxsize
+from typing import Any, Self, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import ConfigError
+from asyncbench.records import Outcome
+from asyncbench.store.catalog import read_grades, read_trials
+from asyncbench.store.manifest import Manifest, planned
+from asyncbench.suites.llm_arithmetic import GRADERS, SUITE
+
+ALL_DEPTHS = range(maxsize)
+HEADLINE = next(iter(GRADERS))
+RECORDED = "recorded"  # the price_source of a cost that an imported file states
+
+_KEYS = ("run", "model", "condition", "task", "length")
+_OF_TRIALS = ("trial_id", *_KEYS, "provider", "input_tokens", "output_tokens", "cost_usd", "price_source")
+_OF_GRADES = ("trial_id", "grader_version", "classification", "reason", "rel_error", "outcome")
+
+Key = tuple[str, str, str]  # run, model, condition
+Plan = Mapping[str, int]  # trials by task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Sums over some trials; those of two groups add up to those of both."""
+
+    trials: int = 0
+    correct: int = 0
+    deviate: int = 0
+    rel_errors: float = 0.0  # of Deviate; infinite when one is
+    input_tokens: int = 0  # of the trials whose tokens are known
+    output_tokens: int = 0
+    uncounted: int = 0  # replies whose tokens are unknown
+    cost_usd: float = 0.0  # of the priced trials
+    priced: int = 0
+    recorded_free: int = 0  # an imported file says $0 though tokens were used: no price was known
+
+    def __add__(self, other: Self) -> "Figures":
+        """Return the figures of both groups together."""
+        return Figures(
+            **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        )
+
+    @property
+    def nan(self) -> int:
+        """Trials in whose reply no number was read, or without a reply."""
+        return self.trials - self.correct - self.deviate
+
+    @property
+    def accuracy(self) -> float | None:
+        """Correct over all trials; None of none."""
+        return self.correct / self.trials if self.trials else None
+
+    @property
+    def deviate_rate(self) -> float | None:
+        """Deviate over all trials; None of none."""
+        return self.deviate / self.trials if self.trials else None
+
+    @property
+    def nan_rate(self) -> float | None:
+        """NaN over all trials; None of none."""
+        return self.nan / self.trials if self.trials else None
+
+    @property
+    def error_of_deviate(self) -> float:
+        """The mean relative error over Deviate; 0 without any, as published."""
+        return self.rel_errors / self.deviate if self.deviate else 0.0
+
+    @property
+    def error_of_read(self) -> float:
+        """The mean relative error over Deviate and Correct, whose error is 0; 0 without any, as published."""
+        read = self.deviate + self.correct
+        return self.rel_errors / read if read else 0.0
+
+
+Cells = Mapping[tuple[str, int], Figures]  # by task and depth
+
+
+def total(cells: Cells, *, depths: range = ALL_DEPTHS, task: str | None = None) -> Figures:
+    """Return the figures of the cells of these depths, of one task or of all."""
+    chosen = (
+        figures
+        for (of_task, depth), figures in cells.items()
+        if depth in depths and (task is None or task == of_task)
+    )
+    return sum(chosen, Figures())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the published tables."""
+
+    run: str
+    model: str
+    condition: str | None  # None: the run asked this model under one only
+    cells: Cells
+    planned: Plan | None  # of this row; None: no plan is known
+    complete: bool  # over all depths as many trials as planned; without a plan, as the fullest row has
+
+    @property
+    def label(self) -> str:
+        """The name that tables show."""
+        return self.model if self.condition is None else f"{self.model} ({self.condition})"
+
+    @property
+    def trials(self) -> int:
+        """Trials over all depths."""
+        return total(self.cells).trials
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Trials over all depths by task; 0 for a planned task without any."""
+        tasks = {task for task, _ in self.cells} | set(self.planned or ())
+        return {task: total(self.cells, task=task).trials for task in sorted(tasks)}
+
+    @property
+    def valid(self) -> bool:
+        """Whether every task has its planned trials; without a plan, whether all have equally many."""
+        if self.planned is None:
+            return len(set(self.counts.values())) == 1
+        return self.counts == dict(self.planned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What became of all trials, at all depths."""
+
+    trials: int
+    failed: int  # no reply
+    empty: int  # replied without text
+    truncated: int  # the provider says that the reply was cut
+    correct: int
+    wrong: int
+    ungraded: int  # the grader has no grade of them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """A folder's trials of the suite, with what one grader says of them."""
+
+    trials: pa.Table  # a row a trial: columns of `trials` and of `grades`
+
+    @property
+    def providers(self) -> list[str]:
+        """Who was asked."""
+        return [str(name) for name in self.trials["provider"].unique().to_pylist()]
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions of the grader that graded, ascending."""
+        graded = self.trials["grader_version"].filter(pc.is_valid(self.trials["classification"]))
+        return tuple(sorted(cast("list[int]", graded.unique().to_pylist())))
+
+    def tally(self) -> Tally:
+        """Count what became of the trials."""
+        outcome, reason = self.trials["outcome"], self.trials["reason"]
+        return Tally(
+            trials=self.trials.num_rows,
+            failed=_count(outcome, Outcome.FAILED),
+            empty=_count(reason, "empty"),
+            truncated=_count(outcome, Outcome.TRUNCATED),
+            correct=_count(outcome, Outcome.CORRECT),
+            wrong=_count(outcome, Outcome.WRONG),
+            ungraded=self.trials["classification"].null_count,
+        )
+
+
+def _count(column: "pa.ChunkedArray[Any]", word: str) -> int:
+    return len(column.filter(_equal(column, word)))
+
+
+def read_graded(folder: Path | str, grader: str) -> Graded:
+    """Return the trials of the suite in a results folder with the grades of one grader.
+
+    Raises:
+        ConfigError: no such grader, no such folder, or no trials of this suite in it.
+        StoreError: the folder cannot be read.
+    """
+    if grader not in GRADERS:
+        raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(GRADERS)}")
+    of_suite = pc.field("suite") == SUITE.name
+    trials = read_trials(folder, _OF_TRIALS, of_suite)
+    if not trials.num_rows:
+        raise ConfigError(
+            f"{folder} holds no trials of {SUITE.name}: `asyncbench report` shows what it holds"
+        )
+    grades = read_grades(folder, _OF_GRADES, of_suite & (pc.field("grader") == grader))
+    # Left outer: a trial that this grader never saw is still a trial.
+    return Graded(trials=trials.join(grades, "trial_id", use_threads=False))
+
+
+def rows_of(graded: Graded, manifest: Manifest) -> tuple[Row, ...]:
+    """Return the rows in the order of the manifest's runs and models."""
+    cells = _cells(graded.trials)
+    conditions = _conditions(cells)
+    plans = {key: _plan(key, planned(manifest), len(conditions[key[0]])) for key in cells}
+    fullest = max(total(of_row).trials for of_row in cells.values())
+    return tuple(
+        _row(key, cells[key], plans[key], fullest, alone=_alone(key, cells))
+        for key in _in_order(cells, manifest)
+    )
+
+
+def ranked(rows: Iterable[Row], depths: range) -> tuple[Row, ...]:
+    """Return rows as tables list them: complete ones first, then by accuracy; ties keep their order."""
+
+    def place(row: Row) -> tuple[bool, float]:
+        accuracy = total(row.cells, depths=depths).accuracy
+        return not row.complete, 1.0 if accuracy is None else -accuracy
+
+    return tuple(sorted(rows, key=place))
+
+
+def merged(rows: Sequence[Row]) -> tuple[Cells, tuple[Row, ...]]:
+    """Return the cells of all rows that have as many as the fullest row, added up, and the other rows."""
+    every = max(rows, key=lambda row: len(row.cells)).cells.keys()
+    full = [row for row in rows if row.cells.keys() == every]
+    cells = {cell: sum((row.cells[cell] for row in full), Figures()) for cell in every}
+    return cells, tuple(row for row in rows if row not in full)
+
+
+def _row(key: Key, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> Row:
+    run, model, condition = key
+    enough = fullest if plan is None else sum(plan.values())
+    return Row(
+        run=run,
+        model=model,
+        condition=None if alone else condition,
+        cells=cells,
+        planned=plan,
+        complete=total(cells).trials >= enough,
+    )
+
+
+def _alone(key: Key, keys: Iterable[Key]) -> bool:
+    return sum(other[:2] == key[:2] for other in keys) == 1
+
+
+def _conditions(keys: Iterable[Key]) -> dict[str, set[str]]:
+    """Return the conditions of each run; a sweep asks each of its models under all of them."""
+    found: dict[str, set[str]] = {}
+    for run, _, condition in keys:
+        found.setdefault(run, set()).add(condition)
+    return found
+
+
+def _plan(
+    key: Key, plans: Mapping[tuple[str, str], Mapping[str, Plan]], conditions: int
+) -> dict[str, int] | None:
+    """Return what was planned under one condition: a manifest counts all of them together."""
+    plan = plans.get(key[:2], {}).get(SUITE.name)
+    return {task: -(-trials // conditions) for task, trials in plan.items()} if plan else None
+
+
+def _in_order(keys: Iterable[Key], manifest: Manifest) -> list[Key]:
+    places = {key: place for place, key in enumerate(planned(manifest))}
+    return sorted(keys, key=lambda key: (places.get(key[:2], len(places)), key))
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _cells(trials: pa.Table) -> dict[Key, dict[tuple[str, int], Figures]]:
+    """Return each row's cells, by task and depth."""
+    none_is_zero = pc.ScalarAggregateOptions(min_count=0)
+    countable = _countable(trials)
+    sums = (
+        countable.group_by(list(_KEYS), use_threads=False)
+        .aggregate([(name, "sum", none_is_zero) for name in _SUMMED])
+        .sort_by([(key, "ascending") for key in _KEYS])  # so that sums of floats are always the same
+    )
+    found: dict[Key, dict[tuple[str, int], Figures]] = {}
+    for cell in sums.to_pylist():
+        figures = Figures(**{name: cell[f"{name}_sum"] for name in _SUMMED})
+        row = found.setdefault((cell["run"], cell["model"], cell["condition"]), {})
+        row[cell["task"], cell["length"]] = figures
+    return found
+
+
+_SUMMED = tuple(one.name for one in fields(Figures))
+
+
+def _countable(trials: pa.Table) -> pa.Table:
+    """Return what each trial adds to the figures of its cell."""
+    deviate = _equal(trials["classification"], "Deviate")
+    free = pc.and_(_equal(trials["cost_usd"], 0.0), _equal(trials["price_source"], RECORDED))
+    used = pc.greater(pc.fill_null(trials["output_tokens"], pa.scalar(0)), pa.scalar(0))
+    replied = pc.invert(_equal(trials["outcome"], Outcome.FAILED))
+    zero = pa.scalar(0.0)
+    columns = {
+        "trials": pa.repeat(1, trials.num_rows),
+        "correct": _equal(trials["classification"], "Correct"),
+        "deviate": deviate,
+        "rel_errors": pc.if_else(deviate, pc.fill_null(trials["rel_error"], zero), zero),
+        "input_tokens": trials["input_tokens"],
+        "output_tokens": trials["output_tokens"],
+        "uncounted": pc.and_(replied, pc.is_null(trials["output_tokens"])),
+        "cost_usd": trials["cost_usd"],
+        "priced": pc.is_valid(trials["cost_usd"]),
+        "recorded_free": pc.and_(free, used),
+    }
+    return pa.table({key: trials[key] for key in _KEYS} | columns)
+
+
+def _equal(column: "pa.ChunkedArray[Any]", value: str | float) -> "pa.BooleanArray":
+    """Return where a column has this value; not where it is NULL."""
+    return pc.fill_null(pc.equal(column, pa.scalar(value)), pa.scalar(False))  # type: ignore[return-value]  # as long as the column
