@@ -1,0 +1,225 @@
+"""The table that llm_arithmetic published, from its recorded replies: read, and swept again."""
+
+import asyncio
+import csv
+import json
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench import read_trials, run_sweep
+from asyncbench.cli import app
+from asyncbench.config import sweep_from
+from asyncbench.errors import ConfigError
+from asyncbench.exchange.recorded import problems_file
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
+from asyncbench.summary import Exit
+from tests.recorded import rows, write_jsonl
+from tests.sweeps import entry
+
+COLUMNS = {  # of the table → the published row's keys
+    "Model": "model",
+    "Trials": "trials",
+    "Correct %": "correct_pct",
+    "NaN %": "nan_pct",
+    "Dev %": "dev_pct",
+    "Comp. Tok.": "completion_tokens",
+    "Cost": "cost",
+    "Avg Error (Dev)": "avg_error_dev",
+    "Avg Error (Dev&Corr)": "avg_error_dev_and_correct",
+}
+IN_FLIGHT = 2_000
+PER_MODEL = 85  # 26 models, three of them with too few trials to fill it
+
+
+@pytest.fixture(scope="session")
+def published(golden):
+    """The published rows, as the project kept them: one a run, in the table's order."""
+    runs = json.loads((golden / "llm_arithmetic" / "published_table.json").read_text())["runs"]
+    return sorted(runs, key=lambda run: run["readme_rank"])
+
+
+@pytest.fixture(scope="session")
+def imported(golden, tmp_path_factory):
+    """All recorded runs, imported by the command."""
+    folder = tmp_path_factory.mktemp("published")
+    files = write_jsonl(golden, folder / "files")
+    out = folder / "results"
+    done = asyncbench("import", "llm-arithmetic", *files, "--out", out)
+    assert done.exit_code == 0, done.output
+    return out
+
+
+def asyncbench(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def report(folder, *options):
+    done = asyncbench("report", folder, "--style", "llm-arithmetic", *options)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def overview(markdown):
+    """Return the rows of the overview table, cells by column."""
+    lines = iter(markdown.splitlines())
+    head = next(line for line in lines if line.startswith("| Model | Trials | Correct %"))
+    next(lines)
+    names = cells(head)
+    assert names == list(COLUMNS)
+    return [dict(zip(names, cells(line), strict=True)) for line in _while_table(lines)]
+
+
+def _while_table(lines):
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        yield line
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def dollars(cell):
+    return float(cell.removeprefix("$").replace(",", ""))
+
+
+def assert_equal(row, expected, *, but=()):
+    for column, key in COLUMNS.items():
+        if column == "Cost":
+            assert dollars(row[column]) == pytest.approx(dollars(expected[key]), abs=1e-4) or column in but
+        else:
+            assert row[column] == expected[key] or column in but, (expected["model"], column)
+
+
+def test_the_recorded_runs_give_the_published_table_to_the_digit(imported, published):
+    table = overview(report(imported, "--markdown"))
+    assert len(table) == len(published) == 26
+    for row, run in zip(table, published, strict=True):
+        assert_equal(row, run["published"])
+
+
+def test_the_legacy_grader_gives_the_table_of_june_2025(imported, published):
+    table = {
+        (row["Model"], row["Comp. Tok."]): row
+        for row in overview(report(imported, "--grader", "legacy", "--markdown"))
+    }
+    runs = [run["legacy_2025_06_30"] for run in published if run.get("legacy_2025_06_30")]
+    earlier = [run["published"] for run in runs if run["published"]]
+    assert len(earlier) > 10
+    for expected in earlier:
+        assert_equal(table[expected["model"], expected["completion_tokens"]], expected)
+
+
+def test_imported_results_open_like_any_others_and_no_sweep_is_run_on_them(imported):
+    assert asyncbench("status", imported).exit_code == 0
+    assert asyncbench("report", imported).exit_code == 0
+    trials = read_trials(imported)
+    assert trials.num_rows == 17_153
+    assert set(trials["price_source"].to_pylist()) == {"recorded"}
+    sweep = sweep_from(
+        {
+            "name": imported.name,
+            "problems": [str(next((imported / "problems").iterdir()))],
+            "models": ["simulated/oracle"],
+            "out": str(imported),
+        }
+    )
+    with pytest.raises(ConfigError, match="holds imported results"):
+        asyncio.run(run_sweep(sweep))
+
+
+# ── the same night again ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def prices(golden):
+    """USD for a million tokens by the name that was published, where the project knew a price."""
+    with (golden / "llm_arithmetic" / "prices.csv").open(newline="") as file:
+        return {
+            row["model"]: {
+                "input": float(row["usd_per_1m_prompt"]),
+                "output": float(row["usd_per_1m_completion"]),
+            }
+            for row in csv.DictReader(file)
+            if row["usd_per_1m_prompt"]
+        }
+
+
+@contextmanager
+def replaying(folder):
+    with running(Settings(replay=(folder,), latency_s=2.5)) as server:
+        yield server
+
+
+def aliases(published):
+    """Return the alias of each run: the published name, numbered where it was given twice."""
+    seen = Counter[str]()
+    for run in sorted(published, key=lambda run: run["source_file"]):
+        name = run["model"]
+        seen[name] += 1
+        yield run, name if seen[name] == 1 else f"{name} ({seen[name]})"
+
+
+def swept_again(server, provider, imported, published, prices, out):
+    """Sweep every run's own problems, answered by what was recorded; return what the server saw."""
+    models = [
+        entry(
+            server,
+            f"{provider}/{Path(run['source_file']).stem}",
+            alias=alias,
+            problems=[str(imported / problems_file(Path(run["source_file"]).stem))],
+            concurrency=PER_MODEL,
+            max_tokens=100_000,
+            retry={"attempts": 1},
+            **({"price": prices[run["model"]]} if run["model"] in prices else {}),
+        )
+        for run, alias in aliases(published)
+    ]
+    summary = asyncio.run(run_sweep(sweep_from({"name": "again", "models": models, "out": str(out)})))
+    assert summary.exit is Exit.UNFINISHED  # what failed then fails now
+    return server.stats()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("provider", ["simulated", "simulated-anthropic"], ids=["openai", "anthropic"])
+def test_the_same_runs_swept_again_through_an_sdk_give_the_same_table(
+    tmp_path, golden, imported, published, prices, provider
+):
+    with replaying(imported) as server:
+        stats = swept_again(server, provider, imported, published, prices, tmp_path / "out")
+    assert stats["max_in_flight"] >= IN_FLIGHT
+    assert stats["requests"] == 17_153
+
+    table = {row["Model"]: row for row in overview(report(tmp_path / "out", "--markdown"))}
+    for run, alias in aliases(published):
+        expected = run["published"]
+        assert_equal(table[alias] | {"Model": expected["model"]}, expected, but={"Cost"})
+
+    priced, repriced = costs(golden, prices)
+    equal = 0
+    for run, alias in aliases(published):
+        if run["source_file"] in priced - repriced:
+            assert dollars(table[alias]["Cost"]) == pytest.approx(dollars(run["published"]["cost"]), abs=1e-4)
+            equal += 1
+    # 17 runs have a price under the name they were published with; of one (qwen3.6-35b-a3b@q4_k_m) 331 trials
+    # were recorded before that price was added, at 0.
+    assert (equal, len(priced), len(repriced)) == (16, 17, 1)
+
+
+def costs(golden, prices):
+    """Return the files whose runs have a price, and those in which a trial was recorded at another."""
+    priced, repriced = set(), set()
+    for row in rows(golden):
+        if (price := prices.get(row["model"])) is None:
+            continue
+        priced.add(row["source_file"])
+        now = (row["prompt_tokens"] * price["input"] + row["completion_tokens"] * price["output"]) / 1e6
+        if now != pytest.approx(row["cost"], abs=1e-9):
+            repriced.add(row["source_file"])
+    return priced, repriced
