@@ -6,7 +6,10 @@ import orjson
 
 from asyncbench.records import Condition, Message, Model, Request, Trial
 
-SENT_WHEN_SET = ("system", "temperature", "top_p", "seed", "max_tokens")
+SENT_WHEN_SET = (
+    *("system", "temperature", "top_p", "seed", "max_tokens"),
+    *("effort", "thinking_tokens", "thinking"),
+)
 
 
 def request_for(trial: Trial) -> Request:

@@ -69,6 +69,8 @@ class Timeouts:
 
     connect: float = 30.0
     total: float = 600.0
+    first_byte: float | None = None  # request sent to the first byte of the answer; None: only `total` counts
+    between_chunks: float | None = None  # of a stream: silence, keep-alive lines not counted as word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,10 @@ class Model:
     top_p: float | None = None
     seed: int | None = None
     max_tokens: int | None = None  # the longest reply allowed, whatever an SDK calls it
+    effort: str | None = None  # how hard to think, in the provider's words: none, low, high, max …
+    thinking_tokens: int | None = None  # the most tokens to think with
+    thinking: str | None = None  # adaptive: the model decides how much
+    stream: bool = False  # answers arrive piece by piece; changes no reply
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
     price: Price | None = None
     limits: Limits = field(default_factory=Limits)
@@ -176,6 +182,10 @@ class Reply:
     usage: Usage | None = None
     raw_usage: Mapping[str, object] | None = None
     request_id: str | None = None
+    fingerprint: str | None = None  # of what served it: OpenAI's system_fingerprint
+    upstream: str | None = None  # who served it behind a router: OpenRouter's provider
+    service_tier: str | None = None  # as served: default, flex, priority, batch …
+    vendor_cost_usd: float | None = None  # what the provider itself says this call cost
     ttft_s: float | None = None  # request sent to first token; None when not streamed
     http_status: int | None = 200  # None: recorded by others, who did not say
 

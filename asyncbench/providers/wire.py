@@ -1,0 +1,50 @@
+"""What a wire format is: a request as a body, a body or a stream of events as a reply.
+
+Pure: knows neither SDK nor connection. `chat`, `completions`, `responses` and `messages` are the four.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from asyncbench.providers.response import Response
+from asyncbench.records import Reply, Request
+
+Json = Mapping[str, object]
+
+
+class Assembly(Protocol):
+    """A streamed reply on its way: events in, one reply out."""
+
+    def feed(self, event: Json) -> bool:
+        """Take in the next event; return whether it brought text or thinking (the first such is TTFT).
+
+        Raises:
+            ProviderError: the event is an error.
+        """
+        ...
+
+    def complete(self) -> Reply:
+        """Return the whole reply, at the end of the stream.
+
+        Raises:
+            ProviderError: `bad_reply` when the stream ended before it was complete.
+        """
+        ...
+
+
+class Wire(Protocol):
+    """One wire format, with the ways of one endpoint."""
+
+    path: str  # after the base URL
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent: the sweep's parameters where they are set, `params` last, nothing else."""
+        ...
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        """Read a whole body; raises ProviderError."""
+        ...
+
+    def stream(self, response: Response) -> Assembly:
+        """Begin to read a stream, whose status and headers `response` holds."""
+        ...
