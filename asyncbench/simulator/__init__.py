@@ -2,10 +2,12 @@
 
 Each module imports only from lines above its own:
 
-    faults · latency · limits · questions
-    settings · answers · counts · wire · recordings
-    openai_wire · anthropic_wire · delivery · voice
-    replay · served
+    faults · latency · limits · questions · script
+    answers · counts · wire · recordings · delivery
+    thinking · openai_wire
+    asked · likes · voice
+    settings · chat_wire · responses_wire · anthropic_wire · replay
+    completions_wire · served
     server
     serve · process
     __main__

@@ -1,16 +1,18 @@
 """Anthropic's Messages, as the vendor writes it (its SDK's types, release 2.10)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from asyncbench.simulator.asked import asked_of
 from asyncbench.simulator.limits import Allowance
-from asyncbench.simulator.wire import Answer, Asked, Json, RefusedError, Why, Wire, asked_of
+from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
+from asyncbench.simulator.wire import Answer, Asked, Exchange, Json, RefusedError, Why, Wire
 
 _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.BAD_REQUEST: (400, "invalid_request_error"),
     Why.UNKNOWN_QUESTION: (404, "invalid_request_error"),
-    Why.NOT_STREAMED: (400, "invalid_request_error"),
+    Why.REJECTED_PARAMETER: (400, "invalid_request_error"),
     Why.BAD_KEY: (401, "authentication_error"),
     Why.NO_SUCH_MODEL: (404, "not_found_error"),
     Why.NO_SUCH_PAGE: (404, "not_found_error"),
@@ -20,46 +22,109 @@ _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.NO_QUOTA: (429, "rate_limit_error"),
     Why.SERVER_ERROR: (500, "api_error"),
     Why.OVERLOADED: (529, "overloaded_error"),
+    Why.UPSTREAM: (200, "api_error"),
 }
 _DETAILS: Mapping[Why, str] = {
     Why.UNKNOWN_QUESTION: "unknown_question",
     Why.NO_SUCH_MODEL: "model_not_found",
     Why.NO_QUOTA: "enforced_spend_limit_reached",
 }
+_MIDWAY = RefusedError(Why.OVERLOADED, "Overloaded, which it was not when this answer began.")
 
 
 def read(body: Json) -> Asked:
     """Read a request, in which `max_tokens` is required."""
     if "max_tokens" not in body:
         raise RefusedError(Why.BAD_REQUEST, "max_tokens: Field required.")
-    return asked_of(body, system=body.get("system"), max_tokens=body["max_tokens"])
+    return asked_of(
+        body, messages=body.get("messages"), system=body.get("system"), max_tokens=body["max_tokens"]
+    )
 
 
-def reply(answer: Answer, request_id: str) -> Json:
-    """Write an answer as a `message`; a reply without text has no content block."""
+def reply(exchange: Exchange) -> Json:
+    """Write an answer as a `message`; a reply without text has no block of text."""
+    answer = exchange.answer
+    return _message(exchange, _stop(answer), _blocks(answer), _usage(answer))
+
+
+def script(exchange: Exchange) -> Script:
+    """Write an answer as a stream of typed events."""
+    answer = exchange.answer
+    before = _message(exchange, None, [], _usage(answer, output_tokens=1))
+    pieces = [
+        piece for index, block in enumerate(_blocks(answer)) for piece in _told(index, block, exchange.chunks)
+    ]
+    return Script(
+        opening=[_event("message_start", message=before), _event("ping")],
+        pieces=pieces,
+        closing=[_message_delta(answer), _event("message_stop")],
+        error=event(error(_MIDWAY, exchange.request_id)[1], "error"),
+    )
+
+
+def _told(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
+    """Yield a block piece by piece; its beginning comes with the first, its end with the last."""
+    key = "thinking" if block["type"] == "thinking" else "text"
+    kind, empty = (
+        "content_block_delta",
+        {**block, key: "", **({"signature": ""} if key == "thinking" else {})},
+    )
+    delta = {"type": kind, "index": index, "delta": {"type": f"{key}_delta", key: HOLE}}
+    pieces = deltas(delta, cut_up(str(block[key]), chunks), kind)
+    end = _event("content_block_stop", index=index)
+    if key == "thinking":
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        end = _event(kind, index=index, delta=signed) + end
+    pieces[0] = _event("content_block_start", index=index, content_block=empty) + pieces[0]
+    pieces[-1] += end
+    yield from pieces
+
+
+def _message_delta(answer: Answer) -> bytes:
+    stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
+    return _event("message_delta", delta=stop, usage=_usage(answer))
+
+
+def _event(kind: str, **fields: object) -> bytes:
+    return event({"type": kind, **fields}, kind)
+
+
+def _message(exchange: Exchange, stop: str | None, content: Sequence[Json], usage: Json) -> Json:
     return {
-        "id": f"msg_{request_id}",
+        "id": f"msg_{exchange.request_id}",
         "type": "message",
         "role": "assistant",
-        "model": answer.model,
-        "content": [{"type": "text", "text": answer.text, "citations": None}] if answer.text else [],
-        "stop_reason": "max_tokens" if answer.cut else "end_turn",
+        "model": exchange.answer.model,
+        "content": content,
+        "stop_reason": stop,
         "stop_sequence": None,
         "stop_details": None,
         "container": None,
-        "usage": _usage(answer),
+        "usage": usage,
         "system_fingerprint": "simulated",
     }
 
 
-def _usage(answer: Answer) -> Json:
+def _blocks(answer: Answer) -> list[Json]:
+    """Return the blocks of content that are not empty."""
+    thinking: Json = {"type": "thinking", "thinking": answer.reasoning, "signature": "c2ltdWxhdGVk"}
+    text: Json = {"type": "text", "text": answer.text, "citations": None}
+    return [*([thinking] if answer.reasoning else []), *([text] if answer.text else [])]
+
+
+def _stop(answer: Answer) -> str:
+    return "max_tokens" if answer.cut else "end_turn"
+
+
+def _usage(answer: Answer, *, output_tokens: int | None = None) -> Json:
+    """Write usage; at the start of a stream its output is not known yet."""
     return {
         "input_tokens": answer.input_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": answer.output_tokens,
-        "output_tokens_details": {"thinking_tokens": 0},
+        "output_tokens": answer.output_tokens if output_tokens is None else output_tokens,
+        "output_tokens_details": {"thinking_tokens": answer.reasoning_tokens if output_tokens is None else 0},
         "server_tool_use": None,
         "service_tier": "standard",
         "inference_geo": None,
@@ -117,6 +182,7 @@ ANTHROPIC = Wire(
     request_id_header="request-id",
     read=read,
     reply=reply,
+    script=script,
     error=error,
     retry_headers=retry_headers,
     limit_headers=limit_headers,

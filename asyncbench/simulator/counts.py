@@ -17,6 +17,8 @@ class Stats(TypedDict):
     in_flight: int  # calls inside the server now
     max_in_flight: int  # the most of them at one time
     rate_limited: int  # answers with status 429
+    streams: int  # answers begun as streams
+    chunks: int  # pieces of text of the streams that were written to their end, or to that of a fault
     statuses: dict[str, int]  # answers by status
     faults: dict[str, int]  # by kind
 
@@ -39,6 +41,8 @@ class Tally:
     left: int = 0
     in_flight: int = 0
     max_in_flight: int = 0
+    streams: int = 0
+    chunks: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
     faults: Counter[FaultKind] = field(default_factory=Counter)
 
@@ -61,6 +65,8 @@ class Tally:
             in_flight=self.in_flight,
             max_in_flight=self.max_in_flight,
             rate_limited=self.statuses[429],
+            streams=self.streams,
+            chunks=self.chunks,
             statuses={str(status): count for status, count in sorted(self.statuses.items())},
             faults={str(kind): count for kind, count in sorted(self.faults.items())},
         )
@@ -98,3 +104,13 @@ class Visit:
         for tally in self._tallies:
             tally.statuses[status] += 1
             tally.delivered += delivered
+
+    def streaming(self) -> None:
+        """Count a stream that begins."""
+        for tally in self._tallies:
+            tally.streams += 1
+
+    def streamed(self, chunks: int) -> None:
+        """Count the pieces of a stream."""
+        for tally in self._tallies:
+            tally.chunks += chunks

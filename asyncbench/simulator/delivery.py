@@ -1,16 +1,25 @@
-"""How a page reaches the client: whole, or spoiled on the way in one of the ways that connections fail."""
+"""How an answer reaches the client: whole, or spoiled on the way in one of the ways that connections fail.
+
+An answer is a page, written at once, or a broadcast, written piece by piece as its time comes.
+"""
 
 import asyncio
+import math
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from asyncbench.simulator.faults import FaultKind
+from asyncbench.simulator.latency import Timing
+from asyncbench.simulator.script import Script
 
 STALL_S = 300.0  # a client that waits longer than this has no deadline of its own
+TICK_S = 0.005  # pieces that are due within it are written together, at its end
+WAITING_LINES = 3  # until the first token, evenly, from a provider that sends them
+KEEP_ALIVE = {"connection": "keep-alive", "keep-alive": "timeout=5, max=100"}  # by those who do not keep it
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, zero seconds
 
 
@@ -23,7 +32,23 @@ class Page:
     body: bytes
 
 
-Delivery = Callable[[web.BaseRequest, Page], Awaitable[web.StreamResponse]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broadcast:
+    """A stream with its headers, ready to be written as its time comes."""
+
+    headers: Mapping[str, str]
+    script: Script
+    timing: Timing
+    start_s: float  # on the event loop's clock
+    waiting: bytes  # a line for the time until the first token; empty: none
+    closes: bool  # ends the connection, though keep-alive was announced
+
+
+PageDelivery = Callable[[web.BaseRequest, Page], Awaitable[web.StreamResponse]]
+StreamDelivery = Callable[[web.BaseRequest, Broadcast], Awaitable[web.StreamResponse]]
+
+
+# ── pages ────────────────────────────────────────────────────────────────────────────────────
 
 
 async def whole(request: web.BaseRequest, page: Page) -> web.StreamResponse:
@@ -44,17 +69,16 @@ async def cut(request: web.BaseRequest, page: Page) -> web.StreamResponse:
     response = web.StreamResponse(status=page.status, headers={**page.headers, "content-length": str(length)})
     await response.prepare(request)
     await response.write(page.body[: length // 2])
-    if request.transport is not None:
-        request.transport.close()
+    _close(request)
     return response
 
 
 async def invalid_json(request: web.BaseRequest, page: Page) -> web.StreamResponse:
     """Write a complete response whose body is no JSON."""
-    return await whole(request, Page(status=page.status, headers=page.headers, body=page.body[:-1]))
+    return await whole(request, replace(page, body=page.body[:-1]))
 
 
-async def reset(request: web.BaseRequest, _page: Page) -> web.StreamResponse:
+async def reset(request: web.BaseRequest, _content: Page | Broadcast) -> web.StreamResponse:
     """Reset the connection before a status line; the response returned is never written."""
     if (transport := request.transport) is not None:
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -62,15 +86,168 @@ async def reset(request: web.BaseRequest, _page: Page) -> web.StreamResponse:
     return web.Response()
 
 
-async def stall(request: web.BaseRequest, page: Page) -> web.StreamResponse:
+async def stall(request: web.BaseRequest, content: Page | Broadcast) -> web.StreamResponse:
     """Say nothing until the client leaves, which cancels this."""
     await asyncio.sleep(STALL_S)
-    return await reset(request, page)
+    return await reset(request, content)
 
 
-DELIVERIES: Mapping[FaultKind | None, Delivery] = {  # all that is not here is delivered whole
+async def stale(request: web.BaseRequest, page: Page) -> web.StreamResponse:
+    """Write the page out and close the connection, which was to be kept."""
+    response = await whole(request, replace(page, headers={**page.headers, **KEEP_ALIVE}))
+    _close(request)
+    return response
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def whole_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write the stream out, each piece when it is due.
+
+    Raises:
+        ConnectionError: the client is gone.
+    """
+    response = await _opened(request, broadcast)
+    await response.write_eof(await play(response.write, broadcast))
+    if broadcast.closes:
+        _close(request)
+    return response
+
+
+async def stale_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write the stream out and close the connection, which was to be kept."""
+    return await whole_stream(request, replace(broadcast, closes=True))
+
+
+async def no_terminator(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write half of the events and end as if that were all."""
+    return await whole_stream(request, _half(broadcast))
+
+
+async def stream_error(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write half of the events, then one that says that the rest will not come."""
+    half = _half(broadcast).script
+    return await whole_stream(request, replace(broadcast, script=replace(half, closing=[half.error])))
+
+
+async def invalid_event(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write the stream out; the JSON of the event in its middle does not parse."""
+    script = broadcast.script
+    opening, pieces = list(script.opening), list(script.pieces)
+    place = pieces or opening or [b"data: {}\n\n"]
+    spoiled = place[len(place) // 2]
+    place[len(place) // 2] = spoiled.rstrip(b"\n")[:-1] + b"\n\n"
+    return await whole_stream(
+        request, replace(broadcast, script=replace(script, opening=opening, pieces=pieces))
+    )
+
+
+async def cut_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write half of the events and close the connection."""
+    response = await _half_written(request, broadcast)
+    _close(request)
+    return response
+
+
+async def cut_event(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write half of the stream's bytes and close the connection, most likely within an event."""
+    script = broadcast.script
+    everything = b"".join([*script.opening, *script.pieces, *script.closing])
+    half = replace(script, opening=[everything[: len(everything) // 2]], pieces=(), closing=())
+    response = await _opened(request, broadcast)
+    await response.write(await play(response.write, replace(broadcast, script=half)))
+    _close(request)
+    return response
+
+
+async def silent(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    """Write half of the events, then nothing until the client leaves, which cancels this."""
+    response = await _half_written(request, broadcast)
+    await asyncio.sleep(STALL_S)
+    _close(request)
+    return response
+
+
+async def _half_written(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    response = await _opened(request, broadcast)
+    if rest := await play(response.write, _half(broadcast)):
+        await response.write(rest)
+    return response
+
+
+def _half(broadcast: Broadcast) -> Broadcast:
+    return replace(broadcast, script=broadcast.script.first_half())
+
+
+async def _opened(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
+    more = KEEP_ALIVE if broadcast.closes else {}
+    response = web.StreamResponse(headers={**broadcast.headers, **more})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    return response
+
+
+async def play(write: Callable[[bytes], Awaitable[None]], broadcast: Broadcast) -> bytes:
+    """Write what is due when it is due, in as few writes as that takes; return what is due at the end."""
+    clock = asyncio.get_running_loop().time
+    ready: list[bytes] = []
+    passed_s = 0.0
+    for due_s, written in _beats(broadcast):
+        if due_s > passed_s and (passed_s := clock() - broadcast.start_s) < due_s:
+            if ready:
+                await write(b"".join(ready))
+                ready.clear()
+            # From the start, not from the last piece: being late once makes nothing after it late.
+            await asyncio.sleep(due_s - (clock() - broadcast.start_s))
+            passed_s = due_s
+        ready.append(written)
+    return b"".join(ready)
+
+
+def _beats(broadcast: Broadcast) -> Iterator[tuple[float, bytes]]:
+    """Yield what is to be written, with the seconds after the start at which it is due."""
+    script, timing = broadcast.script, broadcast.timing
+    opened_s = 0.0
+    if broadcast.waiting:
+        opened_s = timing.ttft_s
+        for line in range(WAITING_LINES):
+            yield timing.ttft_s * line / WAITING_LINES, broadcast.waiting
+    for event in script.opening:
+        yield opened_s, event
+    for place, event in enumerate(script.pieces):
+        yield _on_tick(timing.due_s(place, len(script.pieces)), timing), event
+    for event in script.closing:
+        yield timing.latency_s, event
+
+
+def _on_tick(due_s: float, timing: Timing) -> float:
+    """Return when a piece is written: at the end of the tick in which it is due, counted from the first."""
+    ticks = math.ceil((due_s - timing.ttft_s) / TICK_S)
+    return min(timing.latency_s, timing.ttft_s + ticks * TICK_S)
+
+
+def _close(request: web.BaseRequest) -> None:
+    """Close the connection; what was written before is still sent."""
+    if request.transport is not None:
+        request.transport.close()
+
+
+PAGES: Mapping[FaultKind | None, PageDelivery] = {  # all that is not here is delivered whole
     FaultKind.CUT: cut,
     FaultKind.INVALID_JSON: invalid_json,
     FaultKind.RESET: reset,
     FaultKind.STALL: stall,
+    FaultKind.STALE: stale,
+}
+STREAMS: Mapping[FaultKind | None, StreamDelivery] = {
+    FaultKind.CUT: cut_event,
+    FaultKind.CUT_STREAM: cut_stream,
+    FaultKind.INVALID_JSON: invalid_event,
+    FaultKind.NO_TERMINATOR: no_terminator,
+    FaultKind.RESET: reset,
+    FaultKind.SILENT: silent,
+    FaultKind.STALE: stale_stream,
+    FaultKind.STALL: stall,
+    FaultKind.STREAM_ERROR: stream_error,
 }

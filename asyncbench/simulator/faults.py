@@ -21,12 +21,24 @@ class FaultKind(StrEnum):
     STALL = "stall"  # accepted, never answered
     RESET = "reset"  # the connection is reset before a status line
     CUT = "cut"  # status, headers and half the body, then the connection closes
-    INVALID_JSON = "invalid_json"  # 200 with a body that does not parse
+    INVALID_JSON = "invalid_json"  # 200 with a body, or an event in its middle, that does not parse
+    ERROR_200 = "error_200"  # 200 with an error for a body, and no stream where one was asked for
+    STALE = "stale"  # a complete answer, then the connection closes though keep-alive was announced
+    CUT_STREAM = "cut_stream"  # half of the events, then the connection closes
+    NO_TERMINATOR = "no_terminator"  # half of the events, then a clean end
+    STREAM_ERROR = "stream_error"  # half of the events, then one that says so
+    SILENT = "silent"  # half of the events, then nothing
+
+
+OF_STREAMS = frozenset(
+    {FaultKind.CUT_STREAM, FaultKind.NO_TERMINATOR, FaultKind.STREAM_ERROR, FaultKind.SILENT}
+)
+COMPLETE = frozenset({FaultKind.STALE})  # the answer itself is delivered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A share of the requests fails in one way."""
+    """A share of the requests fails in one way; of `OF_STREAMS`, a share of the streamed ones."""
 
     kind: FaultKind
     rate: float  # of the model's requests, 0 to 1
@@ -80,9 +92,14 @@ class FaultStream:
         self._edges = list(itertools.accumulate(fault.rate for fault in mine))
         self._random = random.Random(f"faults/{seed}/{model}")
 
-    def draw(self) -> FaultKind | None:
-        """Return what the next request meets; None: nothing goes wrong."""
+    def draw(self, *, streamed: bool = False) -> FaultKind | None:
+        """Return what the next request meets; None: nothing goes wrong.
+
+        A request that is not streamed has its turn all the same, and meets nothing where a streamed one
+        would have met a fault of streams: streaming some of the requests changes no fault of the others.
+        """
         if not self._kinds:
             return None
         place = bisect.bisect_right(self._edges, self._random.random())
-        return self._kinds[place] if place < len(self._kinds) else None
+        kind = self._kinds[place] if place < len(self._kinds) else None
+        return kind if streamed or kind not in OF_STREAMS else None

@@ -1,16 +1,19 @@
-"""OpenAI's Chat Completions, as the vendor writes it (its SDK's types, release 3.51)."""
+"""What OpenAI's wire formats have in common: errors, limits, models (its SDK's types, release 3.51)."""
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 
 from asyncbench.simulator.limits import Allowance
-from asyncbench.simulator.wire import Answer, Asked, Json, RefusedError, Why, Wire, asked_of
+from asyncbench.simulator.script import event
+from asyncbench.simulator.wire import Json, RefusedError, Why
+
+REQUEST_ID_HEADER = "x-request-id"
+DONE = b"data: [DONE]\n\n"
 
 _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.BAD_REQUEST: (400, "invalid_request_error", None),
+    Why.REJECTED_PARAMETER: (400, "invalid_request_error", "unsupported_parameter"),
     Why.UNKNOWN_QUESTION: (404, "invalid_request_error", "unknown_question"),
-    Why.NOT_STREAMED: (400, "invalid_request_error", "unsupported_value"),
     Why.BAD_KEY: (401, "invalid_request_error", "invalid_api_key"),
     Why.NO_SUCH_MODEL: (404, "invalid_request_error", "model_not_found"),
     Why.NO_SUCH_PAGE: (404, "invalid_request_error", "unknown_url"),
@@ -20,53 +23,13 @@ _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.NO_QUOTA: (429, "insufficient_quota", "insufficient_quota"),
     Why.SERVER_ERROR: (500, "server_error", None),
     Why.OVERLOADED: (503, "server_error", "overloaded"),
+    Why.UPSTREAM: (200, "server_error", "bad_gateway"),
 }
 _PARAMS: Mapping[Why, str] = {
     Why.UNKNOWN_QUESTION: "messages",
-    Why.NOT_STREAMED: "stream",
     Why.NO_SUCH_MODEL: "model",
 }
-
-
-def read(body: Json) -> Asked:
-    """Read a request. `max_tokens` is the older name of `max_completion_tokens`."""
-    return asked_of(body, system=None, max_tokens=body.get("max_completion_tokens", body.get("max_tokens")))
-
-
-def reply(answer: Answer, request_id: str) -> Json:
-    """Write an answer as a `chat.completion`."""
-    message: Json = {"role": "assistant", "content": answer.text, "refusal": None, "annotations": []}
-    choice = {
-        "index": 0,
-        "message": message,
-        "logprobs": None,
-        "finish_reason": "length" if answer.cut else "stop",
-    }
-    return {
-        "id": f"chatcmpl-{request_id}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": answer.model,
-        "choices": [choice],
-        "usage": _usage(answer),
-        "service_tier": "default",
-        "system_fingerprint": "simulated",
-    }
-
-
-def _usage(answer: Answer) -> Json:
-    return {
-        "prompt_tokens": answer.input_tokens,
-        "completion_tokens": answer.output_tokens,
-        "total_tokens": answer.input_tokens + answer.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": 0,
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    }
+_MIDWAY = RefusedError(Why.OVERLOADED, "The server is overloaded, and was not when this answer began.")
 
 
 def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
@@ -80,6 +43,11 @@ def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
             "code": code,
         }
     }
+
+
+def error_midway() -> bytes:
+    """Write the event of a stream that fails after its start."""
+    return event(error(_MIDWAY, "")[1])
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:
@@ -115,14 +83,3 @@ def models(names: Sequence[str]) -> Json:
         "object": "list",
         "data": [{"id": name, "object": "model", "created": 0, "owned_by": "asyncbench"} for name in names],
     }
-
-
-OPENAI = Wire(
-    request_id_header="x-request-id",
-    read=read,
-    reply=reply,
-    error=error,
-    retry_headers=retry_headers,
-    limit_headers=limit_headers,
-    models=models,
-)

@@ -18,7 +18,8 @@ ROWS = 4096  # held as Python objects at a time
 ORDER = ("finished_at", "repeat", "trial_id")  # the last: imported trials may have finished all at once
 COLUMNS = (
     *("run", "model", "problem_set", "problem_id", *ORDER),
-    *("outcome", "reply_text", "finish_reason", "input_tokens", "output_tokens"),
+    *("outcome", "reply_text", "reasoning_text", "finish_reason"),
+    *("input_tokens", "output_tokens", "reasoning_tokens"),
 )
 
 
@@ -28,9 +29,11 @@ class Record:
 
     failed: bool  # without a reply
     text: str
+    reasoning: str = ""
     cut: bool  # the provider said so
     input_tokens: int | None  # None: the provider did not say
     output_tokens: int | None
+    reasoning_tokens: int | None = None
 
 
 _Placed = defaultdict[bytes, list[tuple[Any, Record]]]  # of each question: its records and their places
@@ -137,7 +140,9 @@ def _record(row: Mapping[str, Any]) -> Record:
     return Record(
         failed=row["outcome"] == Outcome.FAILED,
         text=row["reply_text"] or "",
+        reasoning=row["reasoning_text"] or "",
         cut=row["finish_reason"] in CUT_SHORT,
         input_tokens=row["input_tokens"],
         output_tokens=row["output_tokens"],
+        reasoning_tokens=row["reasoning_tokens"],
     )

@@ -20,6 +20,9 @@ class Replay:
         self._recording = recording
         self._gone = defaultdict[bytes, set[int]](set)  # of each question: delivered, or out on a call
 
+    def knows(self, question: str) -> bool:
+        return digest(question) in self._recording.records
+
     def take(self, asked: Asked) -> Taken:
         question = digest(asked.question)
         if (records := self._recording.records.get(question)) is None:
@@ -49,7 +52,14 @@ def recorded(record: Record, asked: Asked) -> Answer:
     return Answer(
         model=asked.model,
         text=record.text,
+        reasoning=record.reasoning,
         cut=record.cut,
         input_tokens=tokens(asked.prompt_characters) if input_tokens is None else input_tokens,
-        output_tokens=tokens(len(record.text)) if output_tokens is None else output_tokens,
+        output_tokens=_estimate(record) if output_tokens is None else output_tokens,
+        reasoning_tokens=record.reasoning_tokens or 0,
     )
+
+
+def _estimate(record: Record) -> int:
+    thought = tokens(len(record.reasoning)) if record.reasoning else 0
+    return thought + tokens(len(record.text))

@@ -4,19 +4,20 @@ import asyncio
 
 from asyncbench.simulator.counts import Tally
 from asyncbench.simulator.faults import FaultStream
-from asyncbench.simulator.latency import Latency
+from asyncbench.simulator.latency import Latency, Pace, Timing
 from asyncbench.simulator.limits import Gate, TokenBucket
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voice import Voice
-from asyncbench.simulator.wire import Answer, RefusedError, Why
+from asyncbench.simulator.wire import Answer, Like, RefusedError, Why
 
 
 class Served:
     """A model's name and all that is its own: models share no limit, no fault and no count."""
 
-    def __init__(self, name: str, voice: Voice, settings: Settings, *, at_s: float) -> None:
+    def __init__(self, name: str, voice: Voice, like: Like, settings: Settings, *, at_s: float) -> None:
         self.voice = voice
-        self._latency = Latency(settings.latency_s, settings.latency_sigma, seed=settings.seed, model=name)
+        self.like = like
+        self.latency = Latency(_pace(settings), seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = Tally()
@@ -30,10 +31,20 @@ class Served:
         if wait_s := self.gate.admit(_cost(answer), at_s):
             raise RefusedError(Why.RATE_LIMITED, "Rate limit reached.", retry_after_s=wait_s)
 
-    async def think(self, latency: tuple[float, float] | None = None) -> None:
-        """Let the time pass that an answer takes; median seconds and sigma may come from the request."""
-        if latency_s := self._latency.draw_s(latency):
-            await asyncio.sleep(latency_s)
+
+async def think(timing: Timing) -> None:
+    """Let the time pass that a whole answer takes."""
+    if timing.latency_s:
+        await asyncio.sleep(timing.latency_s)
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        latency_s=settings.latency_s,
+        latency_sigma=settings.latency_sigma,
+        ttft_s=settings.ttft_s,
+        chunks=settings.chunks,
+    )
 
 
 def _gate(settings: Settings, at_s: float) -> Gate:

@@ -1,34 +1,46 @@
-"""The HTTP server: one request in, one page out, everything counted."""
+"""The HTTP server: one request in, one page or stream out, everything counted."""
 
+import asyncio
 import itertools
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 from aiohttp import web
 
 from asyncbench.simulator.answers import MODELS, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
+from asyncbench.simulator.asked import tails
+from asyncbench.simulator.chat_wire import CHAT
+from asyncbench.simulator.completions_wire import COMPLETIONS
 from asyncbench.simulator.counts import ServerStats, Tally, Visit
-from asyncbench.simulator.delivery import DELIVERIES, Page, whole
-from asyncbench.simulator.faults import FaultKind
-from asyncbench.simulator.openai_wire import OPENAI
+from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
+from asyncbench.simulator.faults import COMPLETE, FaultKind
+from asyncbench.simulator.latency import Timing
+from asyncbench.simulator.likes import LIKES, OWN, split
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.recordings import Recording
 from asyncbench.simulator.replay import Replay
-from asyncbench.simulator.served import Served
+from asyncbench.simulator.responses_wire import RESPONSES
+from asyncbench.simulator.served import Served, think
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voice import MadeUp, Voice
-from asyncbench.simulator.wire import Answer, Json, RefusedError, Why, Wire
+from asyncbench.simulator.wire import Asked, Exchange, Json, Like, RefusedError, Why, Wire
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
+STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
+KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
 
 WIRES: Mapping[str, Wire] = {
-    "/v1/chat/completions": OPENAI,
-    "/chat/completions": OPENAI,
+    "/v1/chat/completions": CHAT,
+    "/chat/completions": CHAT,
+    "/v1/completions": COMPLETIONS,
+    "/completions": COMPLETIONS,
+    "/v1/responses": RESPONSES,
+    "/responses": RESPONSES,
     "/v1/messages": ANTHROPIC,
     "/messages": ANTHROPIC,
 }
@@ -39,6 +51,7 @@ REFUSALS: Mapping[FaultKind, tuple[Why, str, float | None]] = {  # why, message,
     FaultKind.OVERLOADED: (Why.OVERLOADED, "The server is overloaded.", None),
     FaultKind.DEAD_KEY: (Why.BAD_KEY, "The API key has been revoked.", None),
     FaultKind.NO_QUOTA: (Why.NO_QUOTA, "The quota is exhausted.", None),
+    FaultKind.ERROR_200: (Why.UPSTREAM, "The provider behind this one returned an error.", None),
 }
 
 
@@ -47,33 +60,42 @@ class Call:
     """One call of a model, and what is known of it so far."""
 
     wire: Wire
+    like: Like  # the server's until the body is read
     request_id: str
     model: Served | None = None  # None until the body is read
     fault: FaultKind | None = None  # what goes wrong with it
     undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
 
-    def reply(self, answer: Answer) -> Page:
+    def reply(self, exchange: Exchange) -> Page:
         """Return the page of an answer."""
-        return self._page(200, self.wire.reply(answer, self.request_id), {})
+        body = self.like.blank + orjson.dumps(self.wire.reply(exchange))
+        return Page(status=200, headers=self._headers(), body=body)
+
+    def broadcast(self, exchange: Exchange, timing: Timing, start_s: float) -> Broadcast:
+        """Return the stream of an answer."""
+        return Broadcast(
+            headers=self._headers() | STREAM_HEADERS,
+            script=self.wire.script(exchange),
+            timing=timing,
+            start_s=start_s,
+            waiting=self.like.waiting,
+            closes=self.like.closes_streams,
+        )
 
     def refusal(self, refused: RefusedError) -> Page:
         """Return the page of a refusal."""
-        wait_s = refused.retry_after_s
-        status, body = self.wire.error(refused, self.request_id)
-        return self._page(status, body, {} if wait_s is None else self.wire.retry_headers(wait_s))
+        like, wait_s = self.like, refused.retry_after_s
+        status, body = like.error(refused, *self.wire.error(refused, self.request_id))
+        headers = self._headers()
+        if wait_s is not None:
+            headers |= (like.retry_headers or self.wire.retry_headers)(wait_s)
+        return Page(status=status, headers=headers, body=orjson.dumps(body))
 
-    def _page(self, status: int, body: Json, headers: Mapping[str, str]) -> Page:
+    def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        return Page(
-            status=status,
-            headers={
-                **HEADERS,
-                self.wire.request_id_header: self.request_id,
-                **self.wire.limit_headers(allowances),
-                **headers,
-            },
-            body=orjson.dumps(body),
-        )
+        limit_headers = self.like.limit_headers or self.wire.limit_headers
+        request_id = {self.wire.request_id_header: self.request_id} if self.like.request_id else {}
+        return {**HEADERS, **request_id, **limit_headers(allowances)}
 
 
 class Server:
@@ -83,6 +105,7 @@ class Server:
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
         self._settings, self._questions = settings, questions
+        self._like = LIKES[settings.like or OWN]
         self._recordings = recordings  # what each name may mean
         clear = sorted(name for name, meant in recordings.items() if len(meant) == 1)
         self._names = tuple(dict.fromkeys([*MODELS, *clear]))
@@ -95,48 +118,57 @@ class Server:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
         wire = WIRES.get(request.path)
-        call = Call(wire=wire or _wire_of(request), request_id=next(self._request_ids))
+        call = Call(wire=wire or _wire_of(request), like=self._like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await whole(request, self._looked_up(request, call))
         with Visit(self._total) as visit, call.undo:
-            page = await self._asked(request, call, visit)
-            response = await DELIVERIES.get(call.fault, whole)(request, page)
+            content = await self._asked(request, call, visit)
+            response = await _delivered(request, content, call.fault, visit)
             if response.prepared:
-                delivered = page.status == 200 and call.fault is None
-                visit.answered(page.status, delivered=delivered)
+                delivered = response.status == 200 and (call.fault is None or call.fault in COMPLETE)
+                visit.answered(response.status, delivered=delivered)
                 if delivered:
                     call.undo.pop_all()
             return response
 
-    async def _asked(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page:
+    async def _asked(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page | Broadcast:
         try:
-            return call.reply(await self._answer(request, call, visit))
+            return await self._answer(request, call, visit)
         except RefusedError as refused:
             return call.refusal(refused)
 
-    async def _answer(self, request: web.BaseRequest, call: Call, visit: Visit) -> Answer:
+    async def _answer(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page | Broadcast:
         self._check_key(request)
-        asked = call.wire.read(await _body(request))
+        body = await _body(request)
+        asked = call.wire.read(body)
         call.model = model = self._model(asked.model)
+        call.like = model.like
         visit.under(model.tally)
-        if asked.stream:
-            raise RefusedError(Why.NOT_STREAMED, "Streaming is not simulated: leave `stream` out.")
+        call.like.check(body)
+        asked = _found(asked, model)
+        streamed = _streamed(asked, call)
         taken = model.voice.take(asked)
         call.undo.callback(taken.give_back)
         model.admit(taken.answer, time.monotonic())
         # Drawn after the limits: whom they refuse depends on the clock, and faults must not.
-        call.fault = model.faults.draw()
+        call.fault = model.faults.draw(streamed=streamed)
         if call.fault is not None:
             visit.met(call.fault)
             _refuse(call.fault)
-        await model.think(asked.latency)
+        timing = model.latency.draw(asked.pace)
+        exchange = Exchange(
+            asked=asked, answer=taken.answer, like=call.like, request_id=call.request_id, chunks=timing.chunks
+        )
+        if streamed and not taken.failed:
+            return call.broadcast(exchange, timing, asyncio.get_running_loop().time())
+        await think(timing)
         if taken.failed:
             raise RefusedError(Why.SERVER_ERROR, "This question is recorded as failed.")
-        return taken.answer
+        return call.reply(exchange)
 
     def _check_key(self, request: web.BaseRequest) -> None:
         _scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        key = request.headers.get("x-api-key") or bearer
+        key = next((key for name in KEY_HEADERS if (key := request.headers.get(name))), bearer)
         if not key:
             raise RefusedError(Why.BAD_KEY, "No API key: send `Authorization: Bearer …` or `x-api-key: …`.")
         if self._keys and key not in self._keys:
@@ -144,17 +176,29 @@ class Server:
 
     def _model(self, name: str) -> Served:
         if name not in self._models:
-            voice = self._voice(name)
-            self._models[name] = Served(name, voice, self._settings, at_s=time.monotonic())
+            like, voice = self._played(name)
+            self._models[name] = Served(name, voice, like, self._settings, at_s=time.monotonic())
         return self._models[name]
 
-    def _voice(self, name: str) -> Voice:
+    def _played(self, name: str) -> tuple[Like, Voice]:
+        """Return how and by whom a name is played; a name that is known whole is never taken apart."""
+        if (voice := self._voice(name)) is not None:
+            return self._like, voice
+        like, rest = split(name)
+        if like is not None and (voice := self._voice(rest)) is not None:
+            return like, voice
+        raise RefusedError(
+            Why.NO_SUCH_MODEL,
+            f"No model {name!r}; there are: {', '.join(self._names)}, and noisy-2, …, each as any provider "
+            f"would play it: {OWN}:noisy, …. Providers: {', '.join(LIKES)}.",
+        )
+
+    def _voice(self, name: str) -> Voice | None:
         # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
         if name not in MODELS and name in self._recordings:
             return Replay(_the_one(name, self._recordings[name]))
         if (found := answerer(name)) is None:
-            there = ", ".join(self._names)
-            raise RefusedError(Why.NO_SUCH_MODEL, f"No model {name!r}; there are: {there}, and noisy-2, ….")
+            return None
         return MadeUp(name, found, self._questions, seed=self._settings.seed)
 
     def _looked_up(self, request: web.BaseRequest, call: Call) -> Page:
@@ -192,6 +236,32 @@ def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
     return meant[0]
 
 
+async def _delivered(
+    request: web.BaseRequest, content: Page | Broadcast, fault: FaultKind | None, visit: Visit
+) -> web.StreamResponse:
+    if isinstance(content, Page):
+        return await PAGES.get(fault, whole)(request, content)
+    visit.streaming()
+    response = await STREAMS.get(fault, whole_stream)(request, content)
+    if response.prepared:
+        visit.streamed(len(content.script.pieces))
+    return response
+
+
+def _streamed(asked: Asked, call: Call) -> bool:
+    if asked.stream is None:
+        return call.like.streams_unasked and call.wire.may_stream_unasked
+    return asked.stream
+
+
+def _found(asked: Asked, model: Served) -> Asked:
+    """Return the request with its question: that in which a prompt without roles ends."""
+    if not asked.without_roles:
+        return asked
+    known = (tail for tail in tails(asked.question) if model.voice.knows(tail))
+    return replace(asked, question=next(known, asked.question))
+
+
 def _refuse(fault: FaultKind) -> None:
     if fault in REFUSALS:
         why, message, retry_after_s = REFUSALS[fault]
@@ -200,7 +270,7 @@ def _refuse(fault: FaultKind) -> None:
 
 def _wire_of(request: web.BaseRequest) -> Wire:
     """Return the format for pages that both vendors have under one path."""
-    return ANTHROPIC if "anthropic-version" in request.headers else OPENAI
+    return ANTHROPIC if "anthropic-version" in request.headers else CHAT
 
 
 async def _body(request: web.BaseRequest) -> Json:

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.faults import Fault, check_rates
+from asyncbench.simulator.likes import check_like
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,9 @@ class Settings:
     burst_s: float = 1.0  # seconds' worth of a limit that may be used at once
     latency_s: float = 0.0  # the median
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
+    ttft_s: float | None = None  # of a stream, the median; None: half the latency
+    chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
+    like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
@@ -51,6 +55,12 @@ class Settings:
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ConfigError(f"simulator: {name} is {value:g}; it must be 0 or above")
+        if self.ttft_s is not None and not 0 <= self.ttft_s < math.inf:
+            raise ConfigError(f"simulator: ttft_s is {self.ttft_s:g}; it must be 0 or above, or left out")
+        if self.chunks is not None and self.chunks < 1:
+            raise ConfigError(f"simulator: chunks is {self.chunks}; it must be 1 or above, or left out")
+        if self.like is not None:
+            check_like(self.like)
         check_rates(self.faults)
 
 

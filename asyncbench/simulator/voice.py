@@ -6,6 +6,7 @@ from typing import Protocol
 
 from asyncbench.simulator.answers import Answerer
 from asyncbench.simulator.questions import Questions
+from asyncbench.simulator.thinking import reasoning_of
 from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, answer_of
 
 
@@ -25,6 +26,10 @@ class Taken:
 class Voice(Protocol):
     """Where a model's answers come from."""
 
+    def knows(self, question: str) -> bool:
+        """Tell whether there is an answer to a question."""
+        ...
+
     def take(self, asked: Asked) -> Taken:
         """Return what a call gets.
 
@@ -41,6 +46,9 @@ class MadeUp:
         self._answerer, self._questions = answerer, questions
         self._seed = f"{seed}/{name}"
 
+    def knows(self, question: str) -> bool:
+        return self._questions.find(question) is not None
+
     def take(self, asked: Asked) -> Taken:
         if (known := self._questions.find(asked.question)) is None:
             raise RefusedError(
@@ -48,4 +56,6 @@ class MadeUp:
                 f"The last user message, {asked.question[:80]!r}, is none of the {len(self._questions)} "
                 "questions that this simulator knows; start it with their problem set.",
             )
-        return Taken(answer=answer_of(asked, self._answerer(known, f"{self._seed}/{asked.question}")))
+        seed = f"{self._seed}/{asked.question}"
+        reasoning = reasoning_of(asked.think_tokens, seed) if asked.think_tokens else ""
+        return Taken(answer=answer_of(asked, self._answerer(known, seed), reasoning))

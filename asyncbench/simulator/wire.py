@@ -1,20 +1,23 @@
 """What every vendor's wire format says in its own way: a question, an answer, a refusal, a limit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.script import Script
 
 Json = dict[str, object]
+LimitHeaders = Callable[[Mapping[str, Allowance]], dict[str, str]]  # what is limited → headers
+RetryHeaders = Callable[[float], dict[str, str]]  # seconds to wait → headers
 
 
 class Why(Enum):
     """Why a request is refused."""
 
     BAD_REQUEST = auto()
+    REJECTED_PARAMETER = auto()
     UNKNOWN_QUESTION = auto()
-    NOT_STREAMED = auto()
     BAD_KEY = auto()
     NO_SUCH_MODEL = auto()
     NO_SUCH_PAGE = auto()
@@ -24,6 +27,7 @@ class Why(Enum):
     NO_QUOTA = auto()
     SERVER_ERROR = auto()
     OVERLOADED = auto()
+    UPSTREAM = auto()  # told with status 200
 
 
 class RefusedError(Exception):
@@ -42,10 +46,14 @@ class Asked:
 
     model: str
     question: str  # the text of the last user message
+    without_roles: bool = False  # the question is a prompt, in which more may stand before the question
     prompt_characters: int  # of all messages and the system prompt
     max_tokens: int | None
-    stream: bool
-    latency: tuple[float, float] | None = None  # median seconds and sigma, where the request itself says
+    think_tokens: int = 0  # the most to think with; 0: thinking was not asked for
+    stream: bool | None  # None: the request does not say
+    stream_usage: bool = False  # OpenAI's `stream_options.include_usage`
+    summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`
+    pace: Mapping[str, float] = field(default_factory=dict)  # fields of Pace, where the request itself says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +62,66 @@ class Answer:
 
     model: str
     text: str
+    reasoning: str = ""
     cut: bool  # ended by max_tokens
     input_tokens: int
-    output_tokens: int
+    output_tokens: int  # those of the reasoning among them
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A question with its answer: all that a page or a stream is written from."""
+
+    asked: Asked
+    answer: Answer
+    like: "Like"
+    request_id: str
+    chunks: int | None = None  # pieces that a streamed text is cut into at most
+
+
+class StreamUsage(Enum):
+    """Where a stream tells its usage."""
+
+    ASKED = auto()  # in a chunk of its own, where the request asks for it
+    ALWAYS = auto()  # in a chunk of its own
+    IN_FINISH = auto()  # in the chunk with the finish reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """Where a provider puts text and reasoning in chat completions."""
+
+    message: Callable[[Answer], Json]  # of a whole answer
+    thought: Callable[[str], Json] | None  # a piece of reasoning → delta; None: reasoning is not shown
+    said: Callable[[str], Json]  # a piece of text → delta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Like:
+    """How a provider writes what it shares with OpenAI; rows of the table in `likes`.
+
+    `content`, `adorn` and `before` are of chat completions alone, `usage` and `stream_usage` of plain
+    completions, too; the rest holds for every wire format.
+    """
+
+    check: Callable[[Json], None]  # raises RefusedError where the provider refuses a field
+    content: Content
+    usage: Callable[[Answer], Json]
+    adorn: Callable[[Json, Exchange], Json]  # a body or chunk → the same with the provider's own fields
+    before: Callable[[Exchange], Sequence[Json]]  # chunks before the first
+    stream_usage: StreamUsage
+    done: bytes  # what ends a stream
+    waiting: bytes  # sent now and then until a stream's first token
+    blank: bytes  # before the JSON of a whole answer
+    error: Callable[
+        [RefusedError, int, object], tuple[int, object]
+    ]  # status and body as the provider has them
+    request_id: bool  # told in a header
+    limit_headers: LimitHeaders | None  # None: the wire format's own
+    retry_headers: RetryHeaders | None
+    closes_streams: bool  # ends the connection after a stream, though keep-alive was announced
+    streams_unasked: bool  # the Responses API streams unless `stream` is false
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +130,13 @@ class Wire:
 
     request_id_header: str
     read: Callable[[Json], Asked]
-    reply: Callable[[Answer, str], Json]  # the answer and its request id → body
+    reply: Callable[[Exchange], Json]  # a whole answer
+    script: Callable[[Exchange], Script]  # a streamed one
     error: Callable[[RefusedError, str], tuple[int, Json]]  # the refusal and its request id → status, body
-    retry_headers: Callable[[float], dict[str, str]]  # seconds to wait → headers
-    limit_headers: Callable[[Mapping[str, Allowance]], dict[str, str]]  # what is limited → headers
+    retry_headers: RetryHeaders
+    limit_headers: LimitHeaders
     models: Callable[[Sequence[str]], Json]  # names → the list of models
+    may_stream_unasked: bool = False  # by providers that do
 
 
 def tokens(characters: int) -> int:
@@ -77,88 +144,23 @@ def tokens(characters: int) -> int:
     return max(1, -(-characters // 4))
 
 
-def answer_of(asked: Asked, text: str) -> Answer:
-    """Make an answer of a reply's whole text, cut where the request wants no more tokens."""
-    output_tokens, most = tokens(len(text)), asked.max_tokens
+def answer_of(asked: Asked, text: str, reasoning: str = "") -> Answer:
+    """Make an answer of a whole text and reasoning, cut where the request wants no more tokens.
+
+    The reasoning comes first: a limit within it leaves no text.
+    """
+    reasoning_tokens = tokens(len(reasoning)) if reasoning else 0
+    output_tokens, most = reasoning_tokens + tokens(len(text)), asked.max_tokens
     cut = most is not None and output_tokens > most
     if most is not None and cut:
-        text, output_tokens = text[: 4 * most], most
+        reasoning, reasoning_tokens = reasoning[: 4 * most], min(reasoning_tokens, most)
+        text, output_tokens = text[: 4 * (most - reasoning_tokens)], most
     return Answer(
         model=asked.model,
         text=text,
+        reasoning=reasoning,
         cut=cut,
         input_tokens=tokens(asked.prompt_characters),
         output_tokens=output_tokens,
+        reasoning_tokens=reasoning_tokens,
     )
-
-
-def asked_of(body: Json, *, system: object, max_tokens: object) -> Asked:
-    """Read what the wire formats have in common.
-
-    Args:
-        body: the request.
-        system: the content of a system prompt outside the messages; None: there is none.
-        max_tokens: the longest reply wanted; None: no limit.
-
-    Raises:
-        RefusedError: a part is missing or is not what it should be.
-    """
-    model, messages = body.get("model"), body.get("messages")
-    if not isinstance(model, str):
-        raise RefusedError(Why.BAD_REQUEST, "`model` must be the name of a model.")
-    if not (isinstance(messages, list) and all(isinstance(message, dict) for message in messages)):
-        raise RefusedError(Why.BAD_REQUEST, "`messages` must be a list of messages.")
-    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
-    return Asked(
-        model=model,
-        question=_last_of_user(texts),
-        prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
-        max_tokens=_token_limit(max_tokens),
-        stream=body.get("stream") is True,
-        latency=_latency(body.get("simulate")),
-    )
-
-
-def _last_of_user(texts: Sequence[tuple[object, str]]) -> str:
-    for role, text in reversed(texts):
-        if role == "user":
-            return text
-    raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
-
-
-def _text(content: object) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_text_of_part(part) for part in content)
-    raise RefusedError(Why.BAD_REQUEST, "A message's `content` must be text or a list of parts.")
-
-
-def _text_of_part(part: object) -> str:
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""  # an image, a tool's result
-
-
-def _token_limit(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    return value
-
-
-def _latency(simulate: object) -> tuple[float, float] | None:
-    """Read `"simulate": {"latency_s": 0.5, "latency_sigma": 0.2}`, an addition of ours to both formats."""
-    if simulate is None:
-        return None
-    if not isinstance(simulate, dict) or simulate.keys() - {"latency_s", "latency_sigma"}:
-        raise RefusedError(Why.BAD_REQUEST, "`simulate` must hold latency_s, latency_sigma or both.")
-    return _seconds(simulate.get("latency_s", 0)), _seconds(simulate.get("latency_sigma", 0))
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 3600:
-        raise RefusedError(Why.BAD_REQUEST, "A simulated latency must be a number from 0 to 3600.")
-    return float(value)

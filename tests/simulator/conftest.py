@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import orjson
@@ -18,6 +19,7 @@ from asyncbench.simulator.settings import Settings
 
 ANSWERS = {f"What is {n} + {n}?": str(2 * n) for n in range(10, 60)} | {"What is 12345678 + 1?": "12345679"}
 PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+MORE_PATHS = {"completions": "/v1/completions", "responses": "/v1/responses"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +35,26 @@ class Response:
         return orjson.loads(self.content)
 
     @property
+    def events(self) -> list[dict[str, Any]]:
+        """What the events of a stream hold; `[DONE]` is left out, comments are no events."""
+        written = [line[6:] for line in self.content.split(b"\n") if line.startswith(b"data: ")]
+        return [orjson.loads(data) for data in written if data != b"[DONE]"]
+
+    @property
     def text(self) -> str:
         """What the model said, in either vendor's shape."""
         if "choices" in self.body:
             return str(self.body["choices"][0]["message"]["content"])
         return "".join(block["text"] for block in self.body["content"])
+
+
+def _asked(question: str, wire: str) -> dict[str, object]:
+    """The question and a limit that changes nothing, in the words of a wire format."""
+    if wire == "completions":
+        return {"prompt": question, "max_tokens": 100}
+    if wire == "responses":
+        return {"input": question, "max_output_tokens": 100}
+    return {"messages": [{"role": "user", "content": question}], "max_tokens": 100}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +65,8 @@ class Client:
     session: aiohttp.ClientSession
 
     async def ask(self, question: str, *, model="oracle", wire="openai", key="k", **fields) -> Response:
-        messages = [{"role": "user", "content": question}]
-        body = {"model": model, "messages": messages, "max_tokens": 100, **fields}
-        return await self.send("POST", PATHS[wire], body=orjson.dumps(body), key=key)
+        body = {"model": model, **_asked(question, wire), **fields}
+        return await self.send("POST", (PATHS | MORE_PATHS)[wire], body=orjson.dumps(body), key=key)
 
     async def send(self, method: str, path: str, *, body=b"", key="k", headers=None) -> Response:
         given = {"authorization": f"Bearer {key}", **(headers or {})}
@@ -90,12 +106,15 @@ def expected() -> Mapping[str, str]:
 
 @pytest.fixture
 async def simulator(problems) -> AsyncIterator[Callable[..., Awaitable[Client]]]:
-    """Start a simulator that knows the problem set, with the settings given; returns its client."""
+    """Start a simulator that knows the problem set, with the settings given; returns its client.
+
+    Without `keep_alive` the client makes a connection for each call: what a server closed is not used again.
+    """
     async with AsyncExitStack() as stack:
 
-        async def start(**settings) -> Client:
+        async def start(*, keep_alive=True, **settings) -> Client:
             url = await stack.enter_async_context(listening(Settings(problems=(problems,), **settings)))
-            connector = aiohttp.TCPConnector(limit=0)
+            connector = aiohttp.TCPConnector(limit=0, force_close=not keep_alive)
             session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
             return Client(url, session)
 

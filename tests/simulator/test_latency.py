@@ -1,23 +1,21 @@
-"""How long a simulated model thinks."""
+"""How long a simulated model takes."""
 
 import asyncio
 import statistics
 
 import pytest
 
-from asyncbench.simulator.answers import oracle
-from asyncbench.simulator.latency import Latency
-from asyncbench.simulator.questions import Questions
-from asyncbench.simulator.served import Served
-from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voice import MadeUp
-
-ORACLE = MadeUp("oracle", oracle, Questions([]), seed=0)
+from asyncbench.simulator.latency import Latency, Pace, Timing
+from asyncbench.simulator.served import think
 
 
-def draws(median_s, sigma, *, seed=1, model="oracle", count=2001):
-    latency = Latency(median_s, sigma, seed=seed, model=model)
-    return [latency.draw_s() for _ in range(count)]
+def latency(seed=1, model="oracle", **pace):
+    return Latency(Pace(**pace), seed=seed, model=model)
+
+
+def draws(median_s, sigma, *, count=2001, **more):
+    drawn = latency(latency_s=median_s, latency_sigma=sigma, **more)
+    return [drawn.draw().latency_s for _ in range(count)]
 
 
 def test_without_sigma_every_call_takes_the_median():
@@ -34,8 +32,50 @@ def test_a_seed_gives_the_same_latencies_in_every_run():
     assert draws(1, 1) != draws(1, 1, model="noisy")
 
 
+@pytest.mark.parametrize(
+    ("pace", "asked", "times_s"),
+    [
+        ({"latency_s": 2.0}, {}, (1.0, 2.0)),
+        ({"latency_s": 2.0, "ttft_s": 0.5}, {}, (0.5, 2.0)),
+        ({"ttft_s": 0.5}, {}, (0.5, 0.5)),
+        ({"latency_s": 2.0, "ttft_s": 0.5}, {"ttft_s": 0.1}, (0.1, 2.0)),
+        ({"latency_s": 2.0, "ttft_s": 0.5}, {"latency_s": 4.0}, (2.0, 4.0)),
+        ({"latency_s": 2.0, "ttft_s": 0.5}, {"latency_s": 4.0, "ttft_s": 3.0}, (3.0, 4.0)),
+        ({"latency_s": 2.0}, {"chunks": 3}, (1.0, 2.0)),
+    ],
+    ids=[
+        "half the latency",
+        "given",
+        "never after the end",
+        "the request's own",
+        "of the request's latency",
+        "both of the request",
+        "neither of the request",
+    ],
+)
+def test_the_first_token_comes_at_its_time(pace, asked, times_s):
+    timing = latency(**pace).draw(asked)
+
+    assert (timing.ttft_s, timing.latency_s) == times_s
+
+
+def test_one_factor_scales_the_first_token_and_the_end():
+    drawn = latency(latency_s=4.0, ttft_s=1.0, latency_sigma=0.5)
+
+    assert {round(timing.latency_s / timing.ttft_s, 9) for timing in (drawn.draw() for _ in range(99))} == {4}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "due_s"), [(1, [1.0]), (2, [1.0, 3.0]), (5, [1.0, 1.5, 2.0, 2.5, 3.0])], ids=str
+)
+def test_pieces_are_due_evenly_from_the_first_token_to_the_end(pieces, due_s):
+    timing = Timing(ttft_s=1.0, latency_s=3.0, chunks=None)
+
+    assert [timing.due_s(place, pieces) for place in range(pieces)] == due_s
+
+
 async def test_a_model_with_latency_gives_up_its_turn():
-    thinking = asyncio.create_task(Served("oracle", ORACLE, Settings(latency_s=3600), at_s=0).think())
+    thinking = asyncio.create_task(think(Timing(ttft_s=0, latency_s=3600, chunks=None)))
     await asyncio.sleep(0)
 
     assert not thinking.done()
@@ -43,7 +83,7 @@ async def test_a_model_with_latency_gives_up_its_turn():
 
 
 def test_a_model_without_latency_never_gives_up_its_turn():
-    thinking = Served("oracle", ORACLE, Settings(latency_sigma=1), at_s=0).think()
+    thinking = think(latency(latency_sigma=1).draw())
 
     with pytest.raises(StopIteration):
         thinking.send(None)

@@ -16,7 +16,7 @@ from asyncbench.problems.schema import batches_of
 from asyncbench.providers.error_body import read_error
 from asyncbench.providers.kinds import kind_of
 from asyncbench.records import Reply, Usage
-from asyncbench.simulator.faults import FaultKind, parse_fault
+from asyncbench.simulator.faults import COMPLETE, OF_STREAMS, FaultKind, parse_fault
 from asyncbench.simulator.recordings import read
 from asyncbench.store.folder import Store
 from tests.store.made import AT, USAGE, keep, model, result, trial
@@ -62,7 +62,7 @@ async def complete(client, **fields):
     while True:
         with contextlib.suppress(aiohttp.ClientError, orjson.JSONDecodeError):
             response = await client.ask(QUESTION, model="night", **fields)
-            if response.status == 200:
+            if response.status == 200 and "error" not in response.body:
                 return response.text
 
 
@@ -132,7 +132,7 @@ async def test_twins_in_flight_get_different_records(replaying, wire):
     assert {text for (text,) in found} == {str(n) for n in range(20)}
 
 
-@pytest.mark.parametrize("kind", sorted(set(FaultKind) - {FaultKind.STALL}))
+@pytest.mark.parametrize("kind", sorted(set(FaultKind) - {FaultKind.STALL} - COMPLETE - OF_STREAMS))
 async def test_a_fault_gives_the_record_back(replaying, wire, kind):
     client = await replaying(took("a"), took("b", repeat=1), faults=(parse_fault(f"{kind}=0.9"),))
 
@@ -363,3 +363,44 @@ def test_a_folder_named_twice_is_refused(tmp_path):
 
     with pytest.raises(ConfigError, match=r"night 2 times; name it once"):
         read([folder, folder / ".." / "night"])
+
+
+# ── as other providers ───────────────────────────────────────────────────────────────────────
+
+
+async def test_a_recorded_name_with_a_provider_s_is_meant_whole(replaying):
+    client = await replaying(took("a", alias="mistral:noisy"), took("b", alias="small"))
+    first = await client.ask(QUESTION, model="mistral:noisy")
+    second = await client.ask(QUESTION, model="deepseek:small")
+    third = await client.ask(QUESTION, model="deepseek:mistral:noisy")
+
+    assert (first.text, second.text, third.text) == ("a", "b", "a")
+    assert ["prompt_cache_hit_tokens" in one.body["usage"] for one in (first, third)] == [False, True]
+
+
+async def test_a_streamed_answer_counts_once_it_is_complete(replaying, wire):
+    client = await replaying(took("a"), took("b", repeat=1), faults=(parse_fault("no_terminator=0.5"),))
+    told: list[bool] = []
+    while len(told) < 3:
+        content = (await client.ask(QUESTION, model="night", wire=wire, stream=True)).content
+        if b"[DONE]" in content or b"message_stop" in content:
+            told.append(b'"b"' in content)
+
+    assert told == [False, True, True]
+
+
+async def test_a_recorded_failure_is_no_stream(replaying, wire):
+    client = await replaying(took(None))
+
+    assert (await client.ask(QUESTION, model="night", wire=wire, stream=True)).status == 500
+
+
+async def test_recorded_reasoning_is_given_again(simulator, tmp_path):
+    usage = Usage(input_tokens=5, output_tokens=30, reasoning_tokens=20)
+    told = took("a", usage=usage)
+    told = replace(told, reply=replace(told.reply, reasoning="So it is."))
+    client = await simulator(replay=(recorded(tmp_path / "night", told),))
+    body = (await client.ask(QUESTION, model="xai:night")).body
+
+    assert body["choices"][0]["message"]["reasoning_content"] == "So it is."
+    assert body["usage"]["completion_tokens_details"]["reasoning_tokens"] == 20

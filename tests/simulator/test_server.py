@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 import pytest
 
-from asyncbench.simulator.faults import FaultKind, parse_fault
+from asyncbench.simulator.faults import OF_STREAMS, FaultKind, parse_fault
 
 QUESTION = "What is 10 + 10?"
 REFUSALS = {  # the fault, and what each vendor says to it
@@ -19,7 +19,7 @@ REFUSALS = {  # the fault, and what each vendor says to it
     "dead_key": {"openai": (401, "invalid_api_key"), "anthropic": (401, "authentication_error")},
     "no_quota": {"openai": (429, "insufficient_quota"), "anthropic": (429, "enforced_spend_limit_reached")},
 }
-SPOILED = ("stall", "reset", "cut", "invalid_json")
+SPOILED = ("stall", "reset", "cut", "invalid_json", "error_200", "stale")
 
 
 def error_of(response):
@@ -124,12 +124,6 @@ async def test_a_request_that_cannot_be_answered_is_refused(simulator, wire, fie
     response = await (await simulator()).ask(**{"question": QUESTION, "wire": wire} | fields)
 
     assert (response.status, error_of(response)) == (status, error)
-
-
-async def test_a_stream_is_refused_by_name(simulator, wire):
-    response = await (await simulator()).ask(QUESTION, wire=wire, stream=True)
-
-    assert (response.status, "`stream`" in response.body["error"]["message"]) == (400, True)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff"])
@@ -275,8 +269,25 @@ async def test_after_a_fault_the_next_call_is_answered(simulator, kind):
     assert (await client.ask(QUESTION)).text == "20"
 
 
-def test_every_kind_of_fault_is_tested_here():
-    assert {*REFUSALS, *SPOILED} == set(FaultKind)
+async def test_error_200_is_a_success_with_an_error_for_a_body(simulator, wire):
+    client = await simulator(faults=(parse_fault("error_200=1"),))
+    response = await client.ask(QUESTION, wire=wire)
+
+    assert (response.status, "error" in response.body) == (200, True)
+    assert (await client.stats())["delivered"] == 0
+
+
+async def test_stale_is_a_whole_answer_on_a_connection_that_then_closes(simulator, wire):
+    client = await simulator(faults=(parse_fault("stale=1"),), keep_alive=False)
+    first, second = await client.ask(QUESTION, wire=wire), await client.ask(QUESTION, wire=wire)
+
+    assert (first.text, first.headers["connection"]) == ("20", "keep-alive")
+    assert second.text == "20"
+    assert (await client.stats())["delivered"] == 2
+
+
+def test_every_kind_of_fault_is_tested_here_or_with_the_streams():
+    assert {*REFUSALS, *SPOILED} | OF_STREAMS == set(FaultKind)
 
 
 # ── counts ───────────────────────────────────────────────────────────────────────────────────
@@ -352,7 +363,18 @@ async def test_a_request_may_say_how_slow_its_answer_is(simulator):
     waiting.cancel()
 
 
-@pytest.mark.parametrize("simulate", [5, {"latency": 1}, {"latency_s": -1}, {"latency_s": "slow"}])
+@pytest.mark.parametrize(
+    "simulate",
+    [
+        5,
+        {"latency": 1},
+        {"latency_s": -1},
+        {"latency_s": "slow"},
+        {"ttft_s": True},
+        {"chunks": 0},
+        {"chunks": 1.5},
+    ],
+)
 async def test_a_latency_that_makes_no_sense_is_refused(simulator, simulate):
     client = await simulator()
     response = await client.ask(QUESTION, simulate=simulate)

@@ -22,6 +22,9 @@ FULL = Settings(
     burst_s=0.1,
     latency_s=0.25,
     latency_sigma=0.5,
+    ttft_s=0.1,
+    chunks=7,
+    like="deepseek",
     faults=(parse_fault("429=0.05"), parse_fault("cut=0.01@noisy-2")),
 )
 
@@ -39,8 +42,9 @@ def test_settings_survive_the_way_through_json(settings):
         ('{"rpm": "many"}', "rpm: "),
         ('{"faults": [{"kind": "404", "rate": 1}]}', "faults.0.kind: "),
         ('{"rpm": 0}', "rpm is 0; it must be above 0"),
+        ('{"like": "closedai"}', "like is 'closedai'; choose of openai, mistral"),
     ],
-    ids=["not JSON", "unknown key", "wrong type", "unknown fault", "broken rule"],
+    ids=["not JSON", "unknown key", "wrong type", "unknown fault", "broken rule", "unknown provider"],
 )
 def test_a_slip_is_refused_by_its_key(text, complaint):
     with pytest.raises(ConfigError, match=complaint):
@@ -58,6 +62,8 @@ def test_a_slip_is_refused_by_its_key(text, complaint):
         ("burst_s", 0),
         ("latency_s", -0.1),
         ("latency_sigma", float("nan")),
+        ("ttft_s", -1),
+        ("chunks", 0),
     ],
 )
 def test_a_number_that_makes_no_sense_is_refused(field, value):

@@ -1,0 +1,136 @@
+"""Reading a request: what the wire formats have in common."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from asyncbench.simulator.thinking import think_tokens
+from asyncbench.simulator.wire import Asked, Json, RefusedError, Why
+
+LONGEST_S = 3600.0  # that a request may ask its answer to take
+TAILS = 100  # of a prompt without roles: how many lines back its question may begin
+
+_PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at least, at most
+    "latency_s": (0, LONGEST_S),
+    "latency_sigma": (0, LONGEST_S),
+    "ttft_s": (0, LONGEST_S),
+    "chunks": (1, 1_000_000),
+}
+
+
+def asked_of(body: Json, *, messages: object, system: object, max_tokens: object) -> Asked:
+    """Read what the wire formats have in common.
+
+    Args:
+        body: the request.
+        messages: a list of messages, each with a role and content.
+        system: the content of a system prompt outside the messages; None: there is none.
+        max_tokens: the longest reply wanted; None: no limit.
+
+    Raises:
+        RefusedError: a part is missing or is not what it should be.
+    """
+    if not (isinstance(messages, list) and all(isinstance(message, dict) for message in messages)):
+        raise RefusedError(Why.BAD_REQUEST, "`messages` must be a list of messages.")
+    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
+    return Asked(
+        model=model_of(body),
+        question=_last_of_user(texts),
+        prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
+        max_tokens=token_limit(max_tokens),
+        think_tokens=think_tokens(body),
+        stream=stream_of(body),
+        stream_usage=stream_usage_of(body),
+        summary=_summary(body.get("reasoning")),
+        pace=pace_of(body),
+    )
+
+
+def model_of(body: Json) -> str:
+    """Return the model's name."""
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise RefusedError(Why.BAD_REQUEST, "`model` must be the name of a model.")
+    return model
+
+
+def stream_of(body: Json) -> bool | None:
+    """Tell whether the answer is wanted piece by piece; None: the request does not say."""
+    stream = body.get("stream")
+    if stream is None or isinstance(stream, bool):
+        return stream
+    raise RefusedError(Why.BAD_REQUEST, "`stream` must be true or false.")
+
+
+def stream_usage_of(body: Json) -> bool:
+    """Tell whether a stream is to say its usage."""
+    options = body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def token_limit(value: object) -> int | None:
+    """Return the longest reply wanted, tokens."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
+    return value
+
+
+def pace_of(body: Json) -> Mapping[str, float]:
+    """Read `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}`, an addition of ours to every format.
+
+    Its keys are those of `Pace`; what it leaves out is as the server was started.
+    """
+    simulate = body.get("simulate")
+    if simulate is None:
+        return {}
+    if not isinstance(simulate, dict) or simulate.keys() - _PACES:
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)}.")
+    for key, value in simulate.items():
+        _check_pace(key, value)
+    return simulate
+
+
+def tails(prompt: str) -> Iterator[str]:
+    """Yield a prompt without roles whole, then from each of its last lines on: one is the question."""
+    yield prompt
+    starts: list[int] = []
+    place = len(prompt)
+    while len(starts) < TAILS and (place := prompt.rfind("\n", 0, place)) >= 0:
+        starts.append(place + 1)
+    for start in reversed(starts):
+        yield prompt[start:]
+
+
+def _summary(reasoning: object) -> bool:
+    return isinstance(reasoning, dict) and reasoning.get("summary") is not None
+
+
+def _check_pace(key: str, value: object) -> None:
+    least, most = _PACES[key]
+    kind = int if key == "chunks" else int | float
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if not fits or math.isnan(value) or not least <= value <= most:  # type: ignore[arg-type, operator]  # a number
+        raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {least:g} to {most:g}.")
+
+
+def _last_of_user(texts: Sequence[tuple[object, str]]) -> str:
+    for role, text in reversed(texts):
+        if role == "user":
+            return text
+    raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
+
+
+def _text(content: object) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_text_of_part(part) for part in content)
+    raise RefusedError(Why.BAD_REQUEST, "A message's `content` must be text or a list of parts.")
+
+
+def _text_of_part(part: object) -> str:
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""  # an image, a tool's result

@@ -1,0 +1,105 @@
+"""OpenAI's Chat Completions, and what other providers make of them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from asyncbench.simulator import openai_wire
+from asyncbench.simulator.asked import asked_of
+from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
+from asyncbench.simulator.wire import Asked, Exchange, Json, StreamUsage, Wire
+
+
+def read(body: Json) -> Asked:
+    """Read a request. `max_tokens` is the older name of `max_completion_tokens`."""
+    return asked_of(
+        body,
+        messages=body.get("messages"),
+        system=None,
+        max_tokens=body.get("max_completion_tokens", body.get("max_tokens")),
+    )
+
+
+def reply(exchange: Exchange) -> Json:
+    """Write an answer as a `chat.completion`."""
+    answer, like = exchange.answer, exchange.like
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", **like.content.message(answer), "refusal": None, "annotations": []},
+        "logprobs": None,
+        "finish_reason": _finish(exchange),
+    }
+    body = _body(exchange, "chat.completion", [choice])
+    body["usage"] = like.usage(answer)
+    return like.adorn(body, exchange)
+
+
+def script(exchange: Exchange) -> Script:
+    """Write an answer as a stream of `chat.completion.chunk`."""
+    like = exchange.like
+    first = _chunk(exchange, {"role": "assistant", "content": ""})
+    return Script(
+        opening=[event(chunk) for chunk in (*like.before(exchange), first)],
+        pieces=[*_pieces(exchange, like.content.thought, exchange.answer.reasoning), *_said(exchange)],
+        closing=[*_closing(exchange)],
+        error=openai_wire.error_midway(),
+    )
+
+
+def _said(exchange: Exchange) -> list[bytes]:
+    return _pieces(exchange, exchange.like.content.said, exchange.answer.text)
+
+
+def _pieces(exchange: Exchange, delta: Callable[[str], Json] | None, text: str) -> list[bytes]:
+    if delta is None or not text:
+        return []
+    return deltas(_chunk(exchange, delta(HOLE)), cut_up(text, exchange.chunks))
+
+
+def _closing(exchange: Exchange) -> Iterator[bytes]:
+    like = exchange.like
+    usage = like.usage(exchange.answer)
+    finish = _chunk(exchange, {}, finish=_finish(exchange))
+    yield event(finish | {"usage": usage} if like.stream_usage is StreamUsage.IN_FINISH else finish)
+    if told_apart(exchange):
+        yield event(like.adorn(_body(exchange, "chat.completion.chunk", []) | {"usage": usage}, exchange))
+    if like.done:
+        yield like.done
+
+
+def told_apart(exchange: Exchange) -> bool:
+    """Tell whether a stream tells its usage in an event of its own."""
+    how = exchange.like.stream_usage
+    return how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage)
+
+
+def _chunk(exchange: Exchange, delta: Json, *, finish: str | None = None) -> Json:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return exchange.like.adorn(_body(exchange, "chat.completion.chunk", [choice]), exchange)
+
+
+def _body(exchange: Exchange, kind: str, choices: Sequence[Json]) -> Json:
+    return {
+        "id": f"chatcmpl-{exchange.request_id}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": exchange.answer.model,
+        "choices": choices,
+        "service_tier": "default",
+        "system_fingerprint": "simulated",
+    }
+
+
+def _finish(exchange: Exchange) -> str:
+    return "length" if exchange.answer.cut else "stop"
+
+
+CHAT = Wire(
+    request_id_header=openai_wire.REQUEST_ID_HEADER,
+    read=read,
+    reply=reply,
+    script=script,
+    error=openai_wire.error,
+    retry_headers=openai_wire.retry_headers,
+    limit_headers=openai_wire.limit_headers,
+    models=openai_wire.models,
+)
