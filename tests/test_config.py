@@ -8,6 +8,7 @@ import yaml
 from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import sent_parameters
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 from asyncbench.turns import padding
 
@@ -44,15 +45,16 @@ def test_a_model_id_may_hold_slashes():
 
 def test_every_key_of_a_model_arrives():
     entry = {
-        "model": "openai/gpt-5-mini",
+        "model": "openai/gpt-5.4-mini",
         "alias": "mini",
         "base_url": "https://example.test/v1",
         "key_env": "OTHER_KEY",
-        "api": "chat",
+        "api": "responses",
         "temperature": 0,
         "top_p": 0.5,
-        "seed": 3,
         "max_tokens": 100,
+        "effort": "none",
+        "stream": True,
         "system": "be brief",
         "params": {"verbosity": "low"},
         "price": {"input": 1, "output": 2.5, "cached_input": 0.1, "cache_write": 1.25},
@@ -60,16 +62,100 @@ def test_every_key_of_a_model_arrives():
         "tpm": 1000.5,
         "concurrency": 7,
         "retry": {"attempts": 3, "total_s": 60},
-        "timeouts": {"connect": 5, "total": 50},
+        "timeouts": {"connect": 5, "total": 50, "first_byte": 20, "between_chunks": 10.5},
     }
     (model,) = sweep_from(small(models=[entry])).models
     assert (model.alias, model.base_url, model.key_env) == ("mini", "https://example.test/v1", "OTHER_KEY")
-    assert (model.temperature, model.top_p, model.seed, model.max_tokens) == (0, 0.5, 3, 100)
+    assert (model.temperature, model.top_p, model.max_tokens) == (0, 0.5, 100)
+    assert (model.api, model.effort, model.stream) == ("responses", "none", True)
     assert (model.system, model.params) == ("be brief", {"verbosity": "low"})
     assert model.price == Price(input=1, output=2.5, cached_input=0.1, cache_write=1.25)
     assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7)
     assert model.retry == RetryPolicy(attempts=3, total_s=60)
-    assert model.timeouts == Timeouts(connect=5, total=50)
+    assert model.timeouts == Timeouts(connect=5, total=50, first_byte=20, between_chunks=10.5)
+
+
+THINKER = {"model": "anthropic/claude-sonnet-4-6", "thinking_tokens": 16_000, "max_tokens": 20_000}
+
+
+@pytest.mark.parametrize(
+    ("entry", "sent"),
+    [
+        pytest.param({"model": "simulated/oracle", "seed": 3}, {"seed": 3}, id="seed"),
+        pytest.param({"model": "openai/gpt-5-mini", "effort": "low"}, {"effort": "low"}, id="effort"),
+        pytest.param(THINKER, {"thinking_tokens": 16_000, "max_tokens": 20_000}, id="budget"),
+        pytest.param(
+            {"model": "anthropic/claude-opus-5", "thinking": "adaptive", "effort": "high", "max_tokens": 99},
+            {"thinking": "adaptive", "effort": "high", "max_tokens": 99},
+            id="adaptive",
+        ),
+    ],
+)
+def test_what_is_said_of_thinking_is_sent_and_reads_back(entry, sent):
+    sweep = sweep_from(small(models=[entry]))
+
+    assert sent_parameters(sweep.models[0]) == sent
+    assert sweep_from(as_mapping(sweep)) == sweep
+
+
+@pytest.mark.parametrize(
+    ("model", "streams"),
+    [
+        pytest.param({}, False, id="short and quick"),
+        pytest.param({"effort": "low"}, True, id="effort"),
+        pytest.param({"effort": "none"}, False, id="no effort"),
+        pytest.param({"max_tokens": 8192}, False, id="not long yet"),
+        pytest.param({"max_tokens": 8193}, True, id="long"),
+        pytest.param({"model": "anthropic/claude-opus-5"}, True, id="long by itself"),
+        pytest.param({**THINKER}, True, id="budget"),
+        pytest.param(
+            {"model": "anthropic/claude-opus-5", "thinking": "adaptive", "max_tokens": 99},
+            True,
+            id="adaptive",
+        ),
+    ],
+)
+def test_answers_that_take_long_are_streamed_unless_told_otherwise(model, streams):
+    def streamed(**changes):
+        return sweep_from(small(models=[{"model": "simulated/oracle"} | model], **changes)).models[0].stream
+
+    assert streamed() == streamed(stream="auto") == streams
+    assert (streamed(stream=True), streamed(stream=False)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "model", "streams"),
+    [(True, False, False), (False, True, True), (True, "auto", False), (False, "auto", False)],
+)
+def test_what_a_model_says_of_streaming_wins(sweep, model, streams):
+    assert sweep_from(with_model(stream=model) | {"stream": sweep}).models[0].stream == streams
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_how_it_was_streamed_reads_back(stream):
+    sweep = sweep_from(with_model(stream=stream, timeouts={"first_byte": 5}))
+
+    assert sweep_from(as_mapping(sweep)) == sweep
+
+
+def test_streaming_and_deadlines_make_no_other_trial():
+    two = small(
+        models=["simulated/oracle", {"model": "simulated/oracle", "alias": "b", "stream": True}],
+    )
+    assert "ask the same model the same way" in complaint_about(two)
+
+
+@pytest.mark.parametrize("api", ["chat", "completions", "responses"])
+@pytest.mark.parametrize("provider", ["simulated", "simulated-http"])
+def test_a_wire_format_may_be_chosen(provider, api):
+    (model,) = sweep_from(small(models=[{"model": f"{provider}/oracle", "api": api}])).models
+    assert model.api == api
+
+
+def test_an_endpoints_own_limit_holds_where_the_sweep_says_none():
+    models = ["deepseek/deepseek-chat", {"model": "ollama/qwen3", "concurrency": 2}, "openai/gpt-5-mini"]
+    limits = [model.limits.concurrency for model in sweep_from(small(models=models)).models]
+    assert limits == [known_endpoints()["deepseek"].concurrency, 2, Limits().concurrency]
 
 
 def test_a_providers_limit_holds_for_each_of_its_models_and_a_models_own_wins():
@@ -142,7 +228,19 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         pytest.param(small(models=["gpt-5"]), "write provider/model", id="no-provider"),
         pytest.param(small(models=["acme/gpt"]), "unknown provider 'acme'", id="unknown-provider"),
         pytest.param(small(models=["http/qwen"]), "needs a `base_url`", id="no-base-url"),
-        pytest.param(with_model(api="messages"), "speaks api 'chat'", id="wrong-api"),
+        pytest.param(small(models=["azure/gpt"]), "https://RESOURCE", id="no-base-url-of-ones-own"),
+        pytest.param(with_model(api="messages"), "speaks api 'chat' and", id="wrong-api"),
+        pytest.param(with_model(api="grpc"), "'api'", id="no-such-api"),
+        pytest.param(with_model(stream="sometimes"), "'stream'", id="stream-sometimes"),
+        pytest.param(small(stream="yes"), "'stream'", id="sweep-streams-yes"),
+        pytest.param(with_model(effort=""), "'effort'", id="empty-effort"),
+        pytest.param(with_model(effort=3), "'effort'", id="effort-is-a-number"),
+        pytest.param(with_model(thinking="a lot"), "'thinking'", id="thinking-a-lot"),
+        pytest.param(with_model(thinking_tokens=0), "'thinking_tokens'", id="nothing-to-think-with"),
+        pytest.param(
+            small(models=[THINKER | {"thinking": "adaptive"}]), "remove one", id="two-ways-of-thinking"
+        ),
+        pytest.param(with_model(timeouts={"first_byte": 0}), "'first_byte'", id="no-time-for-a-byte"),
         pytest.param(with_model(concurrency=0), "'concurrency'", id="zero-concurrency"),
         pytest.param(with_model(rpm=0), "'rpm'", id="zero-rpm"),
         pytest.param(with_model(rpm="many"), "found 'many'", id="rpm-is-text"),
@@ -290,7 +388,6 @@ def _not_built():
         "sweep": lambda key: small(**{key: 1}),
         "model": lambda key: with_model(**{key: 1}),
         "limits": lambda key: small(limits={"simulated": {key: 1}}),
-        "timeouts": lambda key: with_model(timeouts={key: 1}),
     }
     for level, keys in NOT_BUILT.items():
         for key in sorted(keys):
@@ -303,10 +400,21 @@ def test_what_is_not_built_yet_is_refused_and_not_ignored(raw, key):
     assert f"{key!r} is part of the sweep format but not built yet" in message
 
 
-def test_anthropic_takes_no_seed():
-    assert "seed" in complaint_about(
-        small(models=[{"model": "anthropic/claude-haiku-4-5", "seed": 1, "max_tokens": 10}])
-    )
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"model": "anthropic/claude-haiku-4-5", "seed": 1}, "takes no seed"),
+        ({"model": "openai/gpt-4.1", "seed": 1, "api": "responses"}, "'responses' has no seed"),
+        ({"model": "openai/o3", "temperature": 0}, "takes no temperature"),
+        ({"model": "simulated/oracle", "thinking_tokens": 2048}, "takes no thinking_tokens"),
+        (THINKER | {"max_tokens": 16_000}, "raise `max_tokens`"),
+    ],
+    ids=["model", "wire format", "OpenAI's model", "endpoint", "budget"],
+)
+def test_what_would_be_refused_is_refused_before_it_is_sent(entry, said):
+    message = complaint_about(small(models=[entry]))
+    assert "s.yaml, models[1]" in message
+    assert said in message
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
@@ -365,7 +473,7 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(keys):
     assert "SECRET" not in complaint_about(with_model(**keys))
 
 
-@pytest.mark.parametrize("name", ["model", "messages", "stream"])
+@pytest.mark.parametrize("name", ["model", "messages", "input", "prompt", "stream"])
 def test_params_cannot_change_who_is_asked_or_how(name):
     assert f"{name!r} cannot stand here" in complaint_about(with_model(params={name: True}))
 

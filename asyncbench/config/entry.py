@@ -1,7 +1,7 @@
 """What one part of a sweep file may hold, and the complaint about its first fault."""
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,17 +10,16 @@ from asyncbench.errors import ConfigError
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
     "sweep": frozenset(
-        {"stream", "budget_usd", "mode", "deadline", "notify", "allow_unpriced", "stop_when"},
+        {"budget_usd", "mode", "deadline", "notify", "allow_unpriced", "stop_when"},
     ),
     "model": frozenset(
-        {"effort", "thinking_tokens", "thinking", "stream", "mode", "budget_usd"}
-        | {"input_tpm", "output_tpm", "fraction", "group"}
+        {"mode", "budget_usd", "input_tpm", "output_tpm", "fraction", "group"},
     ),
     "limits": frozenset({"input_tpm", "output_tpm", "fraction", "group", "budget_usd"}),
-    "timeouts": frozenset({"first_byte", "between_chunks"}),
 }
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
-NOT_IN_PARAMS = frozenset({"model", "messages", "stream"})  # they would change who is asked, what, or how
+# They would change who is asked, what, or how.
+NOT_IN_PARAMS = frozenset({"model", "messages", "input", "prompt", "stream"})
 
 
 class Entry(BaseModel):
@@ -31,6 +30,7 @@ class Entry(BaseModel):
 
 Number = Annotated[float, Field(gt=0, strict=False)]
 Name = Annotated[str, Field(min_length=1)]
+Streaming = Literal[True, False, "auto"]
 Keys = Annotated[dict[str, object], Field(default_factory=dict)]  # left out: none
 
 E = TypeVar("E", bound=Entry)

@@ -1,18 +1,23 @@
 """The models of a sweep: whom to ask, with which parameters, how fast and at what price."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Literal
 from urllib.parse import quote
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from asyncbench.config.entry import Entry, Keys, Name, Number, read_entry, refuse_taken
+from asyncbench.config.entry import Entry, Keys, Name, Number, Streaming, read_entry, refuse_taken
 from asyncbench.config.sources import ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
-from asyncbench.providers.anthropic.models import complaint, default_max_tokens
+from asyncbench.providers import wires
+from asyncbench.providers.anthropic import models as anthropic_models
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.openai import models as openai_models
 from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
+
+# A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
+LONG_REPLY = 8192
 
 
 class LimitsEntry(Entry):
@@ -36,6 +41,8 @@ class RetryEntry(Entry):
 class TimeoutsEntry(Entry):
     connect: Number = 30.0
     total: Number = 600.0
+    first_byte: Number | None = None
+    between_chunks: Number | None = None
 
 
 class ModelEntry(LimitsEntry):
@@ -43,11 +50,15 @@ class ModelEntry(LimitsEntry):
     alias: Name | None = None
     base_url: Annotated[str, Field(pattern=r"^https?://[^@\s?#]+$")] | None = None
     key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
-    api: Literal["chat", "messages"] | None = None
+    api: Literal["chat", "completions", "responses", "messages"] | None = None
     temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
     top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
     seed: int | None = None
     max_tokens: PositiveInt | None = None
+    effort: Name | None = None
+    thinking_tokens: PositiveInt | None = None
+    thinking: Literal["adaptive"] | None = None
+    stream: Streaming | None = None  # None: as the sweep says
     system: str | None = None
     params: Keys
     price: dict[str, object] | None = None
@@ -72,24 +83,29 @@ def _known(provider: str, *, place: str) -> KnownEndpoint:
     return known_endpoints()[provider]
 
 
-def model_from(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *, place: str) -> Model:
-    """Return a model as written in a sweep file; `limits` are those of the providers, by name."""
+def model_from(
+    given: Mapping[str, object],
+    limits: Mapping[str, LimitsEntry],
+    *,
+    stream: Streaming = "auto",
+    place: str,
+) -> Model:
+    """Return a model as written in a sweep file; `limits` are those of the providers, by name.
+
+    Args:
+        stream: what the sweep says for models that do not say themselves.
+    """
     entry = read_entry(ModelEntry, given, place=place, level="model")
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
         raise ConfigError(f"{place}: {entry.model!r} does not name a provider; write provider/model")
     endpoint = _known(provider, place=place)
-    if entry.api not in (None, endpoint.api):
-        raise ConfigError(f"{place}: {provider} speaks api {endpoint.api!r}, not {entry.api!r}")
-    if endpoint.via == "http" and entry.base_url is None and not endpoint.simulated:
-        raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as http://localhost:8000/v1")
-    if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
-        raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
+    _check_endpoint(entry, endpoint, place=place)
     model = Model(
         alias=entry.alias or entry.model,
         provider=provider,
         model_id=model_id,
-        api=endpoint.api,
+        api=entry.api or endpoint.api,
         simulated=endpoint.simulated,
         base_url=entry.base_url or endpoint.base_url,
         key_env=entry.key_env or endpoint.key_env,
@@ -98,23 +114,52 @@ def model_from(given: Mapping[str, object], limits: Mapping[str, LimitsEntry], *
         top_p=entry.top_p,
         seed=entry.seed,
         max_tokens=entry.max_tokens or _required_max_tokens(endpoint, model_id),
+        effort=entry.effort,
+        thinking_tokens=entry.thinking_tokens,
+        thinking=entry.thinking,
         params=entry.params,
         price=_price(entry.price, place),
-        limits=_merged(limits.get(provider), entry),
+        limits=_merged(LimitsEntry(concurrency=endpoint.concurrency), limits.get(provider), entry),
         retry=_retry(entry.retry, place),
         timeouts=_timeouts(entry.timeouts, place),
         replay=entry.replay,
     )
     check_alias(model.alias, place=place)
     refuse_taken(model.params, place=place)
-    if endpoint.via == "anthropic" and (fault := complaint(model)):
+    if fault := _complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
-    return model
+    return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
+
+
+def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: str) -> None:
+    if entry.api not in (None, *endpoint.apis):
+        spoken = " and ".join(map(repr, endpoint.apis))
+        raise ConfigError(f"{place}: {entry.model!r}: its provider speaks api {spoken}, not {entry.api!r}")
+    if endpoint.base_url_form is not None and entry.base_url is None:
+        raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as {endpoint.base_url_form}")
+    if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
+        raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
+
+
+def _complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
+    """Return why a model cannot be asked like this: by its wire format, its endpoint or itself."""
+    if model.thinking is not None and model.thinking_tokens is not None:
+        return "`thinking: adaptive` lets the model decide how much, `thinking_tokens` says it: remove one"
+    of_models = anthropic_models if endpoint.via == "anthropic" else openai_models
+    return of_models.complaint(model) or wires.complaint(model, endpoint.quirks)
+
+
+def _streams(model: Model, said: Streaming) -> bool:
+    """Return whether answers are read as they arrive: `auto` does so where they take long."""
+    if said != "auto":
+        return said
+    thinks = model.effort not in (None, "none") or (model.thinking_tokens, model.thinking) != (None, None)
+    return thinks or (model.max_tokens or 0) > LONG_REPLY
 
 
 def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
     """Return Anthropic's required max_tokens, the model's longest reply: the one thing that is injected."""
-    return default_max_tokens(model_id) if endpoint.via == "anthropic" else None
+    return anthropic_models.default_max_tokens(model_id) if endpoint.via == "anthropic" else None
 
 
 def check_alias(alias: str, *, place: str) -> None:
@@ -145,11 +190,11 @@ def _timeouts(given: Mapping[str, object], place: str) -> Timeouts:
     return Timeouts(**entry.model_dump())
 
 
-def _merged(provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
-    """A model's own limit wins over its provider's; what neither says is the default."""
+def _merged(endpoint: LimitsEntry, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
+    """A model's own limit wins over its provider's, and that over the endpoint's; else the default holds."""
     said = {
         name: value
-        for entry in (provider, model)
+        for entry in (endpoint, provider, model)
         if entry is not None
         for name in LimitsEntry.model_fields
         if (value := getattr(entry, name)) is not None
@@ -159,7 +204,7 @@ def _merged(provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
 
 _AS_SAID = (
     *("alias", "base_url", "key_env", "api", "system", "temperature", "top_p", "seed", "max_tokens"),
-    "replay",
+    *("effort", "thinking_tokens", "thinking", "stream", "replay"),
 )
 
 
@@ -168,10 +213,12 @@ def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dic
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | asdict(model.limits)
     mapping |= {"params": dict(model.params), "price": model.price and asdict(model.price)}
-    mapping |= {"retry": _of_entry(RetryEntry, model.retry), "timeouts": asdict(model.timeouts)}
+    mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
+    mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
     mapping |= {"problems": [source_mapping(source) for source in problems or ()]}
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
 
-def _of_entry(kind: type[Entry], record: RetryPolicy) -> dict[str, object]:
-    return {name: getattr(record, name) for name in kind.model_fields}
+def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts) -> dict[str, object]:
+    said = {name: getattr(record, name) for name in kind.model_fields}
+    return {name: value for name, value in said.items() if value is not None}

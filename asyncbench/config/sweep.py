@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, PositiveInt
 
 from asyncbench.config.conditions import condition_from, condition_mapping
-from asyncbench.config.entry import Entry, Keys, Name, read_entry
+from asyncbench.config.entry import Entry, Keys, Name, Streaming, read_entry
 from asyncbench.config.models import limits_from, model_from, model_mapping
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
@@ -42,6 +42,7 @@ class SweepEntry(Entry):
     limits: Keys
     conditions: Annotated[list[object], Field(min_length=1, default_factory=lambda: [{"name": "plain"}])]
     repeats: PositiveInt = 1
+    stream: Streaming = "auto"
     out: Name | None = None
 
 
@@ -71,7 +72,8 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
     limits = {provider: limits_from(provider, given, place=place) for provider, given in entry.limits.items()}
     raw_models = [_as_mapping(model) for model in entry.models]
     models = tuple(
-        model_from(given, limits, place=f"{place}, models[{i}]") for i, given in enumerate(raw_models, 1)
+        model_from(given, limits, stream=entry.stream, place=f"{place}, models[{i}]")
+        for i, given in enumerate(raw_models, 1)
     )
     own = {
         model.alias: sources_from(given["problems"], place=f"{place}, models[{i}].problems")

@@ -1,56 +1,130 @@
-"""Anthropic's messages: a request as a body, a body as a reply. Knows neither SDK nor connection."""
+"""Anthropic's messages: a request as a body, a body or a stream of events as a reply."""
 
 from collections.abc import Mapping
+from typing import Final
 
+from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
-from asyncbench.providers.failures import bad_reply
+from asyncbench.providers.failures import bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
-from asyncbench.providers.usage import from_anthropic
-from asyncbench.records import Reply, Request
+from asyncbench.providers.usage import from_anthropic, merged
+from asyncbench.providers.wire import Json
+from asyncbench.records import Model, Reply, Request
 
-PATH = "v1/messages"
-
-
-def body(request: Request) -> dict[str, object]:
-    """Return what is sent: the model's parameters where they are set, `params` last, nothing else.
-
-    Anthropic demands `max_tokens`; `config` sets it where the sweep does not.
-    """
-    model = request.trial.model
-    optional = {
-        "system": request.system,
-        "temperature": model.temperature,
-        "top_p": model.top_p,
-        "max_tokens": model.max_tokens,
-    }
-    return {
-        "model": model.model_id,
-        "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        **{name: value for name, value in optional.items() if value is not None},
-        **model.params,
-        **request.trial.condition.params,
-    }
+# A block of content by its type → where its words stand, in the whole block and in the pieces of it.
+_WORDS: Final = {"text": "text", "thinking": "thinking"}
+_DELTAS: Final[Mapping[object, str]] = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
-def reply(payload: Mapping[str, object], response: Response) -> Reply:
-    """Read a message.
+class MessagesWire:
+    """/v1/messages, which is written in one way by all who speak it."""
 
-    Raises:
-        ProviderError: `bad_reply` when it has no content.
-    """
-    content = payload.get("content")
-    if not isinstance(content, list):
-        raise bad_reply(response, "it holds no content")
-    said, thought = text_and_thinking(content)
-    raw_usage = mapping(payload.get("usage")) or None
-    return Reply(
-        text=said,
-        reasoning=thought,
-        finish_reason=text(payload.get("stop_reason")),
-        model_served=text(payload.get("model")),
-        usage=from_anthropic(raw_usage) if raw_usage else None,
-        raw_usage=raw_usage,
-        request_id=response.request_id,
-        http_status=response.status,
-    )
+    path = "v1/messages"
+
+    def __init__(self, quirks: Quirks) -> None:
+        self._quirks = quirks  # none of them changes a body; `config` reads what is rejected
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent; see `Wire`.
+
+        The format demands `max_tokens`; `config` sets it where the sweep does not.
+        """
+        model = request.trial.model
+        body = {
+            "model": model.model_id,
+            "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
+            "system": request.system,
+            "temperature": model.temperature,
+            "top_p": model.top_p,
+            "max_tokens": model.max_tokens,
+            "thinking": _thinking(model),
+            **at("output_config.effort", model.effort),
+            "stream": model.stream or None,
+        }
+        return finished(body, request)
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        """Read a message.
+
+        Raises:
+            ProviderError: `bad_reply` when it has no content.
+        """
+        content = payload.get("content")
+        if not isinstance(content, list):
+            raise bad_reply(response, "it holds no content")
+        said, thought = text_and_thinking(content)
+        used = mapping(payload.get("usage")) or None
+        return Reply(
+            text=said,
+            reasoning=thought,
+            finish_reason=text(payload.get("stop_reason")),
+            model_served=text(payload.get("model")),
+            usage=from_anthropic(used) if used else None,
+            raw_usage=used,
+            request_id=response.request_id,
+            service_tier=text((used or {}).get("service_tier")),
+            http_status=response.status,
+        )
+
+    def stream(self, response: Response) -> "_Events":
+        """Begin to read a stream; see `Wire`."""
+        return _Events(self, response)
+
+
+class _Events:
+    """A message that arrives event by event: rebuilt as it would have come whole, then read as such."""
+
+    def __init__(self, wire: MessagesWire, response: Response) -> None:
+        self._wire = wire
+        self._response = response
+        self._message: dict[str, object] = {}
+        self._blocks: dict[tuple[str, object], list[str]] = {}  # type and index → its pieces
+        self._stopped = False
+
+    def feed(self, event: Json) -> bool:
+        """Take in an event; see `Assembly`. Pings and what is not known bring nothing."""
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            delta = mapping(event.get("delta"))
+            return self._add(_DELTAS.get(delta.get("type")), event.get("index"), delta)
+        if kind == "content_block_start":
+            block = mapping(event.get("content_block"))
+            return self._add(text(block.get("type")), event.get("index"), block)
+        if kind == "error" or event.get("error"):
+            raise stream_error(event, self._response)
+        if kind == "message_start":
+            self._message |= mapping(event.get("message"))
+        elif kind == "message_delta":
+            self._note_end(event)
+        elif kind == "message_stop":
+            self._stopped = True
+        return False
+
+    def complete(self) -> Reply:
+        """Return the whole reply; see `Assembly`."""
+        if not self._stopped:
+            raise bad_reply(self._response, "the stream ended before its answer was complete")
+        content = [
+            {"type": kind, _WORDS[kind]: "".join(pieces)} for (kind, _), pieces in self._blocks.items()
+        ]
+        return self._wire.reply({**self._message, "content": content}, self._response)
+
+    def _add(self, kind: str | None, index: object, holder: Mapping[str, object]) -> bool:
+        words = text(holder.get(_WORDS[kind])) if kind in _WORDS else None
+        if kind is None or words is None:
+            return False  # a signature, a citation, a tool: nothing for us to read
+        self._blocks.setdefault((kind, index), []).append(words)
+        return True
+
+    def _note_end(self, event: Json) -> None:
+        told = {name: value for name, value in mapping(event.get("delta")).items() if value is not None}
+        used = merged(mapping(self._message.get("usage")), mapping(event.get("usage")))
+        self._message |= {**told, "usage": used}
+
+
+def _thinking(model: Model) -> dict[str, object] | None:
+    if model.thinking_tokens is not None:
+        return {"type": "enabled", "budget_tokens": model.thinking_tokens}
+    return None if model.thinking is None else {"type": model.thinking}

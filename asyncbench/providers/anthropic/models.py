@@ -12,6 +12,11 @@ SAMPLING_VERSION: Final = "2023-06-01"
 _SAMPLING: Final = frozenset({"temperature", "top_p", "top_k"})
 _UP_TO_4_6: Final = re.compile(r"claude-([123]\b.*|[a-z]+-4(-[0-6])?)")
 
+# A budget for thinking is refused from 4.7 on, and adaptive thinking is known from 4.6 on
+# (platform.claude.com, extended and adaptive thinking, read in November 2026).
+_UP_TO_4_5: Final = re.compile(r"claude-([123]\b.*|[a-z]+-4(-[0-5])?)")
+LEAST_THINKING: Final = 1024  # tokens
+
 # The longest reply, tokens. From each model's page under platform.claude.com/docs/en/models and from the
 # comparison there (stored copies, read in November 2026), unless a row says otherwise. Unknown ones are
 # left out.
@@ -56,14 +61,41 @@ def complaint(model: Model) -> str | None:
     """
     if model.seed is not None:
         return f"{model.model_id} takes no seed: remove `seed`"
-    if not _takes_sampling(model.model_id) and (model.temperature, model.top_p) != (None, None):
+    if not _takes_sampling(model.model_id) and _samples(model):
         return (
             f"{model.model_id} takes no temperature and no top_p, as no Claude after 4.6 does: remove them,"
             " or ask an older model"
         )
     if default_max_tokens(model.model_id) is None and model.max_tokens is None:
         return f"the longest reply of {model.model_id} is not known here: set `max_tokens`"
+    return _complaint_of_thinking(model)
+
+
+def _complaint_of_thinking(model: Model) -> str | None:
+    """Models of other vendors behind this wire format think in ways of their own: only Claude is known."""
+    budget, most = model.thinking_tokens, model.max_tokens
+    if budget is not None and budget < LEAST_THINKING:
+        return (
+            f"{model.model_id}: thinking_tokens is {budget:,}, and {LEAST_THINKING:,} is the least: raise it"
+        )
+    if budget is not None and most is not None and budget >= most:
+        return (
+            f"{model.model_id}: thinking_tokens is {budget:,} and max_tokens {most:,}, of which thinking is "
+            "a part: raise `max_tokens` or lower `thinking_tokens`"
+        )
+    if not _family(model.model_id).startswith("claude-"):
+        return None
+    if budget is not None and not _UP_TO_4_6.fullmatch(_family(model.model_id)):
+        return f"{model.model_id} takes no thinking_tokens, as no Claude after 4.6: set `thinking: adaptive`"
+    if model.thinking is not None and _UP_TO_4_5.fullmatch(_family(model.model_id)):
+        return f"{model.model_id} knows no adaptive thinking, as no Claude before 4.6: set `thinking_tokens`"
+    if _samples(model) and (budget, model.thinking) != (None, None):
+        return f"{model.model_id} takes no temperature and no top_p while it thinks: remove one or the other"
     return None
+
+
+def _samples(model: Model) -> bool:
+    return (model.temperature, model.top_p) != (None, None)
 
 
 def _takes_sampling(model_id: str) -> bool:

@@ -1,63 +1,84 @@
-"""OpenAI's chat completions: a request as a body, a body as a reply. Knows neither SDK nor connection."""
+"""OpenAI's chat completions: a request as a body, a body or a stream as a reply."""
 
 from collections.abc import Mapping
 
+from asyncbench.providers.body import at, finished, merged
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import bad_reply
 from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.openai.choices import Chunks, Piece, first_choice, reply_of
+from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
-from asyncbench.providers.usage import from_openai
-from asyncbench.records import Reply, Request
-
-PATH = "chat/completions"
+from asyncbench.providers.wire import Json
+from asyncbench.records import Model, Reply, Request
 
 
-def body(request: Request, *, max_tokens_key: str = "max_completion_tokens") -> dict[str, object]:
-    """Return what is sent: the sweep's parameters where they are set, `params` last, nothing else."""
-    model = request.trial.model
-    system = [{"role": "system", "content": request.system}] if request.system is not None else []
-    optional = {
-        "temperature": model.temperature,
-        "top_p": model.top_p,
-        "seed": model.seed,
-        max_tokens_key: model.max_tokens,
-    }
-    return {
-        "model": model.model_id,
-        "messages": system + [{"role": turn.role, "content": turn.content} for turn in request.messages],
-        **{name: value for name, value in optional.items() if value is not None},
-        **model.params,
-        **request.trial.condition.params,
-    }
+class ChatWire:
+    """/chat/completions, as OpenAI and many others speak it."""
+
+    path = "chat/completions"
+
+    def __init__(self, quirks: Quirks) -> None:
+        self._quirks = quirks
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent; see `Wire`."""
+        model = request.trial.model
+        system = [{"role": "system", "content": request.system}] if request.system is not None else []
+        body = {
+            "model": model.model_id,
+            "messages": system + [{"role": turn.role, "content": turn.content} for turn in request.messages],
+            "temperature": model.temperature,
+            "top_p": model.top_p,
+            self._quirks.max_tokens: model.max_tokens,
+            **at(self._quirks.seed, model.seed),
+            **self._thinking(model),
+            **streaming(model, self._quirks),
+        }
+        return finished(body, request)
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        """Read the first choice of a chat completion.
+
+        Raises:
+            ProviderError: `bad_reply` when there is no choice, or it failed on its own (OpenRouter).
+        """
+        choice = first_choice(payload, response)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise bad_reply(response, "it holds no choice with a message")
+        said, thought, refused = _piece(message)
+        return reply_of(
+            payload,
+            response,
+            said=said or refused,
+            thought=thought or None,
+            finish_reason=choice.get("finish_reason"),
+        )
+
+    def stream(self, response: Response) -> Chunks:
+        """Begin to read a stream; see `Wire`."""
+        return Chunks(response, lambda choice: _piece(mapping(choice.get("delta"))))
+
+    def _thinking(self, model: Model) -> dict[str, object]:
+        # Both may stand in one object: OpenRouter's `reasoning`.
+        return merged(at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens))
 
 
-def reply(payload: Mapping[str, object], response: Response) -> Reply:
-    """Read the first choice of a chat completion.
+def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
+    """Return what asks for a stream of chunks, with the usage in it."""
+    if not model.stream:
+        return {}
+    asked = {"stream_options": {"include_usage": True}} if quirks.usage_in_streams == "ask" else {}
+    return {"stream": True, **asked}
 
-    Raises:
-        ProviderError: `bad_reply` when there is no choice, or it failed on its own (OpenRouter).
+
+def _piece(message: Mapping[str, object]) -> Piece:
+    """Return what a message, or a piece of one, says, thinks and refuses.
+
+    Thinking stands in `reasoning_content` (DeepSeek), in `reasoning` (vLLM, Groq, OpenRouter) or among the
+    parts of the content (Mistral).
     """
-    choice = _first_choice(payload, response)
-    message = mapping(choice["message"])
     said, thought = text_and_thinking(message.get("content"))
-    raw_usage = mapping(payload.get("usage")) or None
-    return Reply(
-        text=said or text(message.get("refusal")) or "",
-        reasoning=text(message.get("reasoning_content")) or text(message.get("reasoning")) or thought,
-        finish_reason=text(choice.get("finish_reason")),
-        model_served=text(payload.get("model")),
-        usage=from_openai(raw_usage) if raw_usage else None,
-        raw_usage=raw_usage,
-        request_id=response.request_id,
-        http_status=response.status,
-    )
-
-
-def _first_choice(payload: Mapping[str, object], response: Response) -> Mapping[str, object]:
-    choices = payload.get("choices")
-    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
-    if choice.get("error"):
-        raise bad_reply(response, "its first choice is an error")
-    if not isinstance(choice.get("message"), dict):
-        raise bad_reply(response, "it holds no choice with a message")
-    return choice
+    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or thought
+    return said, thought or "", text(message.get("refusal")) or ""

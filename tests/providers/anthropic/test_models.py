@@ -48,6 +48,37 @@ def test_the_longest_reply_of_a_model_is_that_of_its_family(model_id, longest):
         pytest.param(
             model("claude-novel-7", max_tokens=9, temperature=1.0), "takes no", id="newer than this table"
         ),
+        pytest.param(
+            model("claude-sonnet-4-6", thinking_tokens=1023), "1,024 is the least", id="a small budget"
+        ),
+        pytest.param(
+            model("claude-sonnet-4-6", thinking_tokens=2048, max_tokens=2048),
+            "raise `max_tokens`",
+            id="no room for an answer",
+        ),
+        pytest.param(
+            model("qwen3-32b", thinking_tokens=2048, max_tokens=2000),
+            "raise `max_tokens`",
+            id="another's too",
+        ),
+        pytest.param(
+            model("claude-opus-4-7", thinking_tokens=2048), "set `thinking: adaptive`", id="4.7: budget"
+        ),
+        pytest.param(
+            model("claude-haiku-4-5-20251001", thinking="adaptive"),
+            "set `thinking_tokens`",
+            id="4.5: adaptive",
+        ),
+        pytest.param(
+            model("claude-sonnet-4-6", thinking_tokens=2048, temperature=1.0),
+            "while it thinks",
+            id="a budget and a temperature",
+        ),
+        pytest.param(
+            model("claude-opus-4-6", thinking="adaptive", top_p=0.9),
+            "while it thinks",
+            id="adaptive and top_p",
+        ),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_way_out(asked, rule):
@@ -70,6 +101,14 @@ def test_what_cannot_be_had_is_refused_with_the_way_out(asked, rule):
         pytest.param(model("noisy-2", temperature=0.0), id="simulator"),
         pytest.param(model("qwen3-32b", temperature=0.0, max_tokens=9), id="another vendor's"),
         pytest.param(model("claude-opus-5", params={"temperature": 1.0}), id="params are the user's own"),
+        pytest.param(model("claude-sonnet-4-6", thinking_tokens=1024), id="4.6: a budget"),
+        pytest.param(model("claude-haiku-4-5", thinking_tokens=63_999), id="4.5: a large budget"),
+        pytest.param(model("claude-opus-4-6", thinking="adaptive", effort="high"), id="4.6: adaptive"),
+        pytest.param(model("claude-opus-5", thinking="adaptive", effort="max"), id="5: adaptive"),
+        pytest.param(
+            model("qwen3-32b", thinking_tokens=2048, temperature=0.6, max_tokens=4096),
+            id="another vendor's, thinking",
+        ),
     ],
 )
 def test_what_can_be_had_is_not_complained_of(asked):

@@ -1,0 +1,99 @@
+"""What chat and plain completions share: a choice, whole or in chunks, and what stands beside it."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from asyncbench.providers.failures import bad_reply, stream_error
+from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.response import Response
+from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
+from asyncbench.providers.wire import Json
+from asyncbench.records import Reply
+
+Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
+_BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider")
+
+
+def first_choice(payload: Json, response: Response) -> dict[str, object]:
+    """Return the first choice of a body, an empty one where there is none.
+
+    Raises:
+        ProviderError: `bad_reply` when it failed on its own (OpenRouter).
+    """
+    choices = payload.get("choices")
+    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    if choice.get("error"):
+        raise bad_reply(response, "its first choice is an error")
+    return choice
+
+
+def reply_of(
+    payload: Json, response: Response, *, said: str, thought: str | None, finish_reason: object
+) -> Reply:
+    """Return the reply: what was read of the choice, and what stands beside it."""
+    used = raw_usage(payload)
+    return Reply(
+        text=said,
+        reasoning=thought,
+        finish_reason=text(finish_reason),
+        model_served=text(payload.get("model")),
+        usage=from_openai(used) if used else None,
+        raw_usage=used,
+        request_id=response.request_id,
+        fingerprint=text(payload.get("system_fingerprint")),
+        upstream=text(payload.get("provider")),
+        service_tier=text(payload.get("service_tier")),
+        vendor_cost_usd=told_cost_usd(used) if used else None,
+        http_status=response.status,
+    )
+
+
+class Chunks:
+    """A choice that arrives in chunks.
+
+    Usage comes in a chunk of its own, beside a choice, with the finish, in each chunk anew, or never: the
+    last that was told counts. Complete is what has a finish reason; `[DONE]` is missing at some servers.
+    """
+
+    def __init__(self, response: Response, read: Callable[[Mapping[str, object]], Piece]) -> None:
+        self._response = response
+        self._read = read  # the choice of a chunk → what it brings
+        self._beside: dict[str, object] = {}
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._refused: list[str] = []
+        self._finish_reason: str | None = None
+
+    def feed(self, event: Json) -> bool:
+        """Take in a chunk; see `Assembly`."""
+        if event.get("error"):
+            raise stream_error(event, self._response)
+        self._note(event)
+        choice = first_choice(event, self._response)
+        if choice.get("index"):
+            return False  # another answer to the same question: only the first is asked for
+        self._finish_reason = text(choice.get("finish_reason")) or self._finish_reason
+        said, thought, refused = self._read(choice)
+        self._said.append(said)
+        self._thought.append(thought)
+        self._refused.append(refused)
+        return bool(said or thought or refused)
+
+    def complete(self) -> Reply:
+        """Return the whole reply; see `Assembly`."""
+        if self._finish_reason is None:
+            raise bad_reply(self._response, "the stream ended before its answer was complete")
+        return reply_of(
+            self._beside,
+            self._response,
+            said="".join(self._said) or "".join(self._refused),
+            thought="".join(self._thought) or None,
+            finish_reason=self._finish_reason,
+        )
+
+    def _note(self, event: Json) -> None:
+        for name in _BESIDE:
+            if value := event.get(name):
+                self._beside[name] = value
+        if used := raw_usage(event):
+            self._beside["usage"] = used

@@ -1,0 +1,33 @@
+"""What is known of OpenAI's models before they are asked. Knows no SDK: `config` reads it."""
+
+import re
+from typing import Final
+
+from asyncbench.records import Model
+
+# Models that reason refuse temperature (but for 1, the default) and top_p; from 5.1 on most take them with
+# effort none. developers.openai.com (latest-model guides) and a table of what each model was seen to take
+# (community.openai.com 1371738, January 2026).
+_NEVER_SAMPLES: Final = re.compile(
+    r"o\d(-.*)?"
+    r"|gpt-5(-(mini|nano|pro|codex)(-.*)?|-\d.*)?"  # not gpt-5-chat-latest, which does not reason
+    r"|gpt-5\.\d-(chat|codex|pro)(-.*)?"
+)
+_SAMPLES_WITHOUT_EFFORT: Final = re.compile(r"gpt-(5\.\d|[6-9](\.\d+)?)(-.*)?")
+
+
+def complaint(model: Model) -> str | None:
+    """Return why requests to `model` cannot be made as the sweep wants them, and the way out.
+
+    `params` are not looked at: they are sent as given. So are models of the simulator, which plays any.
+    """
+    if model.simulated or (model.temperature in (None, 1) and model.top_p is None):
+        return None
+    if _NEVER_SAMPLES.fullmatch(model.model_id):
+        return f"{model.model_id} takes no temperature and no top_p, as it always reasons: remove them"
+    if model.effort != "none" and _SAMPLES_WITHOUT_EFFORT.fullmatch(model.model_id):
+        return (
+            f"{model.model_id} takes temperature and top_p only where it does not reason: "
+            "remove them, or set `effort: none`"
+        )
+    return None

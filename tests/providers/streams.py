@@ -1,0 +1,26 @@
+"""Streams for tests of wire formats: texts cut into pieces, and events put to an Assembly."""
+
+from collections.abc import Iterable, Mapping
+
+from hypothesis import strategies as st
+
+from asyncbench.providers.response import Response
+from asyncbench.providers.wire import Wire
+from asyncbench.records import Reply
+
+RESPONSE = Response(status=200, headers={"x-request-id": "req_1"}, body=b"")
+PIECES = st.lists(st.text(max_size=5), max_size=6)  # some of them empty, as servers send them
+
+
+def streamed(wire: Wire, events: Iterable[Mapping[str, object]]) -> Reply:
+    """Return the reply that the events make up."""
+    assembly = wire.stream(RESPONSE)
+    for event in events:
+        assembly.feed(event)
+    return assembly.complete()
+
+
+def first_word(wire: Wire, events: Iterable[Mapping[str, object]]) -> int | None:
+    """Return the place of the first event that brought text or thinking."""
+    assembly = wire.stream(RESPONSE)
+    return next((place for place, event in enumerate(events) if assembly.feed(event)), None)

@@ -1,0 +1,70 @@
+"""What a wire format or an endpoint has no words for is known before anything is spent."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.wires import WIRES, complaint
+from tests.providers.asking import asking
+
+EVERYTHING = Quirks(thinking="thinking_budget")  # an endpoint that has words for all that a format can say
+SAYABLE = {  # key → the formats that can say it
+    "effort": {"chat", "responses", "messages"},
+    "thinking_tokens": {"chat", "messages"},
+    "thinking": {"messages"},
+    "seed": {"chat", "completions"},
+    "temperature": set(WIRES),
+    "top_p": set(WIRES),
+    "max_tokens": set(WIRES),
+}
+VALUES = {"effort": "low", "thinking": "adaptive", "temperature": 0.0, "top_p": 0.5}
+
+
+def model(api, **fields):
+    return replace(asking(**{"max_tokens": None, **fields}).trial.model, api=api, provider="acme")
+
+
+@pytest.mark.parametrize("key", SAYABLE)
+@pytest.mark.parametrize("api", WIRES)
+def test_a_format_is_asked_only_for_what_it_can_say(api, key):
+    fault = complaint(model(api, **{key: VALUES.get(key, 2048)}), EVERYTHING)
+
+    assert (fault is None) == (api in SAYABLE[key])
+    assert fault is None or f"{api!r} has no {key}: remove `{key}`" in fault
+
+
+@pytest.mark.parametrize(
+    ("quirks", "asked"),
+    [
+        pytest.param(Quirks(), {"thinking_tokens": 2048}, id="no budget"),
+        pytest.param(Quirks(effort=None), {"effort": "low"}, id="no effort"),
+        pytest.param(Quirks(seed=None), {"seed": 0}, id="no seed"),
+        pytest.param(Quirks(rejects=["top_p"]), {"top_p": 0.5}, id="rejected"),
+        pytest.param(Quirks(rejects=["max_tokens"]), {"max_tokens": 5}, id="rejected too"),
+    ],
+)
+def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
+    (key,) = asked
+
+    assert f"acme takes no {key}" in (complaint(model("chat", **asked), quirks) or "")
+    assert complaint(model("chat", params=asked), quirks) is None  # params are the user's own
+
+
+def test_a_name_that_no_model_has_rejects_nothing():
+    assert complaint(model("chat", top_p=0.5), Quirks(rejects=["logprobs"])) is None
+
+
+def test_every_format_of_every_endpoint_is_known():
+    assert {api for endpoint in known_endpoints().values() for api in endpoint.apis} <= set(WIRES)
+
+
+def test_asking_costs_no_sdk():
+    """`config` complains before anything is loaded."""
+    sdks = "{'openai', 'anthropic'}"
+    code = f"import sys, asyncbench.providers.wires as _; sys.exit(not {sdks}.isdisjoint(sys.modules))"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # our own words
