@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.wire import Wire
 from asyncbench.records import Reply, Request
 
 
@@ -23,25 +24,25 @@ class Provider(Protocol):
         ...
 
 
-def _openai(endpoint: Endpoint) -> Provider:
+def _openai(endpoint: Endpoint, wire: Wire) -> Provider:
     from asyncbench.providers.openai.client import OpenAIProvider
 
-    return OpenAIProvider(endpoint)
+    return OpenAIProvider(endpoint, wire)
 
 
-def _anthropic(endpoint: Endpoint) -> Provider:
+def _anthropic(endpoint: Endpoint, wire: Wire) -> Provider:
     from asyncbench.providers.anthropic.client import AnthropicProvider
 
-    return AnthropicProvider(endpoint)
+    return AnthropicProvider(endpoint, wire)
 
 
-def _http(endpoint: Endpoint) -> Provider:
+def _http(endpoint: Endpoint, wire: Wire) -> Provider:
     from asyncbench.providers.http import HttpProvider
 
-    return HttpProvider(endpoint)
+    return HttpProvider(endpoint, wire)
 
 
-PROVIDERS: Mapping[str, Callable[[Endpoint], Provider]] = {
+PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
     "anthropic": _anthropic,
     "http": _http,
     "openai": _openai,

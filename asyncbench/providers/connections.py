@@ -8,19 +8,25 @@ import aiohttp
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.failures import told
 
+_BROKE_OFF: Final = "the reply broke off or was not HTTP"
 # First match wins: children before parents.
 KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
     (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no word within timeouts.total"),
     (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or lost before an answer"),
-    (aiohttp.ClientError, ErrorKind.BAD_REPLY, "the reply broke off or was not HTTP"),
+    (aiohttp.ClientError, ErrorKind.BAD_REPLY, _BROKE_OFF),
     (TimeoutError, ErrorKind.TIMEOUT, "no whole reply within timeouts.total"),  # our own deadline
     (OSError, ErrorKind.UNREACHABLE, "no connection"),
 )
 
 
-def broken(error: BaseException, *, key: str) -> ProviderError:
-    """Say what an error without a response means; `key` is the API key, which the message must not repeat.
+def broken(error: BaseException, *, key: str, answered: bool = False) -> ProviderError:
+    """Say what an error without a whole response means.
+
+    Args:
+        error: of a library; its causes are looked at.
+        key: the API key, which the message must not repeat.
+        answered: the answer had begun, and may be billed: then nothing is called unreachable.
 
     The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
     timeouts. Without an error of aiohttp among the causes the connection held, and what came over it
@@ -29,6 +35,8 @@ def broken(error: BaseException, *, key: str) -> ProviderError:
     for cause in _causes(error):
         for family, kind, meaning in KINDS:
             if isinstance(cause, family):
+                if answered and kind is ErrorKind.UNREACHABLE:
+                    kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
                 return ProviderError(kind, told(f"{meaning}: {cause}".removesuffix(": "), key=key))
     *_, last = _causes(error)
     return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))

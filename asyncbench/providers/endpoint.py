@@ -20,6 +20,7 @@ class Endpoint:
 
     base_url: str | None  # None: the vendor's own, whatever the environment says
     api_key: str = field(repr=False)  # empty: the server asks for none
+    key_header: str | None = None  # what carries the key, through the openai SDK; None: the SDK's own way
     timeouts: Timeouts = field(default_factory=Timeouts)
     connections: int = 100  # at least the lane's concurrency
 

@@ -1,6 +1,7 @@
 """Failed calls as ProviderErrors, in one place for every adapter."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import orjson
@@ -21,12 +22,24 @@ def refusal(response: Response, *, key: str) -> ProviderError:
         response: the status and headers are believed after the body.
         key: the API key, which the message must not repeat.
     """
+    return _refusal(response, lambda message: told(message, key=key))
+
+
+def stream_error(event: Mapping[str, object], response: Response) -> ProviderError:
+    """Say what an error in the middle of a stream means.
+
+    Its message is as the provider wrote it: for whoever knows the API key to be `told` without.
+    """
+    return _refusal(replace(response, body=orjson.dumps(event)), str)
+
+
+def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
     error = read_error(response.body)
     wait_s = retry_after_s(response.headers, error.retry_delay)
     code = f" {error.codes[0]}" if error.codes else ""
     return ProviderError(
         kind_of(response.status, error, wait_s=wait_s),
-        told(f"HTTP {response.status}{code}{_moved_to(response)}: {error.text}", key=key),
+        tell(f"HTTP {response.status}{code}{_moved_to(response)}: {error.text}"),
         http_status=response.status,
         retry_after_s=wait_s,
         request_id=response.request_id or error.request_id,

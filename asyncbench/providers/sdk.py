@@ -1,11 +1,19 @@
 """What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import httpx2
 
+from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
+from asyncbench.providers.pool import session
 from asyncbench.providers.response import Response
+from asyncbench.providers.streams import is_json, read_stream, whole_reply
+from asyncbench.providers.wire import Wire
+from asyncbench.records import Reply
 
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
@@ -20,11 +28,23 @@ def limits(endpoint: Endpoint) -> httpx2.Limits:
 
 
 def timeout(endpoint: Endpoint) -> httpx2.Timeout:
-    """Return the deadlines of the parts of a call; the whole of it needs one of its own.
+    """Return the one deadline that `Call` does not keep.
 
-    A plain number would also limit the wait for a free connection.
+    A plain number would also limit the wait for a free connection, and start a timer at every chunk.
     """
-    return httpx2.Timeout(endpoint.timeouts.total, connect=endpoint.timeouts.connect, pool=None)
+    return httpx2.Timeout(None, connect=endpoint.timeouts.connect)
+
+
+def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient:
+    """Let an SDK's aiohttp client, which keeps its ways with TLS and proxies, use connections of ours.
+
+    Its transports take a session, or what opens one at the first call; their classes have no public name.
+    """
+    for transport in (client._transport, *client._mounts.values()):
+        if transport is not None:
+            opening = partial(session, endpoint, tls=transport.ssl_context)  # type: ignore[attr-defined]  # as said
+            transport.client = opening  # type: ignore[attr-defined]
+    return client
 
 
 def joined(base_url: httpx2.URL, path: str) -> str:
@@ -35,3 +55,28 @@ def joined(base_url: httpx2.URL, path: str) -> str:
 def received(response: httpx2.Response) -> Response:
     """Return a response that was read to its end."""
     return Response(status=response.status_code, headers=response.headers, body=response.content)
+
+
+async def read(response: httpx2.Response, wire: Wire, call: Call, *, stream: bool, key: str) -> Reply:
+    """Read a good response, whole or as it comes, and close it.
+
+    Raises:
+        ProviderError: see `read_stream` and `payload`.
+        httpx2.HTTPError: it breaks off.
+    """
+    try:
+        if stream and not is_json(response.headers):
+            head = Response(status=response.status_code, headers=response.headers, body=b"")
+            async with aclosing(_chunks(response)) as chunks:
+                return await read_stream(chunks, wire, head, call, key=key)
+        await response.aread()
+    finally:
+        await response.aclose()
+    return whole_reply(received(response), wire, key=key)
+
+
+def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Return the body as it comes: straight from the transport where nothing is to be decompressed."""
+    if "content-encoding" in response.headers:
+        return response.aiter_bytes()
+    return response.stream.__aiter__()  # type: ignore[union-attr, return-value]  # of an asynchronous client

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asyncbench.providers import PROVIDERS, Provider
+from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.wire import Wire
 from asyncbench.records import Condition, Message, Model, Problem, Request, Timeouts, Trial
 
 KEY = "sk-secret-0123456789abcdef"
@@ -34,16 +38,62 @@ class Adapter:
     path: str
     body: Mapping[str, object]  # a good reply
     finish_reason: str
+    wire: Wire
+    events: tuple[bytes, ...]  # the same, streamed
 
     def provider(self, server_url: str, **endpoint: object) -> Provider:
         settings: dict[str, object] = {"api_key": KEY, **endpoint}
-        return PROVIDERS[self.name](Endpoint(base_url=server_url + self.base, **settings))  # type: ignore[arg-type]  # as the test gives them
+        there = Endpoint(base_url=server_url + self.base, **settings)  # type: ignore[arg-type]  # as the test gives them
+        return PROVIDERS[self.name](there, self.wire)
 
+
+CHUNKS = (
+    b'{"model":"served-1","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}',
+    b'{"model":"served-1","choices":[{"index":0,"delta":{"content":"4"}}]}',
+    b'{"model":"served-1","choices":[{"index":0,"delta":{"content":"2"}}]}',
+    b'{"model":"served-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+    b'{"model":"served-1","choices":[],"usage":{"prompt_tokens":20,"completion_tokens":5,"total_tokens":25}}',
+    b"[DONE]",
+)
+EVENTS = (
+    b'{"type":"message_start","message":{"id":"msg_1","type":"message","model":"served-1","content":[],'
+    b'"stop_reason":null,"usage":{"input_tokens":20,"output_tokens":1}}}',
+    b'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
+    b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"4"}}',
+    b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"2"}}',
+    b'{"type":"content_block_stop","index":0}',
+    b'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}',
+    b'{"type":"message_stop"}',
+)
 
 ADAPTERS = (
-    Adapter(name="openai", base="/v1", path="/v1/chat/completions", body=CHAT, finish_reason="stop"),
-    Adapter(name="anthropic", base="", path="/v1/messages", body=MESSAGE, finish_reason="end_turn"),
-    Adapter(name="http", base="/v1", path="/v1/chat/completions", body=CHAT, finish_reason="stop"),
+    Adapter(
+        name="openai",
+        base="/v1",
+        path="/v1/chat/completions",
+        body=CHAT,
+        finish_reason="stop",
+        wire=ChatWire(Quirks()),
+        events=CHUNKS,
+    ),
+    Adapter(
+        name="anthropic",
+        base="",
+        path="/v1/messages",
+        body=MESSAGE,
+        finish_reason="end_turn",
+        wire=MessagesWire(Quirks()),
+        events=EVENTS,
+    ),
+    Adapter(
+        name="http",
+        base="/v1",
+        path="/v1/chat/completions",
+        body=CHAT,
+        finish_reason="stop",
+        wire=ChatWire(Quirks(max_tokens="max_tokens")),
+        events=CHUNKS,
+    ),
 )
 
 PROBLEM = Problem(
@@ -74,5 +124,5 @@ def asking(system: str | None = None, messages: tuple[Message, ...] = (), **mode
     return Request(trial=trial, system=system, messages=messages or (question,))
 
 
-def deadlines(*, total: float = 30.0, connect: float = 30.0) -> Timeouts:
-    return Timeouts(total=total, connect=connect)
+def deadlines(*, total: float = 30.0, **others: float) -> Timeouts:
+    return Timeouts(total=total, **others)

@@ -33,7 +33,7 @@ class RawServer:
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        while True:
+        while not writer.is_closing():
             self.received.append(await _read(reader))
             self.asked.set()
             await self.manner(writer)
@@ -87,6 +87,39 @@ def sending(content: bytes, *, then_close: bool = False) -> Manner:
     return manner
 
 
+EVENT_STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+
+
+def chunk(piece: bytes) -> bytes:
+    """Return a piece of a body as HTTP sends it; an empty one is the end."""
+    return b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+def stream_of(*pieces: bytes, whole: bool = True, headers: bytes = b"") -> bytes:
+    """Return a response whose body comes in pieces; `whole`: with the end that HTTP demands."""
+    end = chunk(b"") if whole else b""
+    return EVENT_STREAM + headers + b"\r\n" + b"".join(map(chunk, pieces)) + end
+
+
+def events(*data: bytes) -> bytes:
+    """Return events in the usual form."""
+    return b"".join(b"data: " + one + b"\n\n" for one in data)
+
+
+def in_steps(*parts: bytes, then_close: bool = False) -> Manner:
+    """Send each part on its own, so that it arrives on its own."""
+
+    async def manner(writer: asyncio.StreamWriter) -> None:
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.001)
+        if then_close:
+            writer.close()
+
+    return manner
+
+
 def resetting(after: bytes = b"") -> Manner:
     async def manner(writer: asyncio.StreamWriter) -> None:
         writer.write(after)
@@ -106,13 +139,13 @@ def stalling(after: bytes = b"") -> Manner:
     return manner
 
 
-def dripping(after: bytes) -> Manner:
-    """Send a blank every 50 ms for ever: no single read takes long."""
+def dripping(after: bytes, drop: bytes = b" ") -> Manner:
+    """Send a drop every 50 ms for ever: no single read takes long."""
 
     async def manner(writer: asyncio.StreamWriter) -> None:
         writer.write(after)
         while True:
-            writer.write(b" ")
+            writer.write(drop)
             await asyncio.sleep(0.05)
 
     return manner

@@ -67,6 +67,13 @@ class SDKTimeoutError(Exception):
     """Neither aiohttp's nor the system's."""
 
 
+@pytest.mark.parametrize("error", [aiohttp.ClientConnectionError("gone"), ConnectionResetError("gone")])
+def test_what_breaks_after_the_answer_began_may_be_billed(error):
+    """A server that was there cannot be called unreachable."""
+    assert broken(error, key="", answered=True).kind is ErrorKind.BAD_REPLY
+    assert broken(aiohttp.ServerTimeoutError(), key="", answered=True).kind is ErrorKind.TIMEOUT
+
+
 def test_an_error_without_a_known_cause_is_a_bad_reply():
     wrapped = SDKTimeoutError("Connection error.")
     wrapped.__cause__ = ValueError("incorrect header check")

@@ -7,6 +7,7 @@ from asyncbench.providers.anthropic.client import AnthropicProvider
 from asyncbench.providers.endpoint import Endpoint
 from asyncbench.providers.http import HttpProvider
 from asyncbench.providers.openai.client import OpenAIProvider
+from tests.providers.asking import ADAPTERS
 
 KEY = "sk-0123456789abcdef"
 
@@ -47,7 +48,7 @@ def test_the_key_is_not_in_the_repr():
 
 def test_the_http_provider_needs_an_address():
     with pytest.raises(ConfigError, match="give the model a base_url"):
-        HttpProvider(Endpoint(base_url=None, api_key=KEY))
+        HttpProvider(Endpoint(base_url=None, api_key=KEY), ADAPTERS[2].wire)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,6 @@ def test_the_http_provider_needs_an_address():
 async def test_no_variable_of_the_environment_leads_calls_elsewhere(adapter, own, monkeypatch):
     for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
         monkeypatch.setenv(name, "https://elsewhere.test/v1")
-    provider = adapter(Endpoint(base_url=None, api_key=KEY))
+    provider = adapter(Endpoint(base_url=None, api_key=KEY), ADAPTERS[0].wire)
     assert provider._url.startswith(own)
     await provider.aclose()

@@ -191,3 +191,39 @@ async def test_the_older_version_is_asked_for_where_a_model_takes_sampling_under
     request = await sent(ANTHROPIC, asking(**model))
 
     assert request.headers["anthropic-version"] == version
+
+
+ELSEWHERE = "Bearer elsewhere"
+ENVIRONMENT = {
+    "OPENAI_API_KEY": "elsewhere",
+    "OPENAI_ADMIN_KEY": "elsewhere",
+    "OPENAI_ORG_ID": "org-elsewhere",
+    "OPENAI_PROJECT_ID": "proj-elsewhere",
+    "OPENAI_CUSTOM_HEADERS": f"X-Elsewhere: elsewhere\nAuthorization: {ELSEWHERE}",
+    "ANTHROPIC_API_KEY": "elsewhere",
+    "ANTHROPIC_AUTH_TOKEN": "elsewhere",
+    "ANTHROPIC_CUSTOM_HEADERS": f"X-Elsewhere: elsewhere\nAuthorization: {ELSEWHERE}",
+    "ANTHROPIC_ORGANIZATION_ID": "org-elsewhere",
+    "ANTHROPIC_WORKSPACE_ID": "elsewhere",
+    "ANTHROPIC_PROFILE": "elsewhere",
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_nothing_of_the_environment_is_sent(sent, adapter, monkeypatch, stream):
+    plain = await sent(adapter, asking(stream=stream))
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+    request = await sent(adapter, asking(stream=stream))
+
+    assert "elsewhere" not in repr(request).lower()
+    assert request.headers.keys() == plain.headers.keys()
+
+
+async def test_streaming_changes_the_body_alone(sent, adapter):
+    whole, streamed = [await sent(adapter, asking(stream=stream)) for stream in (False, True)]
+
+    changed = {name for name in streamed.body if streamed.body[name] != whole.body.get(name)}
+    assert changed <= {"stream", "stream_options"}
+    assert streamed.headers.keys() == whole.headers.keys()

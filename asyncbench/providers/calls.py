@@ -1,0 +1,116 @@
+"""One call under way: when it was sent, over which connection, and how long it may still take."""
+
+import asyncio
+import math
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Final, Self
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Timeouts
+
+_OVERDUE: Final = {
+    "total": "no whole reply within timeouts.total",
+    "first_byte": "no answer began within timeouts.first_byte",
+    "between_chunks": "a silence in the stream longer than timeouts.between_chunks",
+}
+_UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
+
+
+def under_way() -> "Call":
+    """Return the call that the running code serves, however deep inside a library it is."""
+    return _UNDER_WAY.get()
+
+
+class Call:
+    """The deadlines of one call, and what its connection tells of it; entered around the call.
+
+    A timer is moved when it rings, not at each chunk: a whole stream costs one or two.
+    The attributes in seconds are of the event loop's clock.
+
+    Raises:
+        ProviderError: `timeout`, with the name of the deadline that was missed.
+    """
+
+    __slots__ = (
+        "_due_s",
+        "_limit",
+        "_loop",
+        "_overdue",
+        "_rule",
+        "_timeouts",
+        "_timer",
+        "_token",
+        "answered",
+        "repeated",
+        "reused",
+        "sent_s",
+    )
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self.sent_s = 0.0  # a connection was there: the request is being written
+        self.reused = False  # the connection had served another call before
+        self.repeated = False  # made again because that connection had gone
+        self.answered = False  # the headers of the answer are there
+        self._timeouts = timeouts
+        self._loop = asyncio.get_running_loop()
+        self._limit = asyncio.timeout(timeouts.total)
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = math.inf
+        self._rule = self._overdue = "total"
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        self._token: Token[Call] = _UNDER_WAY.set(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _UNDER_WAY.reset(self._token)
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            limit_s = getattr(self._timeouts, self._overdue)
+            raise ProviderError(ErrorKind.TIMEOUT, f"{_OVERDUE[self._overdue]} ({limit_s:g} s)") from late
+
+    def sent(self, *, reused: bool) -> None:
+        """Note that the request is about to be written."""
+        self.sent_s, self.reused = self._loop.time(), reused
+        self._expect("first_byte", self._timeouts.first_byte)
+
+    def began(self) -> None:
+        """Note that the answer has begun: its headers are there."""
+        self.answered = True
+        self._due_s = math.inf
+
+    def streams(self) -> None:
+        """Note that the answer is a stream, and that silence counts from now on."""
+        self._expect("between_chunks", self._timeouts.between_chunks)
+
+    def heard(self) -> None:
+        """Note a word of the stream."""
+        if self._timeouts.between_chunks is not None:
+            self._due_s = self._loop.time() + self._timeouts.between_chunks
+
+    def age_s(self) -> float:
+        """Return the seconds since the request was sent."""
+        return self._loop.time() - self.sent_s
+
+    def _expect(self, rule: str, within_s: float | None) -> None:
+        if within_s is None:
+            return
+        self._rule, self._due_s = rule, self._loop.time() + within_s
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._due_s, self._ring)
+
+    def _ring(self) -> None:
+        now_s = self._loop.time()
+        if now_s < self._due_s < math.inf:  # there was word meanwhile
+            self._timer = self._loop.call_at(self._due_s, self._ring)
+        elif now_s >= self._due_s and not self._limit.expired():
+            self._overdue = self._rule
+            self._limit.reschedule(now_s)

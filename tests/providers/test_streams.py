@@ -1,0 +1,344 @@
+"""A streamed reply is the whole reply, or a failure that says what became of it."""
+
+import asyncio
+import gzip
+import time
+
+import orjson
+import pytest
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers import streams
+from tests.providers.asking import ADAPTERS, KEY, asking, deadlines
+from tests.providers.raw_server import (
+    EVENT_STREAM,
+    answering,
+    chunk,
+    dripping,
+    events,
+    in_steps,
+    resetting,
+    sending,
+    stalling,
+    stream_of,
+)
+
+STREAMED = asking(stream=True)
+
+
+def stream(adapter, *more, whole=True, headers=b""):
+    """Return the adapter's good stream, each event a chunk, as bytes."""
+    return stream_of(*map(events, (*adapter.events, *more)), whole=whole, headers=headers)
+
+
+async def failure_of(provider) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await provider.ask(STREAMED)
+    return caught.value
+
+
+async def test_a_stream_becomes_the_same_reply(adapter, server, provider):
+    server.manner = sending(stream(adapter, headers=b"x-request-id: req_1\r\n"))
+
+    reply = await provider.ask(STREAMED)
+
+    assert (reply.text, reply.finish_reason, reply.model_served) == ("42", adapter.finish_reason, "served-1")
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (20, 5)
+    assert (reply.request_id, reply.http_status) == ("req_1", 200)
+    assert server.received[0].body["stream"] is True
+
+
+def named(adapter) -> bytes:
+    """The events with names before them and signs of life between them."""
+    return b": ping\r\n\r\n\r\n".join(b"event: some\r\ndata:" + data + b"\r\n\r\n" for data in adapter.events)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(lambda adapter: [events(*adapter.events)], id="all at once"),
+        pytest.param(lambda adapter: [bytes([byte]) for byte in events(*adapter.events)], id="byte by byte"),
+        pytest.param(lambda adapter: [named(adapter)], id="names, comments, CRLF"),
+        pytest.param(
+            lambda adapter: [events(*adapter.events).removesuffix(b"\n\n")], id="no last blank line"
+        ),
+        pytest.param(lambda adapter: [events(*adapter.events[:-1]), b"[DONE]\n"], id="done without data"),
+    ],
+)
+async def test_the_cut_makes_no_difference(adapter, server, provider, pieces):
+    if adapter.name == "anthropic" and pieces(adapter)[-1] == b"[DONE]\n":
+        pytest.skip("its streams end with an event")
+    server.manner = sending(stream_of(*pieces(adapter)))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
+async def test_done_may_be_missing(adapter, server, provider):
+    server.manner = sending(stream_of(events(*adapter.events[:-1])))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_a_sign_that_is_cut_in_two_is_whole(adapter, server, provider):
+    said = [data.replace(b'"4"', '"😀"'.encode()) for data in adapter.events]
+    before, after = events(*said).split(b"\x9f\x98")
+    server.manner = in_steps(EVENT_STREAM + b"\r\n" + chunk(before), chunk(b"\x9f\x98" + after) + chunk(b""))
+
+    assert (await provider.ask(STREAMED)).text == "😀2"
+
+
+async def test_a_compressed_stream_is_read(adapter, server, provider):
+    packed = gzip.compress(events(*adapter.events))
+    server.manner = sending(stream_of(packed[:30], packed[30:], headers=b"content-encoding: gzip\r\n"))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_a_connection_is_used_again_after_a_stream(adapter, server, provider):
+    server.manner = sending(stream(adapter))
+
+    for _ in range(5):
+        await provider.ask(STREAMED)
+
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
+async def test_after_done_nobody_waits_for_the_end(adapter, server, provider, monkeypatch):
+    monkeypatch.setattr(streams, "PATIENCE_AFTER_DONE_S", 0.01)
+    server.manner = stalling(stream(adapter, whole=False))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
+async def test_after_done_it_does_not_matter_how_the_body_ends(adapter, server, provider):
+    server.manner = resetting(after=stream(adapter, whole=False))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", "application/problem+json"]
+)
+async def test_a_whole_body_instead_of_a_stream_is_read(adapter, server, provider, kind):
+    server.manner = answering(body=adapter.body, content_type=kind)
+
+    reply = await provider.ask(STREAMED)
+
+    assert (reply.text, reply.ttft_s) == ("42", None)
+
+
+@pytest.mark.parametrize("headers", [{}, {"content_type": "text/event-stream"}], ids=["unsaid", "said wrong"])
+async def test_a_whole_body_is_known_by_its_look(adapter, server, provider, headers):
+    server.manner = answering(body=b"\n" + orjson.dumps(adapter.body, option=orjson.OPT_INDENT_2), **headers)
+
+    reply = await provider.ask(STREAMED)
+
+    assert (reply.text, reply.ttft_s) == ("42", None)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_an_error_in_a_whole_body_is_what_it_says(server, provider, kind):
+    error = {"error": {"message": "told", "type": "overloaded_error"}}
+    server.manner = answering(body=error, content_type=kind)
+
+    assert (await failure_of(provider)).kind is ErrorKind.OVERLOADED
+
+
+async def test_a_refusal_of_a_stream_becomes_its_kind(server, provider):
+    server.manner = answering(429, {"error": {"code": "insufficient_quota", "message": "told"}})
+
+    error = await failure_of(provider)
+
+    assert (error.kind, error.http_status) == (ErrorKind.NO_QUOTA, 429)
+
+
+async def test_an_error_in_the_middle_is_what_it_says(adapter, server, provider):
+    told = b'{"type":"error","error":{"type":"overloaded_error","message":"too much"}}'
+    server.manner = sending(stream_of(events(*adapter.events[:2], told)))
+
+    error = await failure_of(provider)
+
+    assert error.kind is ErrorKind.OVERLOADED
+    assert "too much" in error.message
+
+
+TEXT = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"4"},"choices":[]}'
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(sending(stream_of()), id="empty"),
+        pytest.param(sending(stream_of(b": ping\n\n")), id="nothing but signs of life"),
+        pytest.param(sending(stream_of(events(TEXT))), id="ends early"),
+        pytest.param(answering(204, content_type="text/event-stream"), id="no content"),
+        pytest.param(sending(stream_of(events(b"{"))), id="not JSON"),
+        pytest.param(sending(stream_of(events(b"\xff\xfe"))), id="not UTF-8"),
+        pytest.param(sending(stream_of(events(b"[]"))), id="a list"),
+        pytest.param(sending(stream_of(events(b"null"))), id="null"),
+        pytest.param(sending(stream_of(events(TEXT), whole=False), then_close=True), id="cut"),
+        pytest.param(resetting(after=stream_of(events(TEXT), whole=False)), id="reset"),
+        pytest.param(resetting(after=EVENT_STREAM + b"\r\n"), id="reset after the headers"),
+        pytest.param(sending(EVENT_STREAM + b"\r\nzz\r\n"), id="not a chunk"),
+        pytest.param(sending(stream_of(b"no gzip", headers=b"content-encoding: gzip\r\n")), id="not gzip"),
+        pytest.param(answering(body=b"<html></html>", content_type="text/html"), id="HTML"),
+        pytest.param(answering(body=b"", content_type="application/json"), id="empty JSON"),
+    ],
+)
+async def test_a_stream_that_cannot_be_read_is_a_bad_reply(server, provider, manner):
+    server.manner = manner
+
+    assert (await failure_of(provider)).kind is ErrorKind.BAD_REPLY
+
+
+async def test_an_event_without_an_end_is_a_bad_reply(server, provider, monkeypatch):
+    monkeypatch.setattr("asyncbench.providers.sse.LONGEST_EVENT", 1000)
+    server.manner = dripping(EVENT_STREAM + b"\r\n", drop=chunk(b"x" * 999))
+
+    error = await failure_of(provider)
+
+    assert (error.kind, "more than 1,000 bytes" in error.message) == (ErrorKind.BAD_REPLY, True)
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(
+            sending(stream_of(events(b'{"type":"error","error":{"message":"%s"}}' % KEY.encode()))),
+            id="event",
+        ),
+        pytest.param(sending(stream_of(events(KEY.encode()))), id="not JSON"),
+        pytest.param(answering(500, {"error": KEY}), id="refusal"),
+    ],
+)
+async def test_the_key_is_never_repeated(server, provider, manner):
+    server.manner = manner
+
+    error = await failure_of(provider)
+
+    assert KEY[:6] not in f"{error} {error.message} {error!r}"
+
+
+async def test_the_first_token_is_timed_from_the_sending(adapter, server, provider):
+    """Neither a first event without text nor the wait for a connection counts."""
+    first, *rest = map(events, adapter.events)
+    texts = {"after_s": 0.0, "sent_s": 0.0}
+
+    async def manner(writer):
+        texts["sent_s"] = time.monotonic()
+        writer.write(EVENT_STREAM + b"\r\n" + chunk(first))
+        await asyncio.sleep(0.05)
+        texts["after_s"] = time.monotonic() - texts["sent_s"]
+        writer.write(b"".join(map(chunk, (*rest, b""))))
+
+    server.manner = manner
+    started_s = time.monotonic()
+
+    reply = await provider.ask(STREAMED)
+
+    assert texts["after_s"] <= reply.ttft_s <= time.monotonic() - started_s
+
+
+async def test_a_stream_without_text_has_no_first_token(adapter, server, provider):
+    silent = [data for data in adapter.events if b'"4"' not in data and b'"2"' not in data]
+    server.manner = sending(stream_of(events(*silent)))
+
+    reply = await provider.ask(STREAMED)
+
+    assert (reply.text, reply.ttft_s) == ("", None)
+
+
+BEGUN = stream_of(events(TEXT), whole=False)
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("limits", "manner"),
+    [
+        pytest.param({"total": 0.3}, stalling(), id="total, before the headers"),
+        pytest.param({"total": 0.3}, dripping(BEGUN, drop=chunk(events(TEXT))), id="total, in the stream"),
+        pytest.param({"first_byte": 0.2}, stalling(), id="first_byte"),
+        pytest.param({"between_chunks": 0.2}, stalling(BEGUN), id="between_chunks, silence"),
+        pytest.param(
+            {"between_chunks": 0.2}, dripping(BEGUN, drop=chunk(b": ping\n\n")), id="between_chunks, comments"
+        ),
+        pytest.param(
+            {"between_chunks": 0.2}, dripping(BEGUN, drop=chunk(b"\n")), id="between_chunks, blank lines"
+        ),
+        pytest.param({"between_chunks": 0.2}, dripping(BEGUN, drop=chunk(PING)), id="between_chunks, pings"),
+        pytest.param(
+            {"between_chunks": 0.2}, stalling(EVENT_STREAM + b"\r\n"), id="between_chunks, no event"
+        ),
+    ],
+)
+async def test_a_deadline_is_named_when_it_is_missed(adapter, server, opened, limits, manner):
+    server.manner = manner
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(**limits)))
+
+    error = await failure_of(provider)
+
+    assert error.kind is ErrorKind.TIMEOUT
+    assert f"timeouts.{next(iter(limits))} (" in error.message
+
+
+async def test_the_first_byte_has_its_deadline_without_a_stream_too(adapter, server, opened):
+    server.manner = stalling()
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(first_byte=0.2)))
+
+    with pytest.raises(ProviderError, match=r"timeouts\.first_byte"):
+        await provider.ask(asking())
+
+
+async def test_word_in_time_keeps_a_stream_alive(adapter, server, opened):
+    """Longer than every deadline but the whole one."""
+    steps = [EVENT_STREAM + b"\r\n", *(chunk(events(data)) for data in adapter.events), chunk(b"")]
+
+    async def manner(writer):
+        for step in steps:
+            writer.write(step)
+            await asyncio.sleep(0.1)
+
+    server.manner = manner
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(first_byte=0.5, between_chunks=0.5)))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_a_cancelled_stream_closes_its_connection_and_leaves_the_next_one_whole(
+    adapter, server, provider
+):
+    server.manner = stalling(BEGUN)
+    call = asyncio.create_task(provider.ask(STREAMED))
+    await server.asked.wait()
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    server.manner = sending(stream(adapter))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+    assert server.connections == 2
+
+
+async def test_an_unread_rest_is_not_left_for_the_next_call(adapter, server, provider):
+    broken = orjson.dumps({"type": "error", "error": {"type": "api_error", "message": "x"}})
+    server.manner = sending(stream_of(events(broken), events(*adapter.events)))
+    await failure_of(provider)
+    server.manner = sending(stream(adapter))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_many_streams_run_at_once(adapter, server, opened):
+    server.manner = in_steps(
+        *(stream(adapter)[start : start + 60] for start in range(0, len(stream(adapter)), 60))
+    )
+    provider = opened(adapter.provider(server.url, connections=100))
+
+    replies = await asyncio.gather(*(provider.ask(STREAMED) for _ in range(100)))
+
+    assert {reply.text for reply in replies} == {"42"}
