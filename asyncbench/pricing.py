@@ -1,16 +1,30 @@
-"""What a call costs: usage → USD, one request at a time. What is unknown is None, never 0."""
+"""What a call costs: usage → USD, one request at a time. What is unknown is None, never 0.
+
+Of several who could say, the first counts: the price in the sweep (its author knows a contract that no
+table does), what the vendor says this call cost, the published price of the tier that served it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from asyncbench.records import Price, Usage
+from asyncbench.records import Price, Reply, Usage
 
 if TYPE_CHECKING:  # 0.35 s to import: only when a price is looked up
-    from genai_prices.types import ModelPrice, TieredPrices
+    from genai_prices.types import ModelPrice, PriceCalculation, TieredPrices
+
+SWEEP = "sweep"  # the source of a price given there
+# Served the standard way, in the words of OpenAI, Anthropic and Groq, and anywhere, in those of Anthropic.
+STANDARD = frozenset({"default", "standard", "on_demand", "global", "not_available"})
+# Tiers that a vendor sells at its standard price, though no table lists them.
+AS_STANDARD = frozenset({("groq", "flex")})  # console.groq.com/docs/flex-processing, read 2026-11
+TIER_KEYS = frozenset({"service_tier", "processing", "speed"})  # what genai-prices calls the ways of serving
+PERIOD_S = 900  # prices by the hour of the day change on a quarter of an hour (a test holds the table to it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +53,72 @@ class Rates:
     brackets: tuple[Bracket, ...]  # rising; the first holds for any request
 
 
-def rates_for(model_id: str, *, price: Price | None, vendor: str | None, at: datetime) -> Rates | None:
+RatesAt = Callable[[str | None, float], Rates | None]  # by tier served, and when (UTC, seconds since 1970)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What one call cost, and who says so."""
+
+    usd: float | None  # None: unknown
+    source: str | None  # None: no price is known
+
+
+def rates_for(
+    model_id: str, *, price: Price | None, vendor: str | None, at: datetime, tier: str | None = None
+) -> Rates | None:
     """Return what a model costs; None when that is unknown.
 
     Args:
         model_id: the model, as its vendor calls it.
-        price: a price given in the sweep; it wins over any table.
+        price: a price given in the sweep; it wins over any table, and holds for every tier.
         vendor: the provider's id in genai-prices, such as `openai`; None: in no table.
         at: when the request is made, with its time zone; prices change, some with the hour of the day.
+        tier: how it was served (`tier_of`); one without a price of its own is not taken for the standard.
     """
     if price is not None:
-        return Rates(source="sweep", brackets=(_bracket_of(price),))
+        return Rates(source=SWEEP, brackets=(_bracket_of(price),))
     if vendor is None:
         return None
-    return _published(model_id, vendor=vendor, at=at)
+    return _published(model_id, vendor=vendor, at=at, tier=None if (vendor, tier) in AS_STANDARD else tier)
+
+
+def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> RatesAt:
+    """Return `rates_for` as a function of tier and time that looks each up once a quarter of an hour."""
+
+    @lru_cache(maxsize=256)
+    def looked_up(tier: str | None, period: int) -> Rates | None:
+        at = datetime.fromtimestamp(period * PERIOD_S, UTC)
+        return rates_for(model_id, price=price, vendor=vendor, at=at, tier=tier)
+
+    return lambda tier, at_s: looked_up(tier, int(at_s // PERIOD_S))
+
+
+def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charge:
+    """Return what the call that got a reply cost.
+
+    Args:
+        reply: its usage, how it was served, and what the vendor says it cost.
+        rates: the model's, from `rates_at`.
+        at_s: when it was sent: UTC, seconds since 1970.
+        provider: who says so where the vendor tells the cost: `openrouter usage.cost`.
+    """
+    told = reply.vendor_cost_usd
+    found = rates(tier_of(reply.service_tier, reply.raw_usage), at_s)
+    if told is not None and (found is None or found.source != SWEEP):
+        return Charge(usd=told, source=f"{provider} usage.cost")
+    return Charge(usd=cost_usd(reply.usage, found), source=found.source if found else None)
+
+
+def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) -> str | None:
+    """Return the one word for how a call was served; None: the standard way, or nobody said.
+
+    Anthropic tells its fast mode, and the country it kept to, beside the service tier. Each has its
+    surcharge; two of them together are a tier of their own, which no table prices.
+    """
+    said = raw_usage or {}
+    words = (service_tier, said.get("speed"), said.get("inference_geo"))
+    return " ".join(word for word in words if isinstance(word, str) and word not in STANDARD) or None
 
 
 def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
@@ -105,7 +171,7 @@ def _exactly(usd: float) -> Decimal:
     return Decimal(str(usd))  # the shortest text that reads back: what was written in the sweep
 
 
-def _published(model_id: str, *, vendor: str, at: datetime) -> Rates | None:
+def _published(model_id: str, *, vendor: str, at: datetime, tier: str | None) -> Rates | None:
     import genai_prices
 
     nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
@@ -113,8 +179,29 @@ def _published(model_id: str, *, vendor: str, at: datetime) -> Rates | None:
         found = genai_prices.calc_price(nothing, model_id, provider_id=vendor, genai_request_timestamp=at)
     except LookupError:  # no such vendor, or no such model there
         return None
-    brackets = _brackets(found.model_price)
+    prices = found.model_price if tier is None else _of_tier(found, tier, at)
+    brackets = _brackets(prices) if prices else ()
     return Rates(source=f"genai-prices {genai_prices.__version__}", brackets=brackets) if brackets else None
+
+
+def _of_tier(found: PriceCalculation, tier: str, at: datetime) -> ModelPrice | None:
+    """Return a model's price in a tier; None where the table has none (asked itself, it says the standard).
+
+    A variant may leave cached tokens at the standard price (Gemini's batches), never input or output.
+    """
+    if not any(found.model is own for own in found.provider.models):
+        return None  # another vendor's model: its tiers are not sold here
+    for variant in found.model.price_variants or ():
+        told = variant.when.keys() <= TIER_KEYS and list(variant.when.values()) == [tier]
+        active = variant.constraint is None or variant.constraint.active(at)
+        if (
+            told
+            and active
+            and variant.prices.input_mtok is not None
+            and variant.prices.output_mtok is not None
+        ):
+            return found.model.get_prices(at, variant.when)
+    return None
 
 
 def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:

@@ -6,11 +6,23 @@ from decimal import Decimal
 import genai_prices
 import pytest
 from genai_prices.data import providers
+from genai_prices.types import TimeOfDateConstraint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asyncbench.pricing import Rates, cost_usd, rates_for
-from asyncbench.records import Price, Usage
+from asyncbench.pricing import (
+    PERIOD_S,
+    STANDARD,
+    TIER_KEYS,
+    Charge,
+    Rates,
+    charge,
+    cost_usd,
+    rates_at,
+    rates_for,
+    tier_of,
+)
+from asyncbench.records import Price, Reply, Usage
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ONE_EACH = Usage(input_tokens=1, output_tokens=1)
@@ -29,7 +41,9 @@ def sweep(price: Price) -> Rates:
     return rates
 
 
-def judged_by_genai_prices(vendor: str, model_id: str, usage: Usage) -> float:
+def judged_by_genai_prices(
+    vendor: str, model_id: str, usage: Usage, served: dict[str, str] | None = None
+) -> float:
     """Return what the price table's own arithmetic makes of the same usage."""
     written, written_1h = usage.cache_write_tokens or 0, usage.cache_write_1h_tokens or 0
     same = genai_prices.Usage(
@@ -40,7 +54,9 @@ def judged_by_genai_prices(vendor: str, model_id: str, usage: Usage) -> float:
         cache_write_1h_tokens=written_1h,
         output_tokens=usage.output_tokens,
     )
-    found = genai_prices.calc_price(same, model_id, provider_id=vendor, genai_request_timestamp=AT)
+    found = genai_prices.calc_price(
+        same, model_id, provider_id=vendor, genai_request_timestamp=AT, price_context=served
+    )
     return float(found.total_price)
 
 
@@ -247,3 +263,194 @@ def test_a_price_is_the_one_of_its_hour():
     )
 
     assert (by_day, by_night) == (0.27, 0.135)
+
+
+# ── how it was served ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model_id", "tier", "input_", "cached", "output"),
+    [
+        pytest.param("openai", "gpt-5-mini", None, "0.25", "0.025", "2", id="standard"),
+        pytest.param("openai", "gpt-5-mini", "flex", "0.125", "0.0125", "1", id="flex"),
+        pytest.param("openai", "gpt-5-mini", "priority", "0.45", "0.045", "3.6", id="priority"),
+        pytest.param("openai", "gpt-5-mini", "fast", "0.45", "0.045", "3.6", id="OpenAI's fast"),
+        pytest.param("openai", "gpt-5-mini", "batch", "0.125", "0.0125", "1", id="batch"),
+        pytest.param("anthropic", "claude-opus-5-5", "fast", "8", "0.4", "40", id="Anthropic's fast"),
+        pytest.param("anthropic", "claude-haiku-4-5", "batch", "0.5", "0.05", "2.5", id="Anthropic's batch"),
+        pytest.param(
+            "google",
+            "gemini-2.5-flash",
+            "batch",
+            "0.15",
+            "0.03",
+            "1.25",
+            id="cached tokens stay at the standard",
+        ),
+        pytest.param("groq", "openai/gpt-oss-120b", "flex", "0.15", "0.075", "0.6", id="Groq's flex"),
+    ],
+)
+def test_a_tier_has_its_own_price(vendor, model_id, tier, input_, cached, output):
+    rates = rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier)
+
+    assert rates is not None
+    (bracket,) = rates.brackets
+    assert [bracket.input, bracket.cached_input, bracket.output] == [*map(Decimal, (input_, cached, output))]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model_id", "tier"),
+    [
+        pytest.param("openai", "gpt-5-mini", "scale", id="prepaid capacity"),
+        pytest.param("openai", "gpt-5-mini", "auto", id="anything may have served it"),
+        pytest.param("openai", "gpt-5-nano", "priority", id="not sold for this model"),
+        pytest.param("anthropic", "claude-haiku-4-5", "priority", id="committed capacity"),
+        pytest.param("anthropic", "claude-haiku-4-5", "fast", id="not fast"),
+        pytest.param("anthropic", "claude-opus-5-5", "us", id="in one country"),
+        pytest.param("anthropic", "claude-opus-5-5", "batch fast", id="two surcharges"),
+        pytest.param("x-ai", "grok-4", "batch", id="no batches of this model"),
+        pytest.param("deepseek", "deepseek-chat", "flex", id="another vendor's word"),
+        pytest.param("azure", "gpt-5-mini", "flex", id="another vendor's model"),
+        pytest.param("perplexity", "perplexity/sonar", "web", id="no way of serving"),
+    ],
+)
+def test_a_tier_without_a_price_is_not_taken_for_the_standard(vendor, model_id, tier):
+    assert rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier) is None
+
+
+def test_a_tier_has_no_price_before_its_price_was_known():
+    before, since = (
+        rates_for("gpt-5-mini", price=None, vendor="openai", at=AT.replace(month=10, day=day), tier="flex")
+        for day in (11, 12)
+    )
+
+    assert before is None
+    assert since is not None
+
+
+def test_every_tier_of_the_table_costs_what_the_table_makes_of_it():
+    usage = Usage(
+        input_tokens=300_000,
+        cached_input_tokens=100,
+        cache_write_tokens=200,
+        cache_write_1h_tokens=50,
+        output_tokens=77,
+    )
+    sold = [
+        (vendor.id, model, variant.when)
+        for vendor in providers
+        for model in vendor.models
+        for variant in model.price_variants or ()
+        if variant.when.keys() <= TIER_KEYS and not STANDARD & {*variant.when.values()}
+    ]
+    compared = 0
+    for vendor, model, when in sold:
+        (tier,) = when.values()
+        rates = rates_for(model.id, price=None, vendor=vendor, at=AT, tier=tier)
+        if rates is not None:
+            compared += 1
+            assert cost_usd(usage, rates) == judged_by_genai_prices(vendor, model.id, usage, when)
+
+    assert compared > 150
+
+
+@pytest.mark.parametrize(
+    ("service_tier", "raw_usage", "tier"),
+    [
+        pytest.param(None, None, None, id="nobody said"),
+        *(pytest.param(word, {}, None, id=word) for word in ("default", "standard", "on_demand")),
+        pytest.param("flex", {}, "flex", id="flex"),
+        pytest.param("standard", {"speed": "fast"}, "fast", id="fast"),
+        pytest.param("standard", {"speed": "standard", "inference_geo": "global"}, None, id="anywhere"),
+        pytest.param("standard", {"inference_geo": "us"}, "us", id="in one country"),
+        pytest.param("batch", {"speed": "fast"}, "batch fast", id="two of them"),
+        pytest.param("default", {"speed": 117.3, "inference_geo": None}, None, id="another's speed"),
+    ],
+)
+def test_one_word_says_how_a_call_was_served(service_tier, raw_usage, tier):
+    assert tier_of(service_tier, raw_usage) == tier
+
+
+# ── call by call ─────────────────────────────────────────────────────────────────────────────
+
+NOON_S = AT.timestamp()
+MILLION = Usage(input_tokens=1_000_000, output_tokens=0)
+
+
+def charged(reply: Reply, *, price: Price | None = None, vendor: str | None = "openai") -> Charge:
+    return charge(
+        reply, rates_at("gpt-5-mini", price=price, vendor=vendor), at_s=NOON_S, provider="openrouter"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "price", "vendor", "usd", "source"),
+    [
+        pytest.param(9.0, Price(input=1, output=1), "openai", 1.0, "sweep", id="the sweep first"),
+        pytest.param(9.0, None, "openai", 9.0, "openrouter usage.cost", id="then the vendor's own bill"),
+        pytest.param(0.0, None, "openai", 0.0, "openrouter usage.cost", id="which may be nothing"),
+        pytest.param(9.0, None, None, 9.0, "openrouter usage.cost", id="in no table"),
+        pytest.param(
+            None, None, "openai", 0.25, f"genai-prices {genai_prices.__version__}", id="then the table"
+        ),
+        pytest.param(None, None, None, None, None, id="nobody"),
+    ],
+)
+def test_the_first_who_knows_the_price_says_it(told, price, vendor, usd, source):
+    reply = Reply(text="4", usage=MILLION, vendor_cost_usd=told)
+
+    assert charged(reply, price=price, vendor=vendor) == Charge(usd=usd, source=source)
+
+
+def test_the_tier_that_served_a_call_sets_its_price():
+    assert charged(Reply(text="4", usage=MILLION, service_tier="priority")).usd == 0.45
+    assert charged(Reply(text="4", usage=MILLION, service_tier="scale")) == Charge(usd=None, source=None)
+
+
+def test_a_price_in_the_sweep_holds_for_every_tier():
+    reply = Reply(text="4", usage=MILLION, service_tier="scale")
+
+    assert charged(reply, price=Price(input=3, output=1)) == Charge(usd=3.0, source="sweep")
+
+
+def test_a_call_without_usage_has_a_price_and_no_cost():
+    assert charged(Reply(text="4"), price=Price(input=3, output=1)) == Charge(usd=None, source="sweep")
+
+
+@pytest.mark.parametrize(
+    ("at", "usd"),
+    [
+        pytest.param(datetime(2026, 11, 20, 0, 29, 59, tzinfo=UTC), 0.135, id="the last second of the night"),
+        pytest.param(datetime(2026, 11, 20, 0, 30, tzinfo=UTC), 0.27, id="the first of the day"),
+        pytest.param(datetime(2026, 11, 20, 16, 29, 59, tzinfo=UTC), 0.27, id="the last of the day"),
+        pytest.param(datetime(2026, 11, 20, 16, 30, tzinfo=UTC), 0.135, id="the first of the night"),
+    ],
+)
+def test_a_lane_that_runs_past_the_hour_pays_the_price_of_the_hour(at, usd):
+    rates = rates_at("deepseek-chat", price=None, vendor="deepseek")
+
+    assert cost_usd(MILLION, rates(None, NOON_S)) == 0.27
+    assert cost_usd(MILLION, rates(None, at.timestamp())) == usd
+
+
+def test_prices_by_the_hour_change_on_the_quarters_at_which_they_are_looked_up():
+    constraints = [
+        price.constraint
+        for vendor in providers
+        for model in vendor.models
+        if isinstance(model.prices, list)
+        for price in model.prices
+        if isinstance(price.constraint, TimeOfDateConstraint)
+    ]
+    changes = [time for one in constraints for time in (one.start_time, one.end_time)]
+
+    assert changes
+    assert all(not (time.hour * 3600 + time.minute * 60 + time.second) % PERIOD_S for time in changes)
+
+
+def test_rates_are_looked_up_once_a_tier_and_quarter_of_an_hour():
+    rates = rates_at("gpt-5-mini", price=None, vendor="openai")
+
+    assert rates("flex", NOON_S) is rates("flex", NOON_S + PERIOD_S - 1)
+    assert rates("flex", NOON_S) is not rates("flex", NOON_S + PERIOD_S)
+    assert rates("flex", NOON_S) != rates(None, NOON_S)

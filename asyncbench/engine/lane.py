@@ -15,7 +15,7 @@ from asyncbench.engine.limits import ExpectedTokens, TokenBucket, request_pacer
 from asyncbench.engine.retry import wait_before_retry
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import FINAL_FOR_LANE, MAY_HAVE_BEEN_BILLED, ErrorKind, ProviderError
-from asyncbench.pricing import Rates, cost_usd
+from asyncbench.pricing import Charge, RatesAt, charge
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -74,7 +74,7 @@ class Lane:
     grade: GradeReply
     keep: Keep
     characters: Callable[[Request], int]  # what is sent, for token estimates
-    rates: Rates | None
+    rates: RatesAt  # what it costs, by tier served and time
     counters: Counters
     lag: LoopLag
     epoch_s: float  # UTC at zero of the loop's clock
@@ -260,7 +260,7 @@ class Lane:
             retry_after_s=error.retry_after_s if error else None,
             request_id=ended.request_id if ended else None,
             usage=reply.usage if reply else None,
-            cost_usd=self._cost(ended),
+            cost_usd=self._cost(ended, self.epoch_s + sent_s),
             in_flight=turn.in_flight,
             loop_lag_s=self.lag.now_s,
             raw_usage=reply.raw_usage if reply else None,
@@ -270,13 +270,16 @@ class Lane:
         self.counters.count(attempt)
         return attempt
 
-    def _cost(self, ended: Reply | ProviderError | None) -> float | None:
+    def _cost(self, ended: Reply | ProviderError | None, at_s: float) -> float | None:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
-            return cost_usd(ended.usage, self.rates)
+            return self._charge(ended, at_s).usd
         if ended is None or ended.kind in MAY_HAVE_BEEN_BILLED:
             return None
         return 0.0
+
+    def _charge(self, reply: Reply, at_s: float) -> Charge:
+        return charge(reply, self.rates, at_s=at_s, provider=self.model.provider)
 
     def _settle(self, turn: Turn, ended: Reply | ProviderError) -> None:
         if isinstance(ended, Reply):
@@ -323,15 +326,16 @@ class Lane:
         self, turn: Turn, answered: Attempt | None, ended: Reply | ProviderError, grades: tuple[Grade, ...]
     ) -> None:
         """Close a trial; its times are those of the attempt that was answered."""
+        reply = ended if isinstance(ended, Reply) else None
         self.keep(
             Result(
                 trial=turn.request.trial,
-                reply=ended if isinstance(ended, Reply) else None,
+                reply=reply,
                 error=ended if isinstance(ended, ProviderError) else None,
                 grades=grades,
                 attempts=turn.attempts,
                 cost_usd=turn.cost_usd,
-                price_source=self.rates.source if self.rates else None,
+                price_source=self._charge(reply, answered.started_at).source if reply and answered else None,
                 queued_s=answered.queued_s if answered else None,
                 ttft_s=answered.ttft_s if answered else None,
                 latency_s=answered.latency_s if answered else None,

@@ -1,49 +1,150 @@
-"""Token counts of every provider in the one form of `records.Usage`."""
+"""Token counts of every provider in the one form of `records.Usage`, and what a provider says a call cost.
+
+Of counts that do not fit together the larger is believed: what is missing from a bill is found too late.
+"""
 
 from collections.abc import Mapping
+from decimal import Decimal
 
-from asyncbench.providers.loose_json import count, mapping
+from asyncbench.providers.loose_json import count, items, mapping
 from asyncbench.records import Usage
+
+XAI_TICKS_IN_A_DOLLAR = 10**10  # docs.x.ai, cost tracking, read 2026-11
+
+
+def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return the account of a chat completion or of a chunk of it, wherever an endpoint puts it.
+
+    Groq's streams have it in `x_groq`, Moonshot's in the choice.
+    """
+    choices = items(payload.get("choices"))
+    places = (payload, mapping(payload.get("x_groq")), mapping(choices[0]) if choices else {})
+    return next((found for place in places if (found := mapping(place.get("usage")))), None)
 
 
 def from_openai(raw: Mapping[str, object]) -> Usage:
-    """Read the `usage` of a chat completion; its `prompt_tokens` hold the cached ones already."""
+    """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already."""
     prompt = mapping(raw.get("prompt_tokens_details"))
-    cached = count(prompt.get("cached_tokens"))
-    input_tokens = count(raw.get("prompt_tokens"))
-    return Usage(
-        input_tokens=input_tokens,
-        cached_input_tokens=count(raw.get("prompt_cache_hit_tokens"))
-        if cached is None
-        else cached,  # DeepSeek
-        cache_write_tokens=count(prompt.get("cache_write_tokens")),
-        output_tokens=_beyond(
-            input_tokens, count(raw.get("completion_tokens")), count(raw.get("total_tokens"))
+    return _inclusive(
+        input_tokens=count(raw.get("prompt_tokens")),
+        cached=_first(
+            prompt.get("cached_tokens"),
+            raw.get("prompt_cache_hit_tokens"),  # DeepSeek
+            raw.get("cached_tokens"),  # Moonshot
         ),
-        reasoning_tokens=count(mapping(raw.get("completion_tokens_details")).get("reasoning_tokens")),
+        written=count(prompt.get("cache_write_tokens")),
+        output=count(raw.get("completion_tokens")),
+        reasoning=_first(
+            mapping(raw.get("completion_tokens_details")).get("reasoning_tokens"), raw.get("reasoning_tokens")
+        ),
+        total=count(raw.get("total_tokens")),
     )
 
 
-def _beyond(prompt: int | None, completion: int | None, total: int | None) -> int | None:
-    """Return the completion, or what the total holds beyond the prompt where that is more.
+def from_responses(raw: Mapping[str, object]) -> Usage:
+    """Read the `usage` of OpenAI's Responses; unlike Anthropic's, its `input_tokens` hold the cached ones."""
+    details = mapping(raw.get("input_tokens_details"))
+    return _inclusive(
+        input_tokens=count(raw.get("input_tokens")),
+        cached=count(details.get("cached_tokens")),
+        written=count(details.get("cache_write_tokens")),
+        output=count(raw.get("output_tokens")),
+        reasoning=count(mapping(raw.get("output_tokens_details")).get("reasoning_tokens")),
+        total=count(raw.get("total_tokens")),
+    )
 
-    Some count reasoning in the total and not in the completion (xAI, by report), and bill it.
+
+def _inclusive(
+    *,
+    input_tokens: int | None,
+    cached: int | None,
+    written: int | None,
+    output: int | None,
+    reasoning: int | None,
+    total: int | None,
+) -> Usage:
+    return Usage(
+        input_tokens=input_tokens,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=_with_reasoning(output, reasoning, beyond_input=_difference(total, input_tokens)),
+        reasoning_tokens=reasoning,
+    )
+
+
+def _with_reasoning(output: int | None, reasoning: int | None, *, beyond_input: int | None) -> int | None:
+    """Return all that was written, thinking included, whether or not the vendor counts it as output.
+
+    xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning
+    than output tells that it stands beside it.
     """
-    if prompt is None or completion is None or total is None:
-        return completion
-    return max(completion, total - prompt)
+    if output is None:
+        return None
+    whole = max(output, beyond_input or 0)
+    return output + reasoning if reasoning is not None and reasoning > whole else whole
+
+
+def _difference(total: int | None, part: int | None) -> int | None:
+    return None if total is None or part is None else total - part
+
+
+def _first(*values: object) -> int | None:
+    return next((found for value in values if (found := count(value)) is not None), None)
 
 
 def from_anthropic(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a message, whose `input_tokens` leave out what the cache read or wrote."""
     uncached = count(raw.get("input_tokens"))
     cached = count(raw.get("cache_read_input_tokens"))
+    by_time = mapping(raw.get("cache_creation"))
+    written_1h = count(by_time.get("ephemeral_1h_input_tokens"))
+    written_5m = count(by_time.get("ephemeral_5m_input_tokens"))
     written = count(raw.get("cache_creation_input_tokens"))
+    if written is None and not written_5m == written_1h is None:
+        written = (written_5m or 0) + (written_1h or 0)
     return Usage(
         input_tokens=None if uncached is None else uncached + (cached or 0) + (written or 0),
         cached_input_tokens=cached,
         cache_write_tokens=written,
-        cache_write_1h_tokens=count(mapping(raw.get("cache_creation")).get("ephemeral_1h_input_tokens")),
+        cache_write_1h_tokens=written_1h,
         output_tokens=count(raw.get("output_tokens")),
         reasoning_tokens=count(mapping(raw.get("output_tokens_details")).get("thinking_tokens")),
     )
+
+
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation")
+
+
+def merged(start: Mapping[str, object], delta: Mapping[str, object]) -> dict[str, object]:
+    """Return the account of a streamed message from those of its message_start and its last message_delta.
+
+    The delta's counts are cumulative and stand for the whole. What it leaves out, or says as null,
+    is the start's; so is the input where the delta has none (vLLM and others count output alone there).
+    """
+    said = {name: value for name, value in delta.items() if value is not None}
+    if not any(count(said.get(name)) for name in _INPUT):
+        said = {name: value for name, value in said.items() if name not in _INPUT}
+    return {**start, **said}
+
+
+def told_cost_usd(raw: Mapping[str, object]) -> float | None:
+    """Return what the provider itself says a call cost, USD; None where it does not say.
+
+    OpenRouter's `cost` is in credits of a dollar each. With a key of one's own (`is_byok`) it is its fee
+    alone, and the upstream vendor bills its part beside it. xAI counts in ticks.
+    """
+    ticks = count(raw.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return float(Decimal(ticks) / XAI_TICKS_IN_A_DOLLAR)
+    cost = _dollars(raw.get("cost"))
+    if cost is None or raw.get("is_byok") is not True:
+        return None if cost is None else float(cost)
+    upstream = _dollars(mapping(raw.get("cost_details")).get("upstream_inference_cost"))
+    return None if upstream is None else float(cost + upstream)
+
+
+def _dollars(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    dollars = Decimal(str(value))  # the shortest text that reads back: what was written
+    return dollars if dollars.is_finite() and dollars >= 0 else None

@@ -12,7 +12,7 @@ from asyncbench.engine.lane import Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import ProviderError
-from asyncbench.pricing import rates_for
+from asyncbench.pricing import rates_at
 from asyncbench.records import (
     Condition,
     Ended,
@@ -153,9 +153,7 @@ class Night:
             grade=_grade,
             keep=self.kept.append,
             characters=lambda request: len(request.messages[0].content),
-            rates=rates_for(
-                model.model_id, price=model.price, vendor=None, at=datetime(2026, 1, 1, tzinfo=UTC)
-            ),
+            rates=rates_at(model.model_id, price=model.price, vendor=None),
             counters=Counters(planned=len(asked)),
             lag=LoopLag(),
             epoch_s=1_000_000.0,

@@ -23,10 +23,11 @@ from tests.store.made import AT, ended, model, reply, result, trial
 COLUMNS = {
     "trials": """
         trial_id run sweep problem_set problem_id suite task variant representation length repeat condition
-        style condition_params model provider model_id model_served params expected reply_text reasoning_text
-        finish_reason grader answer outcome exact_match input_tokens cached_input_tokens cache_write_tokens
-        output_tokens reasoning_tokens price_source cost_usd attempts queued_s ttft_s latency_s finished_at
-        error_kind error_message http_status request_id
+        style condition_params model provider model_id model_served fingerprint upstream service_tier effort
+        params expected reply_text reasoning_text finish_reason grader answer outcome exact_match
+        input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens price_source
+        cost_usd attempts queued_s ttft_s latency_s finished_at error_kind error_message http_status
+        request_id
         """,
     "grades": """
         trial_id run suite model task variant representation length grader grader_version headline answer
@@ -115,6 +116,18 @@ def test_the_headline_grade_is_the_trials():
 def test_every_grader_has_a_row_headline_first():
     rows = grade_rows(result(trial(1), reply(1)))
     assert [(row["grader"], row["headline"]) for row in rows] == [("number", True), ("lenient", False)]
+
+
+def test_a_trial_says_who_served_it_and_how_hard_it_was_asked_to_think():
+    asked = replace(trial(1), model=replace(model(), effort="high"))
+    served = replace(reply(1), fingerprint="fp_1", upstream="Together", service_tier="flex")
+    row = trial_row(result(asked, served))
+    assert [row[name] for name in ("fingerprint", "upstream", "service_tier", "effort")] == [
+        "fp_1",
+        "Together",
+        "flex",
+        "high",
+    ]
 
 
 def test_a_failed_trial_has_its_error_and_no_reply():
