@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -25,13 +24,12 @@ from asyncbench.engine.lane import GRADER_ERROR, Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError
-from asyncbench.pricing import Rates, rates_for
+from asyncbench.known_models import moves
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
-from asyncbench.providers import PROVIDERS, Provider
-from asyncbench.providers.endpoint import Endpoint
-from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.opening import opened
+from asyncbench.providers.prices import rates_of
 from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.process import Simulator, running
@@ -155,6 +153,7 @@ class _Run:
         self._describe(sets)
         self._warn_of_damage()
         self._warn_of_unpriced()
+        self._warn_of_moving()
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
             simulator = await asyncio.to_thread(self._simulate, sets, stack)
@@ -197,7 +196,7 @@ class _Run:
         lag: LoopLag,
         stack: contextlib.AsyncExitStack,
     ) -> Lane:
-        provider = _provider(model, self.keys[model.alias], simulator_url)
+        provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit))
         every = trials(self.sweep, model, sets, limit=self.limit)
@@ -209,7 +208,7 @@ class _Run:
             grade=_grade,
             keep=self.store.keep,
             characters=characters,
-            rates=_rates(model),
+            rates=rates_of(model),
             counters=counters,
             lag=lag,
             epoch_s=time.time() - asyncio.get_running_loop().time(),
@@ -244,12 +243,16 @@ class _Run:
             self.screen.say(f"{one.segment.name}, line {one.line}: damaged and left out; the rest is kept")
 
     def _warn_of_unpriced(self) -> None:
-        unpriced = [model.alias for model in self.asked if _rates(model) is None]
+        unpriced = [model.alias for model in self.asked if rates_of(model)(None, time.time()) is None]
         if unpriced:
             self.screen.say(
                 f"no price is known for {', '.join(unpriced)}: their cost will be NULL. "
                 "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
             )
+
+    def _warn_of_moving(self) -> None:
+        for why in filter(None, (moves(model.model_id) for model in self.asked if not model.simulated)):
+            self.screen.say(f"{why}. The report tells who answered.")
 
     def _summary(self, scheduler: Scheduler, seconds: float, seen: ServerStats | None) -> Summary:
         models = {lane.name: lane.counters for lane in scheduler.lanes}
@@ -267,27 +270,6 @@ class _Run:
             simulated=any(model.simulated for model in self.asked),
             seen=seen,
         )
-
-
-def _provider(model: Model, key: str, simulator_url: str | None) -> Provider:
-    via = known_endpoints()[model.provider].via
-    base_url = model.base_url
-    if base_url is None and simulator_url is not None and model.simulated:
-        base_url = simulator_url if via == "anthropic" else f"{simulator_url}/v1"
-    return PROVIDERS[via](
-        Endpoint(
-            base_url=base_url,
-            api_key=key,
-            timeouts=model.timeouts,
-            connections=model.limits.concurrency,
-        )
-    )
-
-
-def _rates(model: Model) -> Rates | None:
-    # A server of somebody else's under a vendor's name charges what it likes.
-    vendor = known_endpoints()[model.provider].prices if model.base_url is None else None
-    return rates_for(model.model_id, price=model.price, vendor=vendor, at=datetime.now(UTC))
 
 
 async def _unfinished(

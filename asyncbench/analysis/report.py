@@ -3,14 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.analysis import served
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
+from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.analysis.stats import Proportion, quantile
 from asyncbench.analysis.tables import (
     SIMULATED,
@@ -28,7 +31,7 @@ from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 
 COLUMNS = (
     *("model", "provider", "suite", "task", "outcome", "input_tokens", "output_tokens"),
-    *("cost_usd", "latency_s"),
+    *("cost_usd", "latency_s", *served.COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
 Row = tuple[str, ...]
@@ -76,6 +79,9 @@ class Report:
     suites: tuple[Line, ...]  # a line per model × suite
     tasks: tuple[Line, ...]  # a line per model × suite × task
     spending: tuple[Spending, ...]
+    mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
+    prices: str | None = None  # whose and when, where costs are not those of the run
+    unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
 
     def as_json(self) -> str:
         """Return everything as JSON."""
@@ -96,7 +102,9 @@ class Report:
 
     def _notes(self) -> list[str]:
         simulated = [SIMULATED] if self.simulated else []
-        return [*simulated, graded_by(self.graders), self._outcomes()] if self.suites else simulated
+        prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
+        outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else []
+        return [*simulated, *prices, *outcomes, *self.mixtures]
 
     def _outcomes(self) -> str:
         counts = Counter[str]()
@@ -115,16 +123,40 @@ class Report:
         if by_task := [line for line in self.tasks if line.task != line.suite]:
             yield "Accuracy by task", ACCURACY_HEAD, list(map(_accuracy_row, by_task))
         yield "Tokens, cost and latency of the answers", COST_HEAD, list(map(_cost_row, self.suites))
-        yield "Spent in all, every attempt counted", SPENT_HEAD, list(map(_spent_row, self.spending))
+        spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
+        yield spent, SPENT_HEAD, list(map(_spent_row, self.spending))
+        if self.unpriced:
+            yield "Cannot be priced again", UNPRICED_HEAD, list(map(_unpriced_row, self.unpriced))
 
 
-def report_on(folder: Path | str) -> Report:
+def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Report:
     """Return the figures of a results folder.
 
+    Args:
+        folder: the results folder; nothing is written to it.
+        prices_at: costs are what the same calls would cost on this day; None: what they did cost.
+
     Raises:
-        StoreError: it is not a results folder.
+        ConfigError: it is not a results folder, or, for other prices, its sweep.yaml cannot be read.
+        StoreError: what it holds cannot be read.
     """
+    if prices_at is not None:
+        return _priced_again(Path(folder), prices_at)
     trials = read_trials(folder, columns=list(COLUMNS))
+    return _report(folder, trials, read_attempts(folder, columns=["model", "cost_usd"]))
+
+
+def _priced_again(folder: Path, at: datetime) -> Report:
+    columns = sorted({*COLUMNS, *TRIAL_COLUMNS})
+    attempts = read_attempts(folder, columns=list(ATTEMPT_COLUMNS))
+    again = repriced(folder, read_trials(folder, columns=columns), attempts, now=at)
+    report = _report(folder, again.trials, again.attempts)
+    told_by = ", ".join(again.sources) or "nobody"
+    prices = f"they are what the same tokens would cost on {at:%Y-%m-%d}, by {told_by}"
+    return replace(report, prices=prices, unpriced=again.unpriced)
+
+
+def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
     grades = read_grades(folder, GRADES, pc.field("headline"))
     return Report(
         folder=str(folder),
@@ -133,7 +165,8 @@ def report_on(folder: Path | str) -> Report:
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
         suites=_lines(trials, ("model", "suite")),
         tasks=_lines(trials, ("model", "suite", "task")),
-        spending=_spending(read_attempts(folder, columns=["model", "cost_usd"])),
+        spending=_spending(attempts),
+        mixtures=served.mixtures(trials),
     )
 
 
@@ -203,6 +236,7 @@ ACCURACY_HEAD = (
 )
 COST_HEAD = ("model", "suite", "input tok.", "output tok.", "cost", "priced", "p50", "p95")
 SPENT_HEAD = ("model", "attempts", "priced", "cost")
+UNPRICED_HEAD = ("model", "why", "calls")
 
 
 def _accuracy_row(line: Line) -> tuple[str, ...]:
@@ -235,3 +269,7 @@ def _cost_row(line: Line) -> tuple[str, ...]:
 
 def _spent_row(one: Spending) -> tuple[str, ...]:
     return one.model, f"{one.attempts:,}", f"{one.priced_attempts:,}", dollars(one.cost_usd)
+
+
+def _unpriced_row(one: Unpriced) -> tuple[str, ...]:
+    return one.model, one.why, f"{one.calls:,}"

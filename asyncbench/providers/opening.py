@@ -1,0 +1,36 @@
+"""A model of a sweep → the provider that reaches it."""
+
+from asyncbench.providers import PROVIDERS, Provider
+from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.wire import Wire
+from asyncbench.providers.wires import WIRES
+from asyncbench.records import Model
+
+
+def wire_of(model: Model) -> Wire:
+    """Return the wire format that a model is asked in, with the ways of its endpoint."""
+    return WIRES[model.api](known_endpoints()[model.provider].quirks)
+
+
+def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
+    """Return the provider of a model; to be closed.
+
+    Args:
+        model: where it is, and how many calls may be in flight.
+        key: its API key; empty where the server asks for none.
+        simulator_url: where simulated models without an address of their own are; without /v1.
+        wire: instead of the model's own.
+    """
+    known = known_endpoints()[model.provider]
+    base_url = model.base_url
+    if base_url is None and simulator_url is not None and model.simulated:
+        base_url = simulator_url if known.via == "anthropic" else f"{simulator_url}/v1"
+    endpoint = Endpoint(
+        base_url=base_url,
+        api_key=key,
+        key_header=known.key_header,
+        timeouts=model.timeouts,
+        connections=model.limits.concurrency,
+    )
+    return PROVIDERS[known.via](endpoint, wire or wire_of(model))

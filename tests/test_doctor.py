@@ -1,0 +1,264 @@
+"""The doctor: one cheap call per model, through the real adapters, against real servers on this machine."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from asyncbench import doctor
+from asyncbench.config import sweep_from
+from asyncbench.doctor import as_json, as_text, examine, models_from
+from asyncbench.doctor.checkup import State
+from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, rate_headers
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers.quirks import Quirks
+from asyncbench.records import Limits, Model, Reply, Usage
+from tests.providers.asking import CHAT
+from tests.providers.raw_server import answering, raw_server
+from tests.sweeps import ADAPTERS
+from tests.test_cli import asyncbench
+
+KEY = "sk-secret-0123456789abcdef"
+MODEL = Model(alias="m", provider="openai", model_id="gpt-4o", api="chat", key_env="OPENAI_API_KEY")
+USAGE = Usage(input_tokens=20, output_tokens=1)
+
+
+def models(*entries):
+    return sweep_from({"name": "s", "problems": ["p"], "models": list(entries)}).models
+
+
+def found(findings, about):
+    """The one finding about a thing."""
+    (one,) = (finding for finding in findings if finding.about == about)
+    return one
+
+
+async def checked(server, *, env=None, **keys):
+    """The checkup of a model behind a raw server that answers chat completions."""
+    entry = {"model": "openai/gpt-4o", "base_url": f"{server.url}/v1", **keys}
+    (one,) = await examine(models(entry), env={"OPENAI_API_KEY": KEY} if env is None else env)
+    return one
+
+
+# ── through the adapters ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provider", ADAPTERS)
+async def test_a_model_that_works_is_fine_and_every_thing_was_looked_at(provider):
+    (one,) = await examine(models(f"{provider}/oracle"), env={})
+    assert one.fine
+    assert one.simulated
+    assert found(one.findings, "answer").said.startswith("'4'")
+    assert found(one.findings, "stream").state is State.OK
+    assert {"key", "model", "usage", "thinking", "limits", "price"} <= {f.about for f in one.findings}
+    assert None not in (one.latency_s, one.ttft_s)
+
+
+async def test_models_are_looked_at_one_by_one_whatever_is_wrong_with_others():
+    asked = models("simulated/oracle", "openai/gpt-4o", "simulated-http/noisy")
+    assert [one.fine for one in await examine(asked, env={})] == [True, False, True]
+
+
+async def test_a_key_that_is_not_set_is_told_by_its_name_and_nothing_is_called():
+    async with raw_server() as server:
+        one = await checked(server, env={})
+        assert server.received == []
+    assert "OPENAI_API_KEY is not set" in found(one.findings, "key").said
+    assert not one.fine
+    assert one.cost_usd == 0
+
+
+async def test_a_key_that_is_refused_is_told_without_the_key():
+    async with raw_server() as server:
+        server.manner = answering(401, {"error": {"message": f"bad key {KEY}", "code": "invalid_api_key"}})
+        one = await checked(server)
+        assert len(server.received) == 1, "no use to try a stream"
+    finding = found(one.findings, "key")
+    assert finding.state is State.WRONG
+    assert finding.way_out
+    assert KEY not in as_text([one], ()) + as_json([one], ())
+
+
+async def test_rate_limit_headers_are_told_and_no_others():
+    async with raw_server() as server:
+        server.manner = answering(
+            body={**CHAT, "model": "gpt-4o"}, x_ratelimit_limit_requests=500, set_cookie="secret=1"
+        )
+        one = await checked(server)
+    assert found(one.findings, "limits").said == "x-ratelimit-limit-requests: 500"
+    assert "secret=1" not in as_text([one], ())
+
+
+async def test_the_calls_are_those_of_the_sweep_but_cheap():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, temperature=0.5, max_tokens=9000, params={"user": "u"}, system="Be brief.")
+        plain, streamed = (received.body for received in server.received)
+    assert plain["max_completion_tokens"] == 1024
+    assert (plain["temperature"], plain["user"]) == (0.5, "u")
+    assert plain["messages"][0] == {"role": "system", "content": "Be brief."}  # type: ignore[index]  # a list
+    assert ("stream" in plain, streamed["stream"]) == (False, True)
+
+
+async def test_a_smaller_limit_of_the_sweep_is_kept():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, max_tokens=7)
+        assert server.received[0].body["max_completion_tokens"] == 7
+
+
+async def test_a_server_that_is_not_there_is_told_with_the_way_out():
+    async with raw_server() as server:
+        address = server.url
+    entry = {"model": "http/m", "base_url": f"{address}/v1"}
+    (one,) = await examine(models(entry), env={})
+    assert "check base_url" in str(found(one.findings, "address").way_out)
+
+
+async def test_a_stream_answered_in_one_piece_is_a_note():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT, content_type="application/json")
+        one = await checked(server)
+    assert found(one.findings, "stream").state is State.NOTE
+    assert one.ttft_s is None
+
+
+async def test_a_price_of_the_sweep_tells_what_the_calls_cost():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT, content_type="application/json")
+        one = await checked(server, price={"input": 1, "output": 2})
+    assert one.cost_usd == 2 * 30e-6
+
+
+# ── from calls to findings ───────────────────────────────────────────────────────────────────
+
+
+def plain(reply=None, *, model=MODEL, headers=None):
+    reply = reply or Reply(text="4", model_served="gpt-4o", usage=USAGE)
+    return list(of_plain(model, Call(ended=reply, latency_s=0.5, headers=headers or {})))
+
+
+def refused(kind):
+    return Call(ended=ProviderError(kind, "because"), latency_s=0.1)
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
+    for (one,) in (list(of_plain(MODEL, refused(kind))), list(of_stream(refused(kind)))):
+        assert one.state is State.WRONG
+        assert one.way_out
+        assert "because" in one.said
+
+
+@pytest.mark.parametrize(
+    ("reply", "about", "said"),
+    [
+        pytest.param(Reply(text="4", model_served="other"), "model", "other answered for", id="who"),
+        pytest.param(Reply(text="4"), "model", "does not say who", id="who-unsaid"),
+        pytest.param(Reply(text="five"), "answer", "'five'", id="a-strange-answer"),
+        pytest.param(Reply(text="", finish_reason="length"), "answer", "thinks first", id="cut"),
+        pytest.param(Reply(text="4"), "usage", "no cost can be known", id="usage-untold"),
+        pytest.param(Reply(text="4"), "limits", "no header", id="limits-untold"),
+    ],
+)
+def test_what_somebody_should_know_is_a_note_and_nothing_wrong(reply, about, said):
+    one = found(plain(reply), about)
+    assert one.state is State.NOTE
+    assert said in one.said
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(text="4", reasoning="two and two"), id="text"),
+        pytest.param(Reply(text="4", usage=replace(USAGE, reasoning_tokens=9)), id="tokens"),
+    ],
+)
+def test_thinking_that_was_asked_for_and_seen_is_fine(reply):
+    asked = replace(MODEL, effort="high")
+    assert found(plain(reply, model=asked), "thinking").state is State.OK
+    assert found(plain(model=asked), "thinking").state is State.NOTE
+
+
+def test_thinking_that_was_switched_off_is_not_missed():
+    assert found(plain(model=replace(MODEL, effort="none")), "thinking").state is State.OK
+
+
+def test_limits_that_the_sweep_sets_are_not_asked_for_again():
+    assert found(plain(model=replace(MODEL, limits=Limits(rpm=60))), "limits").state is State.OK
+
+
+async def test_a_model_that_repeats_a_folder_is_not_asked(tmp_path):
+    (one,) = await examine(models({"model": "simulated/m", "replay": str(tmp_path)}), env={})
+    assert one.fine
+    assert str(tmp_path) in found(one.findings, "replay").said
+
+
+def test_a_name_that_moves_and_an_unknown_price_are_notes():
+    findings = list(of_settings(MODEL, None, Quirks()))
+    assert [(one.about, one.state) for one in findings] == [("name", State.NOTE), ("price", State.NOTE)]
+
+
+def test_quirks_that_apply_are_told():
+    (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
+    assert one.said == "seed: none"
+
+
+def test_only_rate_limit_headers_are_kept():
+    kept = rate_headers(
+        {"X-RateLimit-Limit": "1", "anthropic-ratelimit-x": "2", "Retry-After": "3", "authorization": "key"}
+    )
+    assert kept == {"x-ratelimit-limit": "1", "anthropic-ratelimit-x": "2", "retry-after": "3"}
+
+
+# ── whom, and how it is told ─────────────────────────────────────────────────────────────────
+
+
+def test_named_models_may_be_given_an_address_and_a_key():
+    named = ["vllm/a", "vllm/b"]
+    asked = models_from(named, base_url="http://127.0.0.1:9/v1", key_env="MY_KEY", or_nothing=False)
+    assert [(one.model_id, one.base_url, one.key_env) for one in asked] == [
+        (name, "http://127.0.0.1:9/v1", "MY_KEY") for name in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "base_url", "said"),
+    [
+        pytest.param([], None, "nobody to look at", id="nobody"),
+        pytest.param(["configs/demo.yaml", "openai/x"], None, "one sweep file alone", id="both"),
+        pytest.param(["configs/demo.yaml"], "http://127.0.0.1:9/v1", "one sweep file alone", id="address"),
+        pytest.param(["nobody/x"], None, "unknown provider 'nobody'", id="provider"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_an_error(what, base_url, said):
+    with pytest.raises(ConfigError, match=said):
+        models_from(what, base_url=base_url, key_env=None, or_nothing=False)
+
+
+async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():
+    noise = await doctor.noise_floor(latency_s=0.1)
+    assert [one.adapter for one in noise] == ["openai", "anthropic", "http"]
+    assert as_text((), noise).startswith("SIMULATED")
+    assert len(json.loads(as_json((), noise))["noise"]) == 3
+
+
+def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
+    sweep = tmp_path / "s.yaml"
+    sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")
+    done = asyncbench("doctor", sweep, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [one["fine"] for one in json.loads(done.stdout)["models"]] == [True]
+    done = asyncbench("doctor", "openai/gpt-4o")
+    assert done.returncode == 3
+    assert "OPENAI_API_KEY is not set" in done.stdout
+    assert asyncbench("doctor").returncode == 2
+
+
+def test_the_commands_that_list_are_there():
+    done = asyncbench("models")
+    assert done.returncode == 0
+    assert "DEEPSEEK_API_KEY" in done.stdout
+    assert json.loads(asyncbench("models", "--json").stdout)[0]["name"] == "openai"
+    assert "gpt-4.1-mini" in asyncbench("models", "openai").stdout
+    assert asyncbench("models", "nobody").returncode == 2
