@@ -108,6 +108,54 @@ def _shown(default: object) -> str:
 
 
 @app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="The sweep file to write.")] = Path("sweep.yaml"),
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: use every key that is found.")] = False,
+) -> None:
+    """Write a first sweep for the providers whose keys are set; without any, a simulated one.
+
+    asyncbench init sweep.yaml
+    """
+    import os
+
+    from asyncbench import starter
+
+    starter.refuse_existing(path)  # before any question
+    found = starter.providers_with_keys(os.environ)
+    ask = not yes and sys.stdin.isatty()
+    used = [name for name in found if not ask or typer.confirm(f"{starter.described(name)}: use it?", True)]
+    starter.write_sweep(path, used)
+    typer.echo(f"{path}: a sweep of {', '.join(used) if used else starter.SIMULATED}")
+    if others := starter.providers_without_starter(os.environ):
+        typer.echo(f"keys of {', '.join(others)} are set as well: add a model of theirs by its name")
+    typer.echo(f"next: asyncbench plan {path}")
+
+
+@app.command()
+def plan(
+    sweep_file: Annotated[Path, typer.Argument(help="A sweep file (YAML).")],
+    limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
+    models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a sweep would cost and how long it would take; nothing is asked, nothing is written.
+
+    asyncbench plan configs/overnight.yaml
+
+    What an earlier run of it left in its folder is taken into account.
+    """
+    from asyncbench.plan import plan as plan_sweep
+
+    found = plan_sweep(sweep_file, limit=limit, models=_aliases(models))
+    typer.echo(found.as_json() if as_json else found.as_text())
+
+
+def _aliases(models: str | None) -> list[str] | None:
+    """Return the aliases that --models names; None: all."""
+    return [alias.strip() for alias in models.split(",")] if models else None
+
+
+@app.command()
 def run(
     sweep_file: Annotated[Path | None, typer.Argument(help="A sweep file (YAML).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Without a sweep file: provider/model.")] = None,
@@ -139,7 +187,7 @@ def run(
         run_sweep(
             sweep,
             limit=limit,
-            models=[alias.strip() for alias in models.split(",")] if models else None,
+            models=_aliases(models),
             retry=_outcomes(retry),
             env={**os.environ, **(read_env_file(env_file) if env_file else {})},
             screen=default_screen(quiet=quiet or as_json),
@@ -197,14 +245,17 @@ def report(
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    prices: Annotated[str | None, typer.Option(help="now: what the same calls would cost today.")] = None,
 ) -> None:
     """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight.
+
+    asyncbench report results/overnight --prices now
 
     asyncbench report results/published --style llm-arithmetic --min-depth 5
 
     A style shows the tables that the benchmark of that name publishes.
     """
-    given = {"min_depth": min_depth, "grader": grader}
+    given = {"min_depth": min_depth, "grader": grader, "prices": prices}
     options = {name: value for name, value in given.items() if value is not None}
     found = _report_on(folder, style, options)
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
@@ -214,13 +265,13 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
     """Return the report of a style; None: our own."""
     from asyncbench.errors import ConfigError
 
-    if options and style != "llm-arithmetic":
-        raise ConfigError("--min-depth and --grader go with --style llm-arithmetic")
+    known = {None: {"prices"}, "llm-arithmetic": {"min_depth", "grader"}, "integer-addition": set[str]()}
+    if style not in known:
+        raise ConfigError(f"--style {style}: choose of llm-arithmetic, integer-addition")
+    if odd := sorted(options.keys() - known[style]):
+        said = f"--style {style}" if style else "a report without --style"
+        raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
     match style:
-        case None:
-            from asyncbench.analysis.report import report_on
-
-            return report_on(folder)
         case "llm-arithmetic":
             from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
 
@@ -229,7 +280,75 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
             from asyncbench.analysis.integer_addition import integer_addition_report_on
 
             return integer_addition_report_on(folder)
-    raise ConfigError(f"--style {style}: choose of llm-arithmetic, integer-addition")
+    return _own_report_on(folder, **options)
+
+
+def _own_report_on(folder: Path, prices: str | None = None) -> Shown:
+    from datetime import UTC, datetime
+
+    from asyncbench.analysis.report import report_on
+    from asyncbench.errors import ConfigError
+
+    if prices not in (None, "now"):
+        raise ConfigError(f"--prices {prices}: only `now` can be asked for; leave it out for the run's own")
+    return report_on(folder, prices_at=datetime.now(UTC) if prices else None)
+
+
+@app.command()
+def models(
+    provider: Annotated[str | None, typer.Argument(help="Whose models; left out: the providers.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the providers that a sweep may name, or one's models with their prices.
+
+    asyncbench models
+
+    asyncbench models openai
+    """
+    import os
+    from datetime import UTC, datetime
+
+    from asyncbench import listing
+
+    at = datetime.now(UTC)
+    if provider is None:
+        lines = listing.endpoint_lines(os.environ, at=at)
+        typer.echo(listing.endpoints_as_json(lines) if as_json else listing.endpoints_as_text(lines))
+        return
+    found = listing.models_of(provider, at=at)
+    typer.echo(listing.models_as_json(found) if as_json else listing.models_as_text(found))
+
+
+@app.command()
+def doctor(
+    what: Annotated[list[str] | None, typer.Argument(help="provider/model …, or one sweep file.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="Where the models are, instead of their own.")] = None,
+    key_env: Annotated[str | None, typer.Option(help="The variable that holds the key.")] = None,
+    env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
+    latency: Annotated[bool, typer.Option("--latency", help="Measure what this client adds.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make two tiny calls to each model and say what is wrong, with the way out.
+
+    asyncbench doctor openai/gpt-5-mini anthropic/claude-haiku-4-5
+
+    asyncbench doctor configs/overnight.yaml
+
+    asyncbench doctor --latency
+
+    Exit code 3 where a sweep would fail. What the calls cost is shown; keys never are.
+    """
+    import os
+
+    from asyncbench import doctor as doctors
+    from asyncbench.preflight import read_env_file
+
+    asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
+    env = {**os.environ, **(read_env_file(env_file) if env_file else {})}
+    checkups = asyncio.run(doctors.examine(asked, env=env))
+    noise = asyncio.run(doctors.noise_floor()) if latency else ()
+    typer.echo(doctors.as_json(checkups, noise) if as_json else doctors.as_text(checkups, noise))
+    raise typer.Exit(0 if all(one.fine for one in checkups) else 3)
 
 
 @app.command()
@@ -242,6 +361,9 @@ def simulate(
     tpm: Annotated[float | None, typer.Option(help="Tokens a minute, per model.")] = None,
     latency: Annotated[float, typer.Option(help="Median seconds to an answer.")] = 0.0,
     latency_sigma: Annotated[float, typer.Option(help="Of a lognormal; 0: always the median.")] = 0.0,
+    ttft: Annotated[float | None, typer.Option(help="Median seconds to a stream's first token.")] = None,
+    chunks: Annotated[int | None, typer.Option(help="The most pieces that a stream has.")] = None,
+    like: Annotated[str | None, typer.Option(help="The provider to play: mistral, vllm, azure ….")] = None,
     fault: Annotated[list[str] | None, typer.Option(help="KIND=RATE or KIND=RATE@MODEL; repeatable.")] = None,
     key: Annotated[list[str] | None, typer.Option(help="Accept only this API key; repeatable.")] = None,
 ) -> None:
@@ -251,9 +373,13 @@ def simulate(
 
     asyncbench simulate --replay results/published
 
-    It speaks OpenAI's and Anthropic's wire formats, as models oracle, noisy, noisy-2 and so on, and as every
-    run and model that a --replay folder holds; what it saw is at /stats. Kinds of faults: 429, 500, 529,
-    stall, reset, cut, invalid_json, dead_key, no_quota.
+    asyncbench simulate --problems data/llm_arithmetic.parquet --like deepseek --latency 2 --ttft 0.3
+
+    It speaks OpenAI's and Anthropic's wire formats, streamed or not, as models oracle, noisy, noisy-2 and so
+    on, and as every run and model that a --replay folder holds; what it saw is at /stats. Other providers'
+    ways are played with --like, or for one call by the model's name: mistral:noisy. Kinds of faults: 429,
+    500, 529, stall, reset, cut, invalid_json, dead_key, no_quota, error_200, stale, and of streams
+    cut_stream, no_terminator, stream_error, silent.
     """
     from asyncbench.errors import ConfigError
     from asyncbench.simulator.faults import parse_fault
@@ -274,6 +400,9 @@ def simulate(
         tpm=tpm,
         latency_s=latency,
         latency_sigma=latency_sigma,
+        ttft_s=ttft,
+        chunks=chunks,
+        like=like,
         faults=tuple(map(parse_fault, fault or ())),
     )
     asyncio.run(serve(settings))

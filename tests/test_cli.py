@@ -38,7 +38,9 @@ def sweep_file(folder, problems, *models, **keys):
     return path
 
 
-@pytest.mark.parametrize("command", ["generate", "suites", "run", "status", "report", "simulate"])
+@pytest.mark.parametrize(
+    "command", ["generate", "suites", "run", "status", "report", "simulate", "models", "doctor"]
+)
 def test_every_command_has_help_with_an_example(command):
     done = asyncbench(command, "--help")
     assert done.returncode == 0

@@ -1,0 +1,40 @@
+"""How long a lane takes, and which of its limits it waits for."""
+
+from typing import Final, NamedTuple
+
+from asyncbench.records import Limits
+
+UNSEEN_LATENCY_S: Final = 1.0  # to the first token of a reply, where no finished trial tells
+UNSEEN_TOKENS_PER_S: Final = 60  # of one reply, where no finished trial tells
+
+
+class Pace(NamedTuple):
+    """The seconds that a lane takes, and what holds it back."""
+
+    seconds: float
+    bound_by: str | None  # rpm, tpm or concurrency; None: there is nothing to do
+
+
+def latency_of(output_tokens: float) -> float:
+    """Return the seconds that a call will probably take where no finished trial tells."""
+    return UNSEEN_LATENCY_S + output_tokens / UNSEEN_TOKENS_PER_S
+
+
+def pace(limits: Limits, *, trials: int, tokens: int, latency_s: float, longest_s: float) -> Pace:
+    """Return how long a lane takes when each of its trials is answered at once.
+
+    Args:
+        limits: the lane's.
+        trials: calls to make.
+        tokens: input and output of all of them.
+        latency_s: of all calls together, one after the other.
+        longest_s: of one call; no lane is faster.
+    """
+    if not trials:
+        return Pace(0.0, None)
+    bounds = [Pace(max(latency_s / limits.concurrency, longest_s), "concurrency")]
+    if limits.rpm is not None:
+        bounds.append(Pace(trials / limits.rpm * 60, "rpm"))
+    if limits.tpm is not None:
+        bounds.append(Pace(tokens / limits.tpm * 60, "tpm"))
+    return max(bounds)

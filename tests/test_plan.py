@@ -1,0 +1,263 @@
+"""A plan: what is left of a sweep, what it would cost and how long it would take."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asyncbench import generate, run_sweep
+from asyncbench.config import sweep_from
+from asyncbench.config.models import model_from
+from asyncbench.errors import AsyncbenchError, ConfigError
+from asyncbench.plan import plan
+from asyncbench.plan.figures import duration
+from asyncbench.plan.pace import pace
+from asyncbench.plan.tokens import EFFORT_TOKENS, thinking, tokens_of
+from asyncbench.records import Condition, Limits
+from asyncbench.store.catalog import read_trials
+from tests.sweeps import problem_set, sweep
+from tests.test_cli import asyncbench, sweep_file
+
+PRICE = {"input": 1.0, "output": 10.0}  # USD for a million tokens
+
+
+def model(name="openai/gpt-4.1", **keys):
+    return model_from({"model": name, **keys}, {}, place="test")
+
+
+def everything_in(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_nothing_is_written_and_no_key_is_needed(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = problem_set(tmp_path)
+    before = everything_in(tmp_path)
+    generated = {"suite": "integer_addition", "seed": 3, "tries": 7}
+    found = plan(sweep_from({"name": "s", "problems": [str(path), generated], "models": ["openai/gpt-4.1"]}))
+    assert [(one.name, one.rows) for one in found.problem_sets] == [
+        ("problems", 144),
+        ("integer_addition", 7),
+    ]
+    assert [(one.trials, one.done, one.left) for one in found.models] == [(151, 0, 151)]
+    assert everything_in(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("keys", "limit", "trials"),
+    [
+        pytest.param({}, None, 144, id="every problem"),
+        pytest.param({}, 10, 10, id="the first ten"),
+        pytest.param({"repeats": 3}, None, 432, id="thrice"),
+        pytest.param({"conditions": [{"name": "a"}, {"name": "b", "context": "1k"}]}, 10, 20, id="two ways"),
+    ],
+)
+def test_trials_are_those_that_a_run_would_ask(tmp_path, keys, limit, trials):
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle", **keys)
+    assert plan(asked, limit=limit).models[0].left == trials
+
+
+def test_a_problem_in_two_sets_is_planned_once(tmp_path):
+    sets = [problem_set(tmp_path), problem_set(tmp_path, name="again")]
+    assert plan(sweep(tmp_path / "out", sets, "simulated/oracle")).models[0].trials == 144
+
+
+def test_each_model_is_planned_on_its_own_problems(tmp_path):
+    few = tmp_path / "few.parquet"
+    generate("integer_addition", few, tries=5)
+    own = {"model": "simulated/noisy", "problems": [str(few)]}
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle", own))
+    assert [one.trials for one in found.models] == [144, 5]
+
+
+async def test_what_is_finished_is_not_planned_again(tmp_path):
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle", "simulated/noisy")
+    await run_sweep(asked, limit=20, models=["simulated/oracle"])
+    before = everything_in(tmp_path)
+    counts = [(one.trials, one.done, one.left) for one in plan(asked).models]
+    assert counts == [(144, 20, 124), (144, 0, 144)]
+    assert everything_in(tmp_path) == before
+
+
+async def test_a_complete_sweep_costs_nothing_more_and_takes_no_time(tmp_path):
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE})
+    await run_sweep(asked)
+    found = plan(asked)
+    (one,) = found.models
+    assert (one.left, one.cost_usd, one.cost_usd_most, one.seconds, one.bound_by) == (0, 0, 0, 0, None)
+    assert found.warnings == ()
+
+
+async def test_finished_trials_tell_what_others_like_them_will_use(tmp_path):
+    entry = {"model": "simulated/oracle", "alias": "m", "price": PRICE}
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), entry)
+    await run_sweep(asked, limit=30)
+    rows = read_trials(asked.out, columns=["input_tokens", "output_tokens"]).to_pylist()
+    mean = {name: sum(row[name] for row in rows) / 30 for name in rows[0]}
+    found = plan(asked)
+    (one,) = found.models
+    for name in mean:
+        assert mean[name] <= getattr(one, name) / one.left < mean[name] + 1  # whole tokens, rounded up
+    assert any(
+        "m: tokens (mean) and latency (median) as of its 30 finished" in said for said in found.assumptions
+    )
+
+
+async def test_trials_with_another_parameter_tell_nothing(tmp_path):
+    problems = problem_set(tmp_path)
+    await run_sweep(sweep(tmp_path / "out", problems, {"model": "simulated/oracle", "alias": "m"}), limit=30)
+    changed = {"model": "simulated/oracle", "alias": "m", "temperature": 1}
+    found = plan(sweep(tmp_path / "out", problems, changed))
+    assert found.models[0].done == 0
+    assert not any("finished trials" in said for said in found.assumptions)
+
+
+def test_cost_is_that_of_every_trial_by_itself(tmp_path):
+    entry = {"model": "openai/gpt-4.1", "price": PRICE, "max_tokens": 50, "system": "x" * 100}
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), entry)
+    (one,) = plan(asked, limit=1).models
+    assert one.output_tokens_most == 50
+    assert one.cost_usd == pytest.approx((one.input_tokens * 1 + one.output_tokens * 10) / 1e6)
+    assert one.input_tokens > 100 / 4
+    assert one.cost_usd_most is not None
+    assert one.cost_usd_most > (100 * 1 + 50 * 10) / 1e6
+
+
+def test_an_unknown_price_is_unknown_and_never_zero(tmp_path):
+    asked = sweep(
+        tmp_path / "out",
+        problem_set(tmp_path),
+        {"model": "simulated/oracle", "max_tokens": 9},
+        {"model": "simulated/noisy", "max_tokens": 9, "price": PRICE},
+    )
+    found = plan(asked)
+    unpriced, priced = found.models
+    assert (unpriced.cost_usd, unpriced.cost_usd_most, unpriced.price_source) == (None, None, None)
+    assert priced.cost_usd
+    assert found.cost_usd is None
+    assert json.loads(found.as_json())["together"]["cost_usd"] is None
+    assert "+ unknown" in found.as_text()
+    assert any("no price is known for simulated/oracle:" in said for said in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("keys", "unlimited"),
+    [
+        pytest.param({"price": PRICE}, True, id="no max_tokens"),
+        pytest.param({"price": PRICE, "max_tokens": 9}, False, id="max_tokens"),
+        pytest.param({"price": PRICE, "params": {"max_completion_tokens": 9}}, False, id="in params"),
+        pytest.param({"price": {"input": 0, "output": 0}}, False, id="replies cost nothing"),
+    ],
+)
+def test_without_max_tokens_the_most_is_unknown(tmp_path, keys, unlimited):
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), {"model": "openai/gpt-4.1", **keys}))
+    assert (found.cost_usd_most is None) is unlimited
+    assert any("no max_tokens" in said for said in found.warnings) is unlimited
+
+
+def test_the_max_tokens_that_anthropics_format_demands_is_shown(tmp_path):
+    said = {"model": "anthropic/claude-haiku-4-5", "alias": "said", "max_tokens": 1000}
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "anthropic/claude-haiku-4-5", said))
+    assert [(one.max_tokens, one.max_tokens_required) for one in found.models] == [
+        (64000, True),
+        (1000, False),
+    ]
+    assert "64,000*" in found.as_text()
+    assert any("Anthropic's format demands" in line for line in found.assumptions)
+
+
+def test_a_service_tier_is_planned_at_its_own_price(tmp_path):
+    flex = {"model": "openai/gpt-5-mini", "alias": "flex", "params": {"service_tier": "flex"}}
+    standard, cheaper = plan(sweep(tmp_path / "out", problem_set(tmp_path), "openai/gpt-5-mini", flex)).models
+    assert standard.cost_usd is not None
+    assert cheaper.cost_usd == pytest.approx(standard.cost_usd / 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "tokens"),
+    [
+        pytest.param(model(), 0, id="plain"),
+        pytest.param(model("anthropic/claude-sonnet-4-6", thinking_tokens=8000), 2000, id="a budget"),
+        pytest.param(
+            model("anthropic/claude-sonnet-4-6", thinking="adaptive"), EFFORT_TOKENS["high"], id="adaptive"
+        ),
+        pytest.param(model("openai/gpt-5-mini", effort="low"), EFFORT_TOKENS["low"], id="an effort"),
+        pytest.param(model("openai/gpt-5.1", effort="none"), 0, id="effort none"),
+        pytest.param(model("xai/grok-4", effort="vast"), EFFORT_TOKENS["medium"], id="an unknown effort"),
+        pytest.param(model("openai/gpt-5-mini"), EFFORT_TOKENS["medium"], id="thinks unasked"),
+        pytest.param(model("openai/o3"), EFFORT_TOKENS["medium"], id="o3"),
+        pytest.param(model("openai/gpt-5-chat-latest"), 0, id="gpt-5-chat does not think"),
+        pytest.param(model("together/Qwen/Qwen3-235B-A22B-Instruct-2507-tput"), 0, id="qwen3 instruct"),
+        pytest.param(model("openai/gpt-4o-mini"), 0, id="gpt-4o is not o4"),
+        pytest.param(model("gemini/gemini-2.5-flash-lite"), 0, id="flash-lite does not think"),
+        pytest.param(model("xai/grok-4-1-fast-non-reasoning"), 0, id="non-reasoning"),
+        pytest.param(model("deepseek/deepseek-reasoner"), EFFORT_TOKENS["medium"], id="a reasoner"),
+    ],
+)
+def test_thinking_is_guessed_from_what_the_sweep_says_or_the_name(asked, tokens):
+    assert thinking(asked) == tokens
+
+
+def test_a_reply_is_never_expected_to_exceed_its_most():
+    asked = model("openai/o3", max_tokens=100)
+    tokens = tokens_of(asked, Condition(), question=40, answer=9, used=None)
+    assert (tokens.input, tokens.input_most, tokens.output, tokens.output_most) == (10, 40, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds", "bound_by"),
+    [
+        pytest.param(Limits(concurrency=10), 200, "concurrency", id="calls at once"),
+        pytest.param(Limits(concurrency=5000), 3, "concurrency", id="never faster than one call"),
+        pytest.param(Limits(rpm=60, concurrency=100), 1000, "rpm", id="requests"),
+        pytest.param(Limits(rpm=6000, tpm=3000, concurrency=100), 2000, "tpm", id="tokens"),
+    ],
+)
+def test_the_tightest_limit_says_how_long_it_takes(limits, seconds, bound_by):
+    found = pace(limits, trials=1000, tokens=100_000, latency_s=2000, longest_s=3)
+    assert (found.seconds, found.bound_by) == (pytest.approx(seconds), bound_by)
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00:00"), (0.1, "0:00:01"), (3661, "1:01:01")])
+def test_time_is_shown_in_whole_seconds_rounded_up(seconds, shown):
+    assert duration(seconds) == shown
+
+
+async def test_a_folder_of_another_sweep_is_refused(tmp_path):
+    problems = problem_set(tmp_path)
+    asked = sweep(tmp_path / "out", problems, "simulated/oracle")
+    await run_sweep(asked, limit=1)
+    with pytest.raises(ConfigError, match="holds the results of sweep 'test'"):
+        plan(sweep(tmp_path / "out", problems, "simulated/oracle", name="other"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        pytest.param({"problems": ["missing.parquet"]}, "no such file", id="no problem set"),
+        pytest.param({"conditions": [{"name": "a", "shots": 3}]}, "no worked examples", id="cannot be asked"),
+        pytest.param(
+            {"limits": {"openai": {"tpm": 1}}}, "one request may need", id="too few tokens a minute"
+        ),
+    ],
+)
+def test_what_would_keep_a_run_from_starting_is_said(tmp_path, keys, complaint):
+    raw = {"name": "s", "problems": [str(problem_set(tmp_path))], "models": ["openai/gpt-4.1"]}
+    with pytest.raises(AsyncbenchError, match=complaint):
+        plan(sweep_from({**raw, "out": str(tmp_path / "out"), **keys}))
+
+
+def test_the_command_prints_text_or_json(tmp_path):
+    file = sweep_file(
+        tmp_path, problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}, "openai/gpt-4.1"
+    )
+    shown = asyncbench("plan", file)
+    assert shown.returncode == 0, shown.stderr
+    for part in ("SIMULATED", "openai/gpt-4.1", "together", "Assumed:", "Nothing was asked"):
+        assert part in shown.stdout
+    told = json.loads(asyncbench("plan", file, "--limit", 5, "--models", "simulated/oracle", "--json").stdout)
+    assert [(one["model"], one["left"]) for one in told["models"]] == [("simulated/oracle", 5)]
+    assert asyncbench("plan", file, "--models", "nobody").returncode == 2
+    assert "asyncbench plan" in asyncbench("plan", "--help").stdout
+    assert not Path(tmp_path / "out").exists()
