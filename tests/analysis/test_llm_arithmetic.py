@@ -542,10 +542,10 @@ def test_colours_are_for_terminals_that_may_show_them(half_right):
     ("words", "complaint"),
     [
         pytest.param(("--style", "nupa"), "choose of llm-arithmetic, integer-addition", id="style"),
-        pytest.param(("--min-depth", "3"), "go with --style llm-arithmetic", id="depth without style"),
+        pytest.param(("--min-depth", "3"), "does not go with", id="depth without style"),
         pytest.param(
             ("--style", "integer-addition", "--grader", "legacy"),
-            "go with --style llm-arithmetic",
+            "does not go with",
             id="grader of another style",
         ),
         pytest.param(
