@@ -15,7 +15,7 @@ from asyncbench.exchange.formats import format_named
 from asyncbench.exchange.recorded import ImportedRun, Recording, keep, trials_of
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.manifest import MANIFEST, read_manifest
+from asyncbench.store.manifest import is_results_folder, read_manifest
 from asyncbench.summary import Exit
 
 LONGEST_RUN = 200  # characters once percent-encoded: it names a file, with room for an ending
@@ -146,7 +146,7 @@ def _refuse_nothing(paths: Sequence[Path], read: Read) -> None:
 
 def _sweep(folder: Path) -> str:
     """Return the name of the folder, or the one it had when the first files were imported."""
-    return str(read_manifest(folder)["sweep"]) if (folder / MANIFEST).exists() else folder.name
+    return str(read_manifest(folder)["sweep"]) if is_results_folder(folder) else folder.name
 
 
 def _refuse_others(paths: Sequence[Path], ending: str, read: Read, store: Store) -> None:

@@ -21,7 +21,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import Condition, Model, Usage
 from asyncbench.store.catalog import finished_ids
-from asyncbench.store.manifest import MANIFEST, check
+from asyncbench.store.manifest import check, is_results_folder
 
 
 def plan(sweep: Sweep | Path | str, *, limit: int | None = None, models: Sequence[str] | None = None) -> Plan:
@@ -38,8 +38,9 @@ def plan(sweep: Sweep | Path | str, *, limit: int | None = None, models: Sequenc
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     asked = preflight.chosen(sweep, models)
+    preflight.check_replays(asked)
     check(sweep.out, sweep=sweep.name)
-    begun = (sweep.out / MANIFEST).exists()
+    begun = is_results_folder(sweep.out)
     finished = finished_ids(sweep.out) if begun else frozenset[str]()
     used = used_in(sweep.out) if begun else {}
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:

@@ -23,6 +23,18 @@ _REFUSALS = {  # by whether it is an import that is refused
 }
 
 
+def is_results_folder(folder: Path) -> bool:
+    """Return whether a folder, which may be missing, holds results.
+
+    Raises:
+        ConfigError: it may not be looked into.
+    """
+    try:
+        return (folder / MANIFEST).exists()
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be looked into: {error.strerror}. Name another folder.") from None
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest of a results folder.
 
@@ -71,7 +83,7 @@ def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
     Raises:
         ConfigError: it holds the results of another sweep, or something that is none of ours.
     """
-    if (folder / MANIFEST).exists():
+    if is_results_folder(folder):
         manifest = read_manifest(folder)
         if manifest.get(IMPORTED, False) != imported:
             raise ConfigError(f"{folder} {_REFUSALS[imported]}")
@@ -90,7 +102,7 @@ def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
 def claim(folder: Path, *, sweep: str, imported: bool = False) -> Manifest:
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
     check(folder, sweep=sweep, imported=imported)
-    if not (folder / MANIFEST).exists():
+    if not is_results_folder(folder):
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
         manifest |= {IMPORTED: True} if imported else {}

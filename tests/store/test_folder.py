@@ -294,3 +294,8 @@ async def test_calls_that_span_many_seals_are_neither_lost_nor_doubled(tmp_path)
         keep(store, ended(trial(1), reply(1)), result(trial(1), reply(1)), result(trial(2), reply(2)))
     assert set(read_trials(tmp_path)["trial_id"].to_pylist()) == {trial_id(n) for n in (1, 2, 10, 11, 12)}
     assert read_attempts(tmp_path)["status"].to_pylist() == ["ok"] * 5
+
+
+def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be looked into: File name too long"):
+        Store.open(tmp_path / ("x" * 300), sweep="night")
