@@ -1,7 +1,7 @@
 """Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
 
 import resource
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from asyncbench.config import ProblemSource, Sweep
@@ -11,7 +11,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
 from asyncbench.prompting import said_before
 from asyncbench.records import Condition, Model
-from asyncbench.sweep import Asked
+from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.sweep import Asked, conditions_of
 
 SIMULATED_KEY = "simulated"  # the simulator takes any key, but asks for one as the vendors do
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
@@ -109,8 +110,8 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
     Raises:
         ConfigError: names the condition, the suite and the way out.
     """
-    sources = sources_of(sweep, models)
-    suites = {suite for source in sources for suite in _suites_of(source, opened)}
+    models = tuple(models)
+    suites = _suites_of(sources_of(sweep, models), opened)
     for condition in sweep.conditions:
         asked = suites if condition.suites is None else suites & condition.suites
         if not asked:
@@ -123,13 +124,61 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
                 f"condition {condition.name!r}: {fault}. Change it, or name the suites it is for: "
                 "`suites: […]`"
             )
+    for model in models:
+        _check_pairs(sweep, model, _suites_of(sweep.problems_of(model), opened))
 
 
-def _suites_of(source: ProblemSource, opened: Mapping[str, ProblemSet]) -> tuple[str, ...]:
-    return opened[source.place].suites if source.place in opened else (str(source.suite),)
+def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
+    """Refuse problems that no condition is for, and a request with two system prompts."""
+    for suite in sorted(suites):
+        conditions = conditions_of(sweep, suite)
+        if not conditions:
+            raise ConfigError(
+                f"{model.alias} has problems of {suite}, but no condition is for them: add one, such as "
+                f"{{name: plain, suites: [{suite}]}}, or leave the problems out"
+            )
+        for condition in conditions:
+            if model.system is not None and condition.system is not None:
+                raise ConfigError(
+                    f"{model.alias} and condition {condition.name!r} each have a `system`, and a request has "
+                    "room for one; leave one of them out, or give each wording a condition of its own"
+                )
 
 
-def check_tokens(model: Model, conditions: Iterable[Condition], sets: Sequence[Asked]) -> None:
+def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet]) -> set[str]:
+    return {
+        suite
+        for source in sources
+        for suite in (opened[source.place].suites if source.place in opened else (str(source.suite),))
+    }
+
+
+def check_replays(models: Iterable[Model]) -> None:
+    """Refuse a model that is to repeat what its results folder does not hold.
+
+    Raises:
+        ConfigError: it is not a results folder, or holds no run or model of that name, or several.
+        StoreError: its manifest cannot be read.
+    """
+    for model in models:
+        if model.replay is not None:
+            recorded = {key[:2] for key in planned(read_manifest(Path(model.replay)))}
+            _check_replay(model, recorded)
+
+
+def _check_replay(model: Model, recorded: Collection[tuple[str, str]]) -> None:
+    # `mistral:name` plays what `name` recorded as another provider would
+    named = {model.model_id, model.model_id.partition(":")[2]}
+    runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
+    if not named & runs and of_model != 1:
+        found = "several runs hold a model" if of_model else "no run and no model is"
+        raise ConfigError(
+            f"{model.alias}: in {model.replay} {found} called {model.model_id!r}; its runs: "
+            f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}"
+        )
+
+
+def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[Asked]) -> None:
     """Refuse a model whose tokens a minute do not suffice for its largest request.
 
     Raises:
@@ -137,14 +186,19 @@ def check_tokens(model: Model, conditions: Iterable[Condition], sets: Sequence[A
     """
     if model.limits.tpm is None:
         return
-    before = max(said_before(model, condition) for condition in conditions)
-    sent = max(one.problems.longest_question for one in sets) + before
+    sent = max(_longest(model, conditions, one) for one in sets)
     worst = sent // CHARACTERS_PER_TOKEN + (model.max_tokens or 0)
     if worst > model.limits.tpm:
         raise ConfigError(
             f"{model.alias} may use {model.limits.tpm:,.0f} tokens a minute, but one request may need "
             f"{worst:,}. Raise `tpm` or lower `max_tokens`."
         )
+
+
+def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
+    """Return the characters of the longest request that a set may make."""
+    for_it = (one for one in conditions if one.suites is None or not one.suites.isdisjoint(asked.tasks))
+    return asked.problems.longest_question + max(said_before(model, one) for one in for_it)
 
 
 def raise_file_limit(models: Iterable[Model]) -> None:

@@ -56,7 +56,8 @@ def asked_as(model: Model, condition: Condition) -> bytes:
         "style": condition.style,
         "condition": _said_first(condition),
     }
-    return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+    replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
+    return orjson.dumps(asked | replayed, option=orjson.OPT_SORT_KEYS)
 
 
 def _said_first(condition: Condition) -> dict[str, object]:

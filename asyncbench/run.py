@@ -73,6 +73,7 @@ async def run_sweep(
     keys = preflight.keys(asked, os.environ if env is None else env)
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.check_conditions(sweep, asked, checked)
+    preflight.check_replays(asked)
     preflight.raise_file_limit(asked)
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     try:
@@ -156,12 +157,15 @@ class _Run:
         self._warn_of_moving()
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
-            simulator = await asyncio.to_thread(self._simulate, sets, stack)
-            url = simulator.url if simulator else None
-            lanes = [self._lane(model, sets[model.alias], url, lag, stack) for model in self.asked]
+            simulators = await asyncio.to_thread(self._simulate, sets, stack)
+            urls = {replay: simulator.url for replay, simulator in simulators.items()}
+            lanes = [
+                self._lane(model, sets[model.alias], urls.get(model.replay), lag, stack)
+                for model in self.asked
+            ]
             scheduler = Scheduler(lanes=lanes, lag=lag)
             await self._drive(scheduler)
-            seen = await asyncio.to_thread(simulator.stats) if simulator else None
+            seen = [await asyncio.to_thread(simulator.stats) for simulator in simulators.values()]
         return self._summary(scheduler, time.monotonic() - started_s, seen)
 
     async def _drive(self, scheduler: Scheduler) -> None:
@@ -178,15 +182,17 @@ class _Run:
 
     def _simulate(
         self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
-    ) -> Simulator | None:
-        """Start a simulator if a model needs one."""
+    ) -> dict[str | None, Simulator]:
+        """Start a simulator for the models that need one, and one for each folder that is replayed."""
         needing = [model for model in self.asked if model.simulated and model.base_url is None]
-        if not needing:
-            return None
-        paths = {one.problems.path for model in needing for one in sets[model.alias]}
-        replay = {Path(model.replay) for model in needing if model.replay is not None}
-        settings = Settings(problems=tuple(sorted(paths)), replay=tuple(sorted(replay)))
-        return stack.enter_context(running(settings))
+        simulators: dict[str | None, Simulator] = {}
+        for replay in dict.fromkeys(model.replay for model in needing):
+            alike = [model for model in needing if model.replay == replay]
+            paths = {one.problems.path for model in alike for one in sets[model.alias]}
+            folders = () if replay is None else (Path(replay),)
+            settings = Settings(problems=tuple(sorted(paths)), replay=folders)
+            simulators[replay] = stack.enter_context(running(settings))
+        return simulators
 
     def _lane(
         self,
@@ -254,7 +260,7 @@ class _Run:
         for why in filter(None, (moves(model.model_id) for model in self.asked if not model.simulated)):
             self.screen.say(f"{why}. The report tells who answered.")
 
-    def _summary(self, scheduler: Scheduler, seconds: float, seen: ServerStats | None) -> Summary:
+    def _summary(self, scheduler: Scheduler, seconds: float, seen: Sequence[ServerStats]) -> Summary:
         models = {lane.name: lane.counters for lane in scheduler.lanes}
         causes = set()
         if scheduler.stopped:

@@ -1,7 +1,7 @@
 """What a run did, for a person, for a script and for the shell."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -50,7 +50,7 @@ class Summary:
     causes: frozenset[Exit]
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
-    seen: ServerStats | None = None  # what the simulator counted, where this run started one
+    seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
 
     @property
     def exit(self) -> Exit:
@@ -84,7 +84,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": models,
-            "simulator": self.seen,
+            "simulators": list(self.seen),
         }
         return json.dumps(summary, indent=2)
 
@@ -93,11 +93,11 @@ class Summary:
         lines = [_sentence(alias, one) for alias, one in self.models.items()]
         if self.exit is not Exit.COMPLETE:
             lines.append(f"{WHY[self.exit]} Running it again asks only what is unfinished.")
-        if self.seen is not None:
-            lines.append(
-                f"the simulator saw {self.seen['requests']:,} requests, at most "
-                f"{self.seen['max_in_flight']:,} in flight, and gave {self.seen['delivered']:,} answers"
-            )
+        lines += [
+            f"the simulator saw {one['requests']:,} requests, at most {one['max_in_flight']:,} in flight, "
+            f"and gave {one['delivered']:,} answers"
+            for one in self.seen
+        ]
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
         return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
 

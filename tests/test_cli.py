@@ -106,7 +106,7 @@ def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(t
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
     done = asyncbench("run", tmp_path / "demo.yaml", "--json")
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)["simulator"]
+    (seen,) = json.loads(done.stdout)["simulators"]
     assert seen["max_in_flight"] >= 1000
     assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020
 

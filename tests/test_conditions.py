@@ -111,6 +111,35 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_problems_that_no_condition_is_for_are_refused(tmp_path, sets):
+    with pytest.raises(ConfigError, match="has problems of string_reversal, but no condition is for them"):
+        asked(tmp_path / "out", sets, {"name": "sums", "suites": ["llm_arithmetic"]})
+
+
+def test_two_system_prompts_for_one_request_are_refused(tmp_path, sets):
+    model = {"model": "simulated/oracle", "system": "/no_think"}
+    brief = {"name": "brief", "system": "be brief", "suites": ["string_reversal"]}
+    plain = {"name": "plain", "suites": ["llm_arithmetic"]}
+    with pytest.raises(ConfigError, match="condition 'brief' each have a `system`"):
+        asked(tmp_path / "out", sets, brief, plain, models=[model])
+
+
+def test_a_system_prompt_and_one_of_a_condition_for_other_suites_go_together(tmp_path, sets):
+    model = {"model": "simulated/oracle", "system": "/no_think", "problems": [str(sets[0])]}
+    brief = {"name": "brief", "system": "be brief", "suites": ["string_reversal"]}
+    plain = {"name": "plain", "suites": ["llm_arithmetic"]}
+    summary = asked(tmp_path / "out", sets, brief, plain, models=[model, "simulated/noisy"])
+    assert [one.planned for one in summary.models.values()] == [144, 154]
+
+
+def test_padding_counts_only_where_it_goes_along(tmp_path, sets):
+    model = {"model": "simulated/oracle", "tpm": 3000, "problems": [str(sets[1])]}
+    padded = {"name": "padded", "context": "4k", "suites": ["llm_arithmetic"]}
+    plain = {"name": "plain", "suites": ["string_reversal"]}
+    summary = asked(tmp_path / "out", sets, padded, plain, models=[model, "simulated/noisy"])
+    assert summary.exit is Exit.COMPLETE
+
+
 def test_padding_counts_against_the_tokens_a_minute(tmp_path, sets):
     model = {"model": "simulated/oracle", "tpm": 3000}
     with pytest.raises(ConfigError, match="one request may need 3,7"):

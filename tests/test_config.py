@@ -338,6 +338,7 @@ def test_another_text_under_the_same_path_is_told_apart(tmp_path):
         pytest.param([{"name": "a", "suites": []}], "'suites'", id="for-nothing"),
         pytest.param([{"name": "a", "params": {"model": "x"}}], "cannot stand here", id="taken"),
         pytest.param([{"name": "a", "params": {"x": 10**30}}], "cannot be sent as JSON", id="not-json"),
+        pytest.param([{"name": "a", "params": {"x": float("nan")}}], "cannot be sent as JSON", id="nan"),
     ],
 )
 def test_a_condition_that_cannot_be_meant_is_refused(conditions, said):
@@ -347,12 +348,6 @@ def test_a_condition_that_cannot_be_meant_is_refused(conditions, said):
 def test_the_same_way_of_asking_may_hold_for_other_suites_under_another_name():
     two = [{"name": "a", "suites": ["custom"]}, {"name": "b", "suites": ["llm_arithmetic"]}]
     assert len(sweep_from(with_conditions(*two)).conditions) == 2
-
-
-def test_two_system_prompts_for_one_request_are_refused():
-    model = {"model": "simulated/oracle", "system": "/no_think"}
-    message = complaint_about(with_conditions({"name": "a", "system": "be brief"}, models=[model]))
-    assert "models[1] and conditions[1] each have a `system`" in message
 
 
 def test_a_condition_that_makes_two_models_one_is_refused():
@@ -473,7 +468,7 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(keys):
     assert "SECRET" not in complaint_about(with_model(**keys))
 
 
-@pytest.mark.parametrize("name", ["model", "messages", "input", "prompt", "stream"])
+@pytest.mark.parametrize("name", ["model", "messages", "system", "instructions", "input", "prompt", "stream"])
 def test_params_cannot_change_who_is_asked_or_how(name):
     assert f"{name!r} cannot stand here" in complaint_about(with_model(params={name: True}))
 

@@ -57,6 +57,7 @@ def test_only_what_the_sweep_sets_is_sent():
         {"seed": 1},
         {"max_tokens": 5},
         {"params": {"verbosity": "low"}},
+        {"replay": "results/x"},
     ],
     ids=lambda change: next(iter(change)),
 )

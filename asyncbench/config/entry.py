@@ -19,7 +19,7 @@ NOT_BUILT: Mapping[str, frozenset[str]] = {
 }
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
 # They would change who is asked, what, or how.
-NOT_IN_PARAMS = frozenset({"model", "messages", "input", "prompt", "stream"})
+NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input", "prompt", "stream"})
 
 
 class Entry(BaseModel):

@@ -1,6 +1,7 @@
 """A sweep as a whole: a file or a mapping → a `Sweep`, and back."""
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,6 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
     )
     _refuse_namesakes("models", [model.alias for model in models], "give one another `alias`", place)
     _refuse_namesakes("conditions", [condition.name for condition in conditions], "rename one", place)
-    _refuse_two_systems(models, conditions, place)
     _refuse_equals(models, conditions, place)
     if not entry.problems and len(own) < len(models):
         raise ConfigError(f"{place}: no problems; list problem sets under `problems:`")
@@ -111,15 +111,6 @@ def _refuse_namesakes(kind: str, names: Sequence[str], way_out: str, place: str)
             raise ConfigError(f"{place}: {kind}[{i}] and {kind}[{j}] are both called {one!r}; {way_out}")
 
 
-def _refuse_two_systems(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
-    for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
-        if model.system is not None and condition.system is not None:
-            raise ConfigError(
-                f"{place}: models[{i}] and conditions[{j}] each have a `system`, and a request has room for "
-                "one; leave one of them out, or give each wording a condition of its own"
-            )
-
-
 def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
     """Entries that would ask the same are a slip: nothing could tell their trials apart."""
     ways: dict[bytes, list[tuple[str, Condition]]] = {}
@@ -137,8 +128,9 @@ def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], pla
 
 def _asked(model: Model, condition: Condition, place: str) -> bytes:
     try:
+        json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
         return asked_as(model, condition)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(f"{place}: a parameter cannot be sent as JSON: {error}") from None
 
 

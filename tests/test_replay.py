@@ -1,0 +1,66 @@
+"""A sweep answered by what other results folders hold."""
+
+import asyncio
+
+import pytest
+
+from asyncbench import read_trials, run_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.summary import Exit
+from tests.sweeps import problem_set, sweep
+
+
+def run(out, problems, *models):
+    return asyncio.run(run_sweep(sweep(out, problems, *models)))
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Two folders of 144 trials by one alias: of one model, and of another."""
+    problems = problem_set(tmp_path)
+    for name in ("noisy", "noisy-2"):
+        run(tmp_path / name, problems, {"model": f"simulated/{name}", "alias": "x"})
+    return problems
+
+
+def replies(folder):
+    rows = read_trials(folder, columns=["problem_id", "model", "reply_text"]).to_pylist()
+    return {(row["model"], row["problem_id"]): row["reply_text"] for row in rows}
+
+
+def test_each_model_is_answered_from_its_own_folder(tmp_path, recorded):
+    out = tmp_path / "again"
+    summary = run(
+        out,
+        recorded,
+        {"model": "simulated/x", "alias": "one", "replay": str(tmp_path / "noisy")},
+        {"model": "simulated-http/x", "alias": "two", "replay": str(tmp_path / "noisy-2")},
+    )
+    assert summary.exit is Exit.COMPLETE
+    assert [one["delivered"] for one in summary.seen] == [144, 144]
+    again = replies(out)
+    for alias, name in (("one", "noisy"), ("two", "noisy-2")):
+        for (_, problem), text in replies(tmp_path / name).items():
+            assert again[alias, problem] == text
+
+
+def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
+    for name in ("noisy", "noisy-2"):
+        summary = run(tmp_path / "again", recorded, {"model": "simulated/x", "replay": str(tmp_path / name)})
+        (counters,) = summary.models.values()
+        assert (counters.done, counters.done_before) == (144, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "folder", "said"),
+    [
+        pytest.param("x", "nowhere", "nowhere is not a results folder", id="no-folder"),
+        pytest.param("y", "noisy", "no run and no model is called 'y'; its runs: test", id="no-such-name"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, recorded, model, folder, said):
+    out = tmp_path / "again"
+    with pytest.raises(ConfigError) as caught:
+        run(out, recorded, {"model": f"simulated/{model}", "replay": str(tmp_path / folder)})
+    assert said in str(caught.value)
+    assert not out.exists()
