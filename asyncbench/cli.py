@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -423,10 +425,11 @@ def import_results(
 
     Importing a file again adds what is new in it. Lines that cannot be used are named on standard error.
     """
-    from asyncbench.exchange import import_files
+    with _interruptible("import again goes on"):
+        from asyncbench.exchange import import_files
 
-    plan = {name: value for name, value in (("depths", depths), ("trials", trials)) if value is not None}
-    imported = import_files(form, files, out, **plan)
+        plan = {name: value for name, value in (("depths", depths), ("trials", trials)) if value is not None}
+        imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
     typer.echo(imported.as_json() if as_json else imported.as_text())
@@ -446,7 +449,18 @@ def export_results(
 
     A run that was imported becomes a file of its name; of a sweep each model does, and each condition.
     """
-    from asyncbench.exchange import export_folder
+    with _interruptible("nothing was exported"):
+        from asyncbench.exchange import export_folder
 
-    exported = export_folder(form, folder, out)
+        exported = export_folder(form, folder, out)
     typer.echo(exported.as_json() if as_json else exported.as_text())
+
+
+@contextmanager
+def _interruptible(what_now: str) -> Iterator[None]:
+    """Answer Ctrl-C with one line and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"asyncbench: interrupted; {what_now}", err=True)
+        raise typer.Exit(130) from None

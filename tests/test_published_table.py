@@ -14,7 +14,7 @@ from asyncbench import read_trials, run_sweep
 from asyncbench.cli import app
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.exchange.recorded import problems_file
+from asyncbench.exchange.names import problems_file
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from asyncbench.summary import Exit

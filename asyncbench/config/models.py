@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from reprlib import repr as shown
 from typing import Annotated, Literal
 from urllib.parse import quote
 
@@ -170,8 +171,8 @@ def check_alias(alias: str, *, place: str) -> None:
         or len(quote(alias, safe="")) > 240
     ):
         raise ConfigError(
-            f"{place}: alias {alias!r}: give one with a letter in it, without control characters, and of at "
-            "most 240 characters once percent-encoded: it names a folder"
+            f"{place}: alias {shown(alias)}: give one with a letter in it, without control characters, and "
+            "of at most 240 characters once percent-encoded: it names a folder"
         )
 
 

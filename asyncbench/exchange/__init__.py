@@ -4,10 +4,10 @@ What a file says of one trial is a `Recorded`; `import_files` keeps a file of th
 folder, `export_folder` writes runs and sweeps as such files. Each format is a module; each module imports
 only from lines above its own:
 
-    fields
+    fields · names · places
     recorded · exported
     llm_arithmetic · integer_addition
-    formats
+    formats · keeping
     importing · exporting
 """
 

@@ -1,17 +1,24 @@
 """export_folder(): results as files of another project."""
 
 import json
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from asyncbench.errors import ConfigError
-from asyncbench.exchange.exported import Row, files_of
+from asyncbench.exchange.exported import Part, Row, asked_in, parts_of, rows_of
 from asyncbench.exchange.formats import Format, format_named
-from asyncbench.problems.files import replacing
+from asyncbench.exchange.names import file_of
+from asyncbench.exchange.places import check_folder
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
 
 
@@ -40,7 +47,7 @@ class Exported:
 
 
 def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:
-    """Write the finished trials of a results folder as files of another project, each whole or not at all.
+    """Write the finished trials of a results folder as files of another project, all or none.
 
     A run that was imported becomes a file of its name; of a sweep each model does, under each condition.
 
@@ -50,52 +57,99 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         out: the folder for the files; one that is missing is made.
 
     Raises:
-        ConfigError: no such format, nothing of its suites in the folder, a file that is there already or
-            cannot be written.
+        ConfigError: no such format, nothing of its suites in the folder, problems that the format has no
+            place for, a file that is there already or cannot be written.
         StoreError, ProblemSetError: the folder cannot be read.
     """
-    chosen, folder = format_named(form), Path(folder)
+    chosen, folder, out = format_named(form), Path(folder), Path(out)
     manifest = read_manifest(folder)
-    files = files_of(folder, manifest, chosen.suites)
-    if not files:
-        raise ConfigError(
-            f"{folder} holds no finished trial of {', '.join(chosen.suites)}: nothing to export"
-        )
-    paths = _paths(files, chosen, manifest, Path(out))
-    for path, rows in zip(paths, files, strict=True):
-        with replacing(path, refusal=ConfigError) as file:
-            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, files, manifest)))
-    return Exported(
-        files=tuple(
-            ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
-            for path, rows in zip(paths, files, strict=True)
-        )
-    )
+    parts = parts_of(folder, manifest, chosen.suites, chosen.tasks)
+    paths = _paths(parts, chosen, out)
+    with _all_or_none(paths, out) as drafts:
+        write = partial(_written, drafts=drafts, folder=folder, chosen=chosen, manifest=manifest)
+        # mapped: the rows of no file are held while those of the next are read
+        files = tuple(map(write, paths, _rows(parts, folder, chosen)))
+    return Exported(files=files)
 
 
-def _paths(files: Sequence[list[Row]], chosen: Format, manifest: Manifest, out: Path) -> list[Path]:
+def _paths(parts: Sequence[Part], chosen: Format, out: Path) -> list[Path]:
     """Return where each file goes; nothing is ever written over."""
+    check_folder(out)
     paths: list[Path] = []
-    for rows in files:
-        run = str(rows[0]["run"]).replace("/", "%2F")
-        path = out / (f"{run}{chosen.ending}" if manifest.get(IMPORTED) else chosen.file_name(rows))
-        if lexists(path) or path in paths:
-            raise ConfigError(f"{path} is there already: remove it, or name another folder")
+    for part in parts:
+        path = out / (file_of(part.run, chosen.ending) if part.imported else chosen.file_name(part))
+        if path in paths:
+            raise ConfigError(f"two files would be {path}")
+        _refuse_existing(path)
         paths.append(path)
     return paths
 
 
-def _planned(rows: Sequence[Row], files: Sequence[list[Row]], manifest: Manifest) -> Mapping[str, int]:
-    """Return how many trials were planned for a file, by suite.
+def _refuse_existing(path: Path) -> None:
+    if lexists(path):
+        raise ConfigError(f"{path} is there already: remove it, or name another folder")
 
-    A plan counts all conditions together: of a sweep with several, a file has its share.
-    """
-    imported, run, model = manifest.get(IMPORTED), rows[0]["run"], rows[0]["model"]
+
+@contextmanager
+def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
+    """Yield a folder for files of these names; at the end they get their places, all of them or none."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".export-", dir=out) as drafts:
+            yield Path(drafts)
+            _move(Path(drafts), paths)
+    except OSError as error:
+        raise _cannot_be_written(out, error) from error
+
+
+def _move(drafts: Path, paths: Sequence[Path]) -> None:
+    moved: list[Path] = []
+    try:
+        for path in paths:
+            _refuse_existing(path)
+            moved.append(path)
+            (drafts / path.name).rename(path)
+    except BaseException:  # an interruption too: what is left there would be in the way of another try
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _cannot_be_written(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{path}: cannot be written: {error.strerror or error}; choose another place or make room"
+    )
+
+
+def _rows(parts: Sequence[Part], folder: Path, chosen: Format) -> Iterator[list[Row]]:
+    """Yield the rows of each file."""
+    for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
+        asked = asked_in(run, folder, imported=imported)
+        for part in of_a_run:
+            yield rows_of(part, folder, chosen.suites, asked)
+
+
+def _written(
+    path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: Format, manifest: Manifest
+) -> ExportedFile:
+    """Write a file, for now among the drafts."""
+    try:
+        with (drafts / path.name).open("xb") as file:
+            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _cannot_be_written(path, error) from error
+    except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
+        raise ConfigError(f"{folder} holds problems that the format has no form for: {error}") from error
+    return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
+
+
+def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
+    """Return how many trials were planned for a file, by suite; never fewer than it holds."""
+    file = tuple(rows[0][name] for name in ("run", "model", "condition"))
     trials = Counter[str]()
-    for (of, asked), suites in planned(manifest).items():
-        if of == run and (imported or asked == model):
+    for asked, suites in planned(manifest).items():
+        if asked == file or (manifest.get(IMPORTED) and asked[0] == file[0]):
             trials.update({suite: sum(tasks.values()) for suite, tasks in suites.items()})
-    held = Counter(row["suite"] for row in rows)
-    alike = [other for other in files if other[0]["run"] == run and other[0]["model"] == model]
-    shares = Counter(suite for other in alike for suite in {row["suite"] for row in other})
-    return {suite: max(trials[suite] // (shares[suite] or 1), held[suite]) for suite in trials | held}
+    return trials | Counter(row["suite"] for row in rows)

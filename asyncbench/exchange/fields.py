@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
@@ -30,13 +31,21 @@ def content(path: Path) -> bytes:
 
 def parsed(data: bytes) -> object:
     """Return the value of a JSON text; integers of any length up to 4,300 digits stay exact."""
-    text = data.decode("utf-8-sig")
+    text = _decoded(data)
     try:
         return json.loads(text, parse_int=_integer, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ValueError(f"{shown(text)} is not JSON ({error.msg} at character {error.pos + 1})") from None
     except RecursionError:
         raise ValueError(f"{shown(text)} is nested too deeply") from None
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        odd = error.object[error.start]
+        raise ValueError(f"is not UTF-8 text: it holds the byte 0x{odd:02x} at {error.start + 1}") from None
 
 
 def _integer(digits: str) -> int:
@@ -53,6 +62,23 @@ def mapping(value: object, what: str) -> Fields:
     if not isinstance(value, dict):
         raise ValueError(f"{shown(value)} is not {what}, a JSON object")
     return value
+
+
+def inner(fields: Fields, key: str) -> Fields:
+    """Return the object that stands under a key; read its fields `within` the key."""
+    value = field(fields, key)
+    if not isinstance(value, dict):
+        raise ValueError(f"{key!r} is {shown(value)}, not a JSON object")
+    return value
+
+
+@contextmanager
+def within(key: str) -> Iterator[None]:
+    """Say of complaints where they are from: two objects of a record may have fields of the same name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"in {key!r}, {error}") from None
 
 
 def field(fields: Fields, key: str) -> Any:
@@ -96,7 +122,7 @@ def number(fields: Fields, key: str) -> float:
     return float(value)
 
 
-def model(fields: Fields, *, simulated: bool) -> Model:
+def model_of(fields: Fields, *, simulated: bool) -> Model:
     """Return the model that a record names; it is not known how it was reached."""
     name = text(fields, "model")
     try:

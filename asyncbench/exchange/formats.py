@@ -6,8 +6,9 @@ from pathlib import Path
 
 from asyncbench.errors import ConfigError
 from asyncbench.exchange import integer_addition, llm_arithmetic
-from asyncbench.exchange.exported import Row
+from asyncbench.exchange.exported import Part, Row
 from asyncbench.exchange.recorded import Recording
+from asyncbench.suites.llm_arithmetic import TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +22,9 @@ class Format:
 
     ending: str
     suites: tuple[str, ...]
+    tasks: tuple[str, ...]  # of those suites: all that it has a place for
     reader: Callable[[Mapping[str, object]], Callable[[Path], Recording]]
-    file_name: Callable[[list[Row]], str]
+    file_name: Callable[[Part], str]
     texts: Callable[[list[Row], Mapping[str, int]], Iterator[str]]
     notes: Callable[[list[Row]], list[str]]
 
@@ -31,6 +33,7 @@ FORMATS: Mapping[str, Format] = {
     "llm-arithmetic": Format(
         ending=llm_arithmetic.ENDING,
         suites=(llm_arithmetic.NAME,),
+        tasks=tuple(TASKS),
         reader=llm_arithmetic.reader,
         file_name=llm_arithmetic.file_name,
         texts=llm_arithmetic.texts,
@@ -39,6 +42,7 @@ FORMATS: Mapping[str, Format] = {
     "integer-addition": Format(
         ending=integer_addition.ENDING,
         suites=integer_addition.SUITES,
+        tasks=integer_addition.SUITES,  # each has one, of its own name
         reader=integer_addition.reader,
         file_name=integer_addition.file_name,
         texts=integer_addition.texts,

@@ -1,26 +1,23 @@
 """import_files(): what others recorded becomes a results folder like any other."""
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from itertools import chain
 from os import PathLike
 from os.path import isdir
 from pathlib import Path
-from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.exchange.formats import format_named
-from asyncbench.exchange.recorded import ImportedRun, Recording, keep, trials_of
-from asyncbench.store.catalog import read_trials
+from asyncbench.exchange.keeping import ImportedRun, Keeper
+from asyncbench.exchange.names import run_of
+from asyncbench.exchange.places import check_file, check_folder
+from asyncbench.exchange.recorded import Recording
+from asyncbench.store.durable import storing
 from asyncbench.store.folder import Store
-from asyncbench.store.manifest import is_results_folder, read_manifest
+from asyncbench.store.manifest import check, is_results_folder, read_manifest
 from asyncbench.summary import Exit
-
-LONGEST_RUN = 200  # characters once percent-encoded: it names a file, with room for an ending
-
-Read = Callable[[Path], Recording]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ def import_files(
     """Bring files of another project into a results folder, each as a run named after it.
 
     Trials that are there already are left as they are: importing a file again changes nothing, and one
-    that has grown adds what is new.
+    that has grown adds what is new. Each file is read once, in order; one at a time is in memory.
 
     Args:
         form: llm-arithmetic or integer-addition.
@@ -76,19 +73,31 @@ def import_files(
 
     Raises:
         ConfigError: no such format or file, nothing in the files can be used, two would be the same run, or
-            the folder holds a sweep or another run of that name.
+            the folder holds a sweep: then nothing was written. Or the folder holds another run of that
+            name: then the files before it were imported, and it says so.
         StoreError: the folder cannot be written.
     """
     chosen = format_named(form)
     read = chosen.reader(plan)
+    folder = Path(out).resolve()
+    _check_place(folder)
     paths = _paths([Path(file) for file in files], chosen.ending)
     _check(paths, chosen.ending)
-    _refuse_nothing(paths, read)
-    folder = Path(out).resolve()
+    recordings = _once_usable(map(read, paths), there=is_results_folder(folder))
     with Store.open(folder, sweep=_sweep(folder), imported=True) as store:
-        _refuse_others(paths, chosen.ending, read, store)
-        runs = tuple(_kept(read(path), store, form) for path in paths)
-    return Imported(out=Path(out), runs=runs)
+        return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse what cannot be a results folder of imported runs."""
+    check_folder(folder)
+    with storing(folder):
+        check(folder, sweep=_sweep(folder), imported=True)
+
+
+def _sweep(folder: Path) -> str:
+    """Return the name of the folder, or the one it had when the first files were imported."""
+    return str(read_manifest(folder)["sweep"]) if is_results_folder(folder) else folder.name
 
 
 def _paths(given: Sequence[Path], ending: str) -> list[Path]:
@@ -109,19 +118,8 @@ def _check(paths: Sequence[Path], ending: str) -> None:
     """Refuse files that cannot be read, or that would not be runs of their own."""
     runs: dict[str, Path] = {}
     for path in paths:
-        try:
-            with path.open("rb"):
-                run = _run(path, ending)
-                encoded = quote(run, safe="")
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
-        except UnicodeEncodeError:
-            raise ConfigError(f"{str(path)!r}: the name is not UTF-8 text; rename the file") from None
-        if not 1 <= len(encoded) <= LONGEST_RUN:
-            raise ConfigError(
-                f"{path}: the name of the run would be empty or longer than {LONGEST_RUN} characters "
-                "once percent-encoded; rename the file"
-            )
+        run = run_of(path, ending)
+        check_file(path)
         if run in runs:
             raise ConfigError(
                 f"{runs[run]} and {path} would both be run {run!r}; rename one, or import it elsewhere"
@@ -129,61 +127,26 @@ def _check(paths: Sequence[Path], ending: str) -> None:
         runs[run] = path
 
 
-def _run(path: Path, ending: str) -> str:
-    return path.name.removesuffix(ending)
+def _once_usable(recordings: Iterator[Recording], *, there: bool) -> Iterator[Recording]:
+    """Return all recordings, once one of them holds something to write.
+
+    Those before it, which hold no trials, have waited for it. In a folder that is `there`, bad lines are
+    something to write as well: that they were left out.
+    """
+    waiting: list[Recording] = []
+    for recording in recordings:
+        waiting.append(recording)
+        if recording.trials or (there and recording.left_out):
+            return chain(iter(waiting), recordings)  # the iterator lets go of them, the list would not
+    left_out = (complaint for recording in waiting for complaint in recording.left_out)
+    raise ConfigError(f"nothing can be imported: {next(left_out, 'the files hold no trials')}")
 
 
-def _refuse_nothing(paths: Sequence[Path], read: Read) -> None:
-    left_out: list[str] = []
-    for path in paths:
-        recording = read(path)
-        if recording.trials:
-            return
-        left_out += recording.left_out
-    first = f": {left_out[0]}" if left_out else ": the files hold no trials"
-    raise ConfigError(f"nothing can be imported{first}")
-
-
-def _sweep(folder: Path) -> str:
-    """Return the name of the folder, or the one it had when the first files were imported."""
-    return str(read_manifest(folder)["sweep"]) if is_results_folder(folder) else folder.name
-
-
-def _refuse_others(paths: Sequence[Path], ending: str, read: Read, store: Store) -> None:
-    """Refuse a file that is not the one which was imported under its name before, nor has grown from it."""
-    there = defaultdict[str, set[str]](set)
-    for row in read_trials(store.folder, ["run", "trial_id"]).to_pylist():
-        there[row["run"]].add(row["trial_id"])
-    for path in (path for path in paths if _run(path, ending) in there):
-        recording = read(path)
-        found = {trial.trial_id for trial in trials_of(recording, sweep=store.manifest["sweep"])}
-        if lost := len(there[recording.run] - found):
-            raise ConfigError(
-                f"{path}: {store.folder} holds run {recording.run!r} with {lost:,} trials that are not in "
-                "this file: rename it, import it into another folder, or give the same plan as before"
-            )
-
-
-def _kept(recording: Recording, store: Store, form: str) -> ImportedRun:
-    if not recording.trials:
-        return ImportedRun(run=recording.run, left_out=recording.left_out)
-    imported = keep(recording, store)
-    _describe(recording, store, form)
-    return imported
-
-
-def _describe(recording: Recording, store: Store, form: str) -> None:
-    run = {
-        "file": recording.path.name,
-        "format": form,
-        "left_out": len(recording.left_out),
-        "planned": recording.planned,
-    }
-    simulated = any(one.model.simulated for one in recording.trials)
-    store.write_manifest(
-        {
-            "asyncbench": version("asyncbench"),
-            "simulated": simulated or bool(store.manifest.get("simulated")),
-            "runs": store.manifest.get("runs", {}) | {recording.run: run},
-        }
-    )
+def _kept(recordings: Iterator[Recording], keeper: Keeper) -> tuple[ImportedRun, ...]:
+    runs: list[ImportedRun] = []
+    try:
+        for run in map(keeper.keep, recordings):  # so that no recording is held while the next is read
+            runs.append(run)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; files before it were imported" if runs else str(error)) from None
+    return tuple(runs)

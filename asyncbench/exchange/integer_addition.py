@@ -20,26 +20,30 @@ from reprlib import repr as shown
 from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
-from asyncbench.exchange.exported import Row
+from asyncbench.exchange.exported import Part, Row, unsaid
 from asyncbench.exchange.fields import (
     Fields,
     content,
     field,
     flag,
+    inner,
     is_whole,
     mapping,
-    model,
+    model_of,
     number,
     parsed,
     text,
     whole,
+    within,
 )
+from asyncbench.exchange.names import run_of
 from asyncbench.exchange.recorded import Planned, Recorded, Recording, sifted
-from asyncbench.records import Draft, Reply
+from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites import integer_addition, strings
 
 ENDING = ".json"
 DATE = "%Y-%m-%d_%H-%M-%S"
+ASKED = Condition().name  # of all trials: a file does not say how they were asked
 
 
 class Section(NamedTuple):
@@ -78,13 +82,14 @@ def read(path: Path) -> Recording:
     Raises:
         ConfigError: the file cannot be read.
     """
-    run = path.name.removesuffix(ENDING)
+    run = run_of(path, ENDING)
     try:
         fields = _checked(parsed(content(path)))
     except ValueError as error:
         return Recording(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
     simulated = flag(fields, "simulated")
-    trials, left_out = sifted(_entries(path, fields), partial(_recorded, at=_time(path), simulated=simulated))
+    at = _time(path, run)
+    trials, left_out = sifted(_entries(path, fields), partial(_recorded, at=at, simulated=simulated))
     return Recording(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials, fields))
 
 
@@ -95,10 +100,11 @@ def _checked(value: object) -> Fields:
     if not found:
         raise ValueError(f"holds none of {', '.join(section.key for section in SECTIONS)}")
     for key in found:
-        section = mapping(fields[key], repr(key))
-        whole(section, "tries")
-        if not isinstance(results := field(section, "results"), list):
-            raise ValueError(f"'results' of {key!r} is {shown(results)}, not a list")
+        section = inner(fields, key)
+        with within(key):
+            whole(section, "tries")
+            if not isinstance(results := field(section, "results"), list):
+                raise ValueError(f"'results' is {shown(results)}, not a list")
     flag(fields, "simulated")
     return fields
 
@@ -112,7 +118,7 @@ def _entries(path: Path, fields: Fields) -> Iterator[tuple[str, tuple[str, objec
 def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recorded:
     suite, entry = given
     fields = mapping(entry, "a result")
-    named = model(fields, simulated=simulated)
+    named = model_of(fields, simulated=simulated)
     return Recorded(
         draft=_sum(fields) if suite == "integer_addition" else _text(fields, suite),
         model=named,
@@ -124,6 +130,7 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
         ),
         latency_s=number(fields, "duration_seconds"),
         at=at,
+        timed=False,
     )
 
 
@@ -146,9 +153,9 @@ def _text(fields: Fields, suite: str) -> Draft:
     return strings.draft(suite, string)
 
 
-def _time(path: Path) -> float:
+def _time(path: Path, run: str) -> float:
     """Return when a file was begun, by its name, as UTC; else when it was last changed."""
-    named = re.search(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$", path.name.removesuffix(ENDING))
+    named = re.search(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)$", run)
     with suppress(ValueError):  # a day that no month has
         if named:
             return datetime.strptime(named[1], DATE).replace(tzinfo=UTC).timestamp()
@@ -159,23 +166,22 @@ def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
     """Return the tries of each task: each model's own results, and what is left for the commonest model."""
     results = Counter((one.draft.suite, one.model.alias) for one in trials)
     models = [name for name, _ in Counter(one.model.alias for one in trials).most_common()]
-    planned: dict[str, dict[str, dict[str, int]]] = {name: {} for name in models}
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {name: {ASKED: {}} for name in models}
     for section in (section for section in SECTIONS if section.key in fields):
         suite, tries = section.suite, fields[section.key]["tries"]
         left = max(0, tries - sum(results[suite, name] for name in models))
         for name in models:
             if count := results[suite, name] + (left if name == models[0] else 0):
-                planned[name][suite] = {suite: count}
+                planned[name][ASKED][suite] = {suite: count}
     return planned
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(rows: list[Row]) -> str:
-    """Return the name of a file of these trials of a sweep, all of one model under one condition."""
-    last = max(row["finished_at"] for row in rows)
-    return f"result_{rows[0]['model'].replace('/', '')}{rows[0]['suffix']}_{last:{DATE}}{ENDING}"
+def file_name(part: Part) -> str:
+    """Return the name of a file of trials of a sweep."""
+    return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}{ENDING}"
 
 
 def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
@@ -197,7 +203,7 @@ def notes(rows: list[Row]) -> list[str]:
     """Return what this format cannot say as it is."""
     failed = sum(row["failed"] for row in rows)
     said = f"{failed:,} trials without a reply are left out, for want of a place; they count in `tries`"
-    return [said] if failed else []
+    return ([said] if failed else []) + unsaid(rows, lambda _: set())
 
 
 def _result(row: Row) -> Row:

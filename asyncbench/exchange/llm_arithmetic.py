@@ -7,6 +7,7 @@ are bare JSON numbers of any length, decimals are text. The readings in a file (
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -15,20 +16,25 @@ from reprlib import repr as shown
 from typing import cast
 from urllib.parse import quote
 
-from asyncbench.exchange.exported import Row, stamp
+from asyncbench.errors import ConfigError
+from asyncbench.exchange.exported import Part, Row, stamp, unsaid
 from asyncbench.exchange.fields import (
+    MOST,
     Fields,
     content,
     field,
     flag,
+    inner,
     is_whole,
     mapping,
-    model,
+    model_of,
     number,
     parsed,
     text,
     whole,
+    within,
 )
+from asyncbench.exchange.names import run_of
 from asyncbench.exchange.recorded import Planned, Recorded, Recording, sifted
 from asyncbench.records import Condition, Draft, Reply, Usage
 from asyncbench.suites.llm_arithmetic import SUITE, TASKS, answer, draft
@@ -56,7 +62,17 @@ def reader(given: Plan) -> Callable[[Path], Recording]:
     Raises:
         ConfigError: there is no such plan.
     """
-    return partial(read, plan=SUITE.parsed(given, place="import llm-arithmetic"))
+    place = "import llm-arithmetic"
+    plan = SUITE.parsed(given, place=place)
+    if _of_a_task(plan) * len(TASKS) > MOST:
+        raise ConfigError(
+            f"{place}: trials: so many of each task and depth are more than {MOST:,} in all; give fewer"
+        )
+    return partial(read, plan=plan)
+
+
+def _of_a_task(plan: Plan) -> int:
+    return len(cast("tuple[int, ...]", plan["depths"])) * cast("int", plan["trials"])
 
 
 def read(path: Path, *, plan: Plan) -> Recording:
@@ -67,7 +83,7 @@ def read(path: Path, *, plan: Plan) -> Recording:
     """
     trials, left_out = sifted(_lines(path), partial(_recorded, plan=plan))
     return Recording(
-        run=path.name.removesuffix(ENDING),
+        run=run_of(path, ENDING),
         path=path,
         trials=trials,
         left_out=left_out,
@@ -82,9 +98,20 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
-    depths, tasks = cast("tuple[int, ...]", plan["depths"]), cast("tuple[str, ...]", plan["variants"])
-    of_a_task = len(depths) * cast("int", plan["trials"])
-    return {one.model.alias: {NAME: dict.fromkeys(tasks, of_a_task)} for one in trials}
+    """Return each model's plan: other conditions' own trials, and all that is left for the commonest."""
+    tasks = cast("tuple[str, ...]", plan["variants"])
+    of_a_task = _of_a_task(plan)
+    held: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for one in trials:
+        held[one.model.alias][one.condition.name][one.draft.task] += 1
+    planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for model, conditions in held.items():
+        commonest, *others = sorted(conditions, key=lambda name: -conditions[name].total())
+        elsewhere = {task: sum(conditions[other][task] for other in others) for task in tasks}
+        left = {task: max(0, of_a_task - elsewhere[task]) for task in tasks}
+        own = {other: {NAME: {task: conditions[other][task] for task in tasks}} for other in others}
+        planned[model] = {commonest: {NAME: left}} | own
+    return planned
 
 
 def _recorded(line: bytes, *, plan: Plan) -> Recorded:
@@ -92,7 +119,7 @@ def _recorded(line: bytes, *, plan: Plan) -> Recorded:
     failed = flag(fields, "failed_to_get_reply")
     return Recorded(
         draft=_draft(fields, plan),
-        model=model(fields, simulated=flag(fields, "simulated")),
+        model=model_of(fields, simulated=flag(fields, "simulated")),
         condition=_condition(fields),
         reply=_reply(fields, failed=failed),
         attempts=1 if fields.get("attempts") is None else whole(fields, "attempts", least=1),
@@ -146,8 +173,9 @@ def _condition(fields: Fields) -> Condition:
 
 
 def _reply(fields: Fields, *, failed: bool) -> Reply | None:
-    tokens = mapping(field(fields, "tokens"), "'tokens'")
-    prompt, completion = (whole(tokens, key) for key in TOKENS)
+    tokens = inner(fields, "tokens")
+    with within("tokens"):
+        prompt, completion = (whole(tokens, key) for key in TOKENS)
     if failed:
         return None
     said = "" if field(fields, "raw_response") is None else text(fields, "raw_response")
@@ -177,9 +205,9 @@ def _time(written: str) -> float:
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(rows: list[Row]) -> str:
-    """Return the name of a file of these trials of a sweep, all of one model under one condition."""
-    return f"{quote(rows[0]['model'], safe='')}{rows[0]['suffix']}{ENDING}"
+def file_name(part: Part) -> str:
+    """Return the name of a file of trials of a sweep."""
+    return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
 
 
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
@@ -192,11 +220,17 @@ def notes(rows: list[Row]) -> list[str]:
     ours = [row for row in rows if row["accounting"] is None and not row["failed"]]
     unpriced = sum(row["cost_usd"] is None for row in ours)
     untold = sum(row["input_tokens"] is None or row["output_tokens"] is None for row in ours)
-    return [
+    zeros = [
         f"{count:,} trials whose {what} is unknown have 0 there, as the format has no word for it"
         for count, what in ((unpriced, "cost"), (untold, "number of tokens"))
         if count
     ]
+    return zeros + unsaid(rows, _said_of_asking)
+
+
+def _said_of_asking(asked: Row) -> set[str]:
+    """Return the parts of a condition that a line tells."""
+    return {"extra_context", "context"} if _padding(asked) else {"extra_context"}
 
 
 def _line(row: Row) -> Row:
@@ -221,14 +255,19 @@ def _line(row: Row) -> Row:
 def _counted(row: Row) -> Row:
     """Return the accounting of a trial that we asked; that of a failed one is 0 in this format."""
     tokens = [0 if row["failed"] else row[name] or 0 for name in ("input_tokens", "output_tokens")]
-    context = re.fullmatch(r"(\d+)k", str(row["condition_params"].get("context")))
     return {
         "tokens": dict(zip(TOKENS, tokens, strict=True)),
         "cost": 0.0 if row["failed"] else row["cost_usd"] or 0.0,
         "attempts": row["attempts"],
         "failed_to_get_reply": row["failed"],
-        "extra_context": int(context[1]) if context else 0,
+        "extra_context": _padding(row["asked"]),
     }
+
+
+def _padding(asked: Row) -> int:
+    """Return how many thousand tokens of small talk came first; 0: none, or a file of one's own."""
+    context = re.fullmatch(r"(\d+)k", str(asked.get("context")))
+    return int(context[1]) if context else 0
 
 
 def _in_order(recorded: Row) -> Row:

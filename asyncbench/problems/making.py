@@ -72,12 +72,21 @@ def write_drafts(drafts: Iterable[Draft], out: Path) -> tuple[Problem, ...]:
         StoreError: the folder cannot be written.
     """
     problems = tuple(identified(drafts))
+    write_problems(problems, out)
+    return problems
+
+
+def write_problems(problems: Iterable[Problem], out: Path) -> ProblemSet:
+    """Write problems into a results folder.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
 
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=StoreError)
-    return problems
+    return _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=StoreError)
 
 
 def normalise(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Decimal
 from itertools import chain, islice
+from reprlib import repr as shown
 from typing import NamedTuple, cast
 
 from asyncbench.records import Draft, Grade, Problem, Reply, outcome_of
@@ -91,27 +92,37 @@ def draft(name: str, depth: int, lhs: str, rhs: str, *, expected: str) -> Draft:
     )
 
 
+_TOO_LONG = 10**MAX_DIGITS  # in the units of an answer, for its text
+
+
 def answer(name: str, lhs: str, rhs: str) -> str | None:
     """Return the answer to a task, as `expected` has it; None where no exact one exists.
 
     Raises:
-        ValueError: an operand is not a number of the task's form.
+        ValueError: an operand is not a number of the task's form, or a number is too long to be written.
     """
     task = TASKS[name]
     left, right = (_counted(operand, task.operand_places) for operand in (lhs, rhs))
     if task.sign != "÷":
-        return fixed(task.of(left, right)[2], task.answer_places)
-    if not right or left % right:
+        value = task.of(left, right)[2]
+    elif not right or left % right:
         return None
-    return fixed(left // right * 10**task.answer_places, task.answer_places)
+    else:
+        value = left // right * 10**task.answer_places
+    if abs(value) >= _TOO_LONG:
+        raise ValueError(f"{shown(lhs)} {task.sign} {shown(rhs)} has more than {MAX_DIGITS:,} digits")
+    return fixed(value, task.answer_places)
 
 
 def _counted(operand: str, places: int) -> int:
     """Return a number in units of 10**-places."""
     form = rf"-?\d+\.\d{{{places}}}" if places else r"-?\d+"
     if not re.fullmatch(form, operand, re.ASCII):
-        raise ValueError(f"{operand!r} is not a number with {places} decimals")
-    return int(operand.replace(".", ""))
+        raise ValueError(f"{shown(operand)} is not a number with {places} decimals")
+    digits = operand.replace(".", "")
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
+        raise ValueError(f"{shown(operand)} has more than {MAX_DIGITS:,} digits")
+    return int(digits)
 
 
 GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # with their versions; headline first

@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from asyncbench import generate
+from asyncbench import generate, read_trials
 from asyncbench.analysis.tables import SIMULATED
 from tests.exchange.made import jsonl, result_file, trial
 
@@ -113,9 +115,58 @@ def test_integer_addition_goes_the_same_way(tmp_path):
     assert json.loads((tmp_path / "out" / file.name).read_text()) == result_file()
 
 
+def test_status_and_reports_work_where_a_file_had_only_bad_lines(tmp_path):
+    files = jsonl(tmp_path / "bad.jsonl", 7), jsonl(tmp_path / "good.jsonl", trial())
+    assert asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results").returncode == 3
+    for words in (("status",), ("report",), ("report", "--style", "llm-arithmetic")):
+        done = asyncbench(words[0], tmp_path / "results", *words[1:])
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def interrupted(folder, *arguments, when):
+    """Start a command, press Ctrl-C as soon as `when` is so; return its exit code and what it complained."""
+    words = [sys.executable, "-m", "asyncbench", *map(str, arguments)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=CLEAN) as process:
+        while not when(folder):
+            assert process.poll() is None, "it ended before"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate()
+    return process.returncode, complaint.decode()
+
+
+def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_path):
+    folder, lines = tmp_path / "results", 10_000
+    file = jsonl(tmp_path / "a.jsonl", *[trial()] * lines)
+    words = ("import", "llm-arithmetic", file, "--out", folder)
+    code, complaint = interrupted(
+        folder, *words, when=lambda folder: any(one.stat().st_size for one in folder.glob("journal/*"))
+    )
+    assert (code, complaint) == (130, "asyncbench: interrupted; import again goes on\n")
+    assert 0 < (kept := len(read_trials(folder, ["trial_id"]))) < lines
+    (run,) = json.loads(asyncbench(*words, "--json").stdout)["runs"]
+    assert (run["there_before"], run["trials"]) == (kept, lines - kept)
+
+
+def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
+    files = [jsonl(tmp_path / f"{name}.jsonl", *[trial()] * 2_000) for name in "abcdefgh"]
+    asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results")
+    words = ("export", "llm-arithmetic", tmp_path / "results", "--out", tmp_path / "out")
+    code, complaint = interrupted(tmp_path / "out", *words, when=lambda folder: any(folder.glob(".export-*")))
+    assert (code, complaint) == (130, "asyncbench: interrupted; nothing was exported\n")
+    assert list((tmp_path / "out").iterdir()) == []
+    assert asyncbench(*words).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        pytest.param(
+            ("import", "llm-arithmetic", ".", "--out", "x", "--trials", "9" * 20), "so many of", id="trials"
+        ),
+        pytest.param(
+            ("import", "llm-arithmetic", ".", "--out", "README.md"), "README.md is not a folder", id="out"
+        ),
         pytest.param(("import", "csv", "a.jsonl", "--out", "x"), "no format 'csv'", id="format"),
         pytest.param(("import", "llm-arithmetic", "a.jsonl", "--out", "x"), "a.jsonl: No such", id="missing"),
         pytest.param(("export", "csv", ".", "--out", "x"), "no format 'csv'", id="export-format"),

@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from asyncbench import generate, run_sweep
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.exchange import export_folder, import_files
-from asyncbench.problems import open_set
+from asyncbench.exchange import export_folder, exported, import_files
+from asyncbench.problems import open_set, write_drafts
 from asyncbench.store.catalog import read_grades, read_trials
+from asyncbench.suites.llm_arithmetic import draft
 from tests.exchange.made import jsonl, trial
+from tests.store.disk import disk_for
 from tests.sweeps import entry, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 2.0}
@@ -141,7 +145,7 @@ def test_the_sums_of_a_sweep_are_a_file_that_counts_what_failed(tmp_path):
     assert f"{failed} trials without a reply are left out" in done.as_text()
 
 
-def test_several_conditions_share_what_was_planned(tmp_path):
+def test_each_condition_has_its_own_plan(tmp_path):
     conditions = [{"name": "plain"}, {"name": "polite", "system": "Please."}]
     model = ("simulated/oracle", {"alias": "m"})
     folder, _ = swept(
@@ -152,7 +156,97 @@ def test_several_conditions_share_what_was_planned(tmp_path):
     assert [one["string_reversal"]["tries"] for one in contents] == [8, 8]
 
 
+def test_the_rows_of_one_file_at_a_time_are_read(tmp_path, monkeypatch):
+    files = [jsonl(tmp_path / f"{name}.jsonl", *[trial()] * 3) for name in "abc"]
+    import_files("llm-arithmetic", files, tmp_path / "results")
+    reads = []
+
+    def read(folder, columns, filters):
+        found = read_trials(folder, columns, filters)
+        if "reply_text" in columns:
+            reads.append(found["run"].to_pylist())
+        return found
+
+    monkeypatch.setattr(exported, "read_trials", read)
+    export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
+    assert reads == [["a"] * 3, ["b"] * 3, ["c"] * 3]
+
+
+def test_what_others_wrote_meanwhile_stays_and_is_all_that_is_there(tmp_path, monkeypatch):
+    files = [jsonl(tmp_path / f"{name}.jsonl", trial()) for name in "ab"]
+    import_files("llm-arithmetic", files, tmp_path / "results")
+
+    def read(*arguments):
+        if (tmp_path / "out").exists():
+            (tmp_path / "out" / "b.jsonl").write_text("mine")
+        return read_trials(*arguments)
+
+    monkeypatch.setattr(exported, "read_trials", read)
+    with pytest.raises(ConfigError, match=r"out/b\.jsonl is there already"):
+        export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
+    assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("b.jsonl", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("condition", "note"),
+    [
+        pytest.param({"name": "padded", "context": "1k"}, [], id="said"),
+        pytest.param({"name": "polite", "system": "Please."}, ["system"], id="system"),
+        pytest.param(
+            {"name": "both", "system": "Please.", "context": "1k", "params": {"top_k": 1}},
+            ["params", "system"],
+            id="several",
+        ),
+        pytest.param({"name": "own", "context": "talk.json"}, ["context"], id="a-text-of-ones-own"),
+    ],
+)
+def test_how_it_was_asked_is_noted_where_the_format_has_no_word(tmp_path, monkeypatch, condition, note):
+    monkeypatch.chdir(tmp_path)
+    turns = [{"role": role, "content": "hi"} for role in ("user", "assistant")]
+    (tmp_path / "talk.json").write_text(json.dumps({"messages": turns}))
+    model = ("simulated/oracle", {"alias": "m", "price": PRICE})
+    folder, _ = swept(tmp_path, model, conditions=[{"name": "plain"}, condition])
+    done = export_folder("llm-arithmetic", folder, tmp_path / "out")
+    notes = {Path(one.path).name: one.notes for one in done.files}
+    said = tuple(f"asked with {', '.join(keys)}: the format has no word for it" for keys in [note] if keys)
+    assert notes == {"m+plain.jsonl": (), f"m+{condition['name']}.jsonl": said}
+
+
+def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
+    model = ("simulated/oracle", {"alias": "m"})
+    padded = [{"name": "padded", "context": "1k"}]
+    folder, _ = swept(tmp_path, model, suite="string_reversal", parameters={"tries": 4}, conditions=padded)
+    (file,) = export_folder("integer-addition", folder, tmp_path / "out").files
+    assert file.notes == ("asked with context: the format has no word for it",)
+
+
 # what is refused
+
+
+def custom_sweep(tmp_path, *drafts):
+    """Run a sweep over problems of one's own, in the contract's form."""
+    problems = tmp_path / "own.parquet"
+    write_drafts(drafts, problems)
+    with simulator(problems) as server:
+        asyncio.run(run_sweep(sweep(tmp_path / "night", problems, entry(server, "simulated/oracle"))))
+    return tmp_path / "night"
+
+
+def test_tasks_that_the_format_does_not_have_are_named(tmp_path):
+    known = draft("int_add", 1, "1", "2", expected="3")
+    folder = custom_sweep(tmp_path, known, replace(known, task="int_pow"), replace(known, task="int_abs"))
+    with pytest.raises(
+        ConfigError, match=r"night holds tasks that the format does not have: int_abs, int_pow"
+    ):
+        export_folder("llm-arithmetic", folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_problems_that_the_format_has_no_form_for_are_refused(tmp_path):
+    folder = custom_sweep(tmp_path, draft("int_add", 1, "1.5", "2", expected="3"))
+    with pytest.raises(ConfigError, match=r"night holds problems that the format has no form for: .*'1\.5'"):
+        export_folder("llm-arithmetic", folder, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.fixture
@@ -171,8 +265,26 @@ def test_a_file_that_is_there_is_never_written_over(folder, tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(folder, tmp_path):
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(ConfigError, match=r"out/a\.jsonl: cannot be written"):
+    with pytest.raises(ConfigError, match="/out is not a folder: name one that is"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
+
+
+def test_an_export_that_fails_on_the_way_leaves_nothing_and_can_be_tried_again(tmp_path):
+    files = [
+        jsonl(tmp_path / f"{name}.jsonl", trial(raw_response="46" + " " * spaces))
+        for name, spaces in (("a", 0), ("b", 5_000))
+    ]
+    import_files("llm-arithmetic", files, tmp_path / "results")
+    with (
+        disk_for(2_000),
+        pytest.raises(ConfigError, match=r"out/b\.jsonl: cannot be written: File too large"),
+    ):
+        export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+    export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
+    for file in files:
+        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()
+    assert len(list((tmp_path / "out").iterdir())) == 2
 
 
 def test_a_folder_without_trials_of_the_format_is_refused(folder, tmp_path):

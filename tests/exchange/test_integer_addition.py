@@ -85,6 +85,14 @@ def test_without_a_date_in_its_name_the_file_s_own_time_counts(tmp_path, name):
     assert read_trials(tmp_path / "results")["finished_at"].to_pylist() == [AT]
 
 
+def test_a_later_time_of_the_file_alone_is_no_other_result(tmp_path):
+    brought_in(tmp_path, sums(result()), "results.json")
+    (tmp_path / "results.json").write_text(json.dumps(sums(result(), result())))
+    os.utime(tmp_path / "results.json", (0, 0))
+    (run,) = import_files("integer-addition", [tmp_path / "results.json"], tmp_path / "results").runs
+    assert (run.trials, run.there_before) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("tries", "models", "plan"),
     [
@@ -96,7 +104,7 @@ def test_without_a_date_in_its_name_the_file_s_own_time_counts(tmp_path, name):
 def test_the_plan_is_the_tries_of_the_file(tmp_path, tries, models, plan):
     done, folder = brought_in(tmp_path, sums(*(result(model=name) for name in models), tries=tries))
     assert planned(read_manifest(folder)) == {
-        (done.runs[0].run, name): {"integer_addition": {"integer_addition": count}}
+        (done.runs[0].run, name, "plain"): {"integer_addition": {"integer_addition": count}}
         for name, count in plan.items()
     }
 
@@ -147,11 +155,15 @@ def test_a_bad_entry_is_left_out_and_named_and_every_good_one_is_imported(tmp_pa
     [
         pytest.param([], "not a result file, a JSON object", id="list"),
         pytest.param({}, "holds none of string_reversal, add_two_ints, string_rehearsal", id="empty"),
-        pytest.param({"add_two_ints": []}, "not 'add_two_ints', a JSON object", id="section"),
-        pytest.param({"add_two_ints": {"tries": 1}}, "'results' is missing", id="no-results"),
-        pytest.param({"add_two_ints": {"tries": "1", "results": []}}, "'tries' is '1'", id="tries"),
+        pytest.param({"add_two_ints": []}, r"'add_two_ints' is \[\], not a JSON object", id="section"),
         pytest.param(
-            {"add_two_ints": {"tries": 1, "results": {}}}, "'results' of 'add_two_ints'", id="results"
+            {"add_two_ints": {"tries": 1}}, "in 'add_two_ints', 'results' is missing", id="no-results"
+        ),
+        pytest.param(
+            {"add_two_ints": {"tries": "1", "results": []}}, "in 'add_two_ints', 'tries' is '1'", id="tries"
+        ),
+        pytest.param(
+            {"add_two_ints": {"tries": 1, "results": {}}}, "in 'add_two_ints', 'results' is {}", id="results"
         ),
         pytest.param(sums(result()) | {"simulated": "yes"}, "'simulated' is 'yes'", id="simulated"),
     ],

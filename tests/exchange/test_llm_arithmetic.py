@@ -102,7 +102,7 @@ def test_importing_an_export_gives_the_same_tables(imported, tmp_path):
 def test_runs_keep_the_order_of_their_files_and_are_apart_where_models_are_not(published, imported):
     manifest = read_manifest(imported)
     assert list(manifest["runs"]) == [path.name.removesuffix(".jsonl") for path in published]
-    gemini = [run for run, model in planned(manifest) if model == "gemini-2.5-pro"]
+    gemini = [run for run, model, _ in planned(manifest) if model == "gemini-2.5-pro"]
     assert gemini == ["azure_gemini-2.5-pro_2025-06-20_07-54", "azure_gemini-2.5-pro_2026-06-01_08-40"]
 
 
@@ -212,7 +212,21 @@ def test_the_second_of_two_equal_questions_is_a_trial_of_its_own(tmp_path):
 def test_the_plan_is_what_the_run_was_to_hold(tmp_path):
     _, folder = brought_in(tmp_path, trial(depth=3), depths="3-5", trials=7)
     plan = {"llm_arithmetic": dict.fromkeys(TASKS, 3 * 7)}
-    assert planned(read_manifest(folder)) == {("run", "gpt-x"): plan}
+    assert planned(read_manifest(folder)) == {("run", "gpt-x", "plain"): plan}
+
+
+def test_several_conditions_of_a_file_have_their_own_and_the_commonest_what_is_left(tmp_path):
+    told = [trial(operands=[n, 1], correct=n + 1, extra_context=n // 3) for n in range(10, 14)]
+    _, folder = brought_in(tmp_path, *told, depths="2", trials=7)
+    plans = planned(read_manifest(folder))
+    assert {key[2]: plan["llm_arithmetic"]["int_add"] for key, plan in plans.items()} == {
+        "context-3k": 5,
+        "context-4k": 2,
+    }
+    assert {key[2]: plan["llm_arithmetic"]["int_sub"] for key, plan in plans.items()} == {
+        "context-3k": 7,
+        "context-4k": 0,
+    }
 
 
 # lines that cannot be used
@@ -222,7 +236,7 @@ TORN = json.dumps(trial())[:-20].encode()
 
 BROKEN = [
     pytest.param(TORN, "is not JSON", id="torn"),
-    pytest.param(b"\xff" + TORN, "invalid start byte", id="not-utf-8"),
+    pytest.param(b"\xff" + TORN, "is not UTF-8 text: it holds the byte 0xff at 1", id="not-utf-8"),
     pytest.param(b"[" * 100_000, "is nested too deeply", id="nested"),
     pytest.param([1, 2], "[1, 2] is not a trial, a JSON object", id="a-list"),
     pytest.param(trial(cost=float("nan")), "NaN is no number of JSON", id="nan"),
@@ -245,7 +259,7 @@ BROKEN = [
     pytest.param(trial(model="2026"), "alias '2026': give one with a letter", id="model-digits"),
     pytest.param(trial(model="a\x00"), "without control characters", id="model-control"),
     pytest.param(trial(model="\ud800x"), "without control characters", id="model-half-a-pair"),
-    pytest.param(trial(model="x" * 241), "at most 240 characters", id="model-long"),
+    pytest.param(trial(model="x" * 100_000), "alias 'xxxxxxxxxxxx...xxxxxxxxxxxxx': give", id="model-long"),
     pytest.param(trial(variant="int_pow"), "'variant' is 'int_pow', none of int_add, ", id="variant"),
     pytest.param(trial(depth="2"), "'depth' is '2', not a whole number", id="depth-text"),
     pytest.param(trial(depth=True), "'depth' is True, not a whole number", id="depth-bool"),
@@ -273,9 +287,27 @@ BROKEN = [
     pytest.param(
         trial(variant="int_div", operands=[7, 2], correct=3), "'7' ÷ '2' has no exact answer", id="no-answer"
     ),
+    pytest.param(
+        trial(variant="int_mul", operands=[10**3000, 10**3000], correct=1),
+        "'100000000000...0000000000000' × '100000000000...0000000000000' has more than 4,300 digits",
+        id="product-too-long",
+    ),
+    pytest.param(
+        trial(variant="float_add", operands=["1" * 4299 + ".00", "1.00"], correct="1.00"),
+        "'111111111111...1111111111.00' has more than 4,300 digits",
+        id="operand-too-long",
+    ),
+    pytest.param(
+        trial(variant="float_add", operands=["x" * 100_000, "1.00"], correct="1.00"),
+        "'xxxxxxxxxxxx...xxxxxxxxxxxxx' is not a number with 2 decimals",
+        id="operand-long-and-odd",
+    ),
     pytest.param(trial(raw_response=46), "'raw_response' is 46, not a text", id="reply-number"),
-    pytest.param(trial(tokens=None), "None is not 'tokens', a JSON object", id="tokens-null"),
-    pytest.param(trial(tokens={"prompt_tokens": 1}), "'completion_tokens' is missing", id="tokens-half"),
+    pytest.param(trial(tokens=None), "'tokens' is None, not a JSON object", id="tokens-null"),
+    pytest.param(trial(tokens=[30, 2]), "'tokens' is [30, 2], not a JSON object", id="tokens-list"),
+    pytest.param(
+        trial(tokens={"prompt_tokens": 1}), "in 'tokens', 'completion_tokens' is missing", id="tokens-half"
+    ),
     pytest.param(
         trial(tokens={"prompt_tokens": 1, "completion_tokens": -1}),
         "not a whole number from 0",
@@ -320,6 +352,10 @@ def test_a_failed_trial_needs_no_reply(tmp_path):
     [
         pytest.param({"depths": "many"}, "depths: 'many' is not a whole number", id="depths"),
         pytest.param({"trials": 0}, "trials: 0 is too small", id="trials"),
+        pytest.param(
+            {"trials": 10**20}, "trials: so many of each task and depth", id="trials-beyond-64-bits"
+        ),
+        pytest.param({"trials": 2**31 // 72 + 1}, "are more than 2,147,483,647 in all", id="trials-too-many"),
         pytest.param({"seed": 1}, "no parameter 'seed'", id="unknown"),
     ],
 )
