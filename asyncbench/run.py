@@ -41,7 +41,8 @@ from asyncbench.sweep import Asked, asked_once, planned, planned_tasks, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
-YOUNG_OBJECTS = 20_000  # allocations between two collections of the youngest
+YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
+OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
 UNKNOWN = History()  # of a trial that no earlier run knows
 
 
@@ -170,12 +171,13 @@ class _Run:
 
     async def _drive(self, scheduler: Scheduler) -> None:
         counters = {lane.name: lane.counters for lane in scheduler.lanes}
+        calls = sum(model.limits.concurrency for model in self.asked)
         async with asyncio.TaskGroup() as beside:
             tasks = [
                 beside.create_task(self.store.tend(), name="store"),
                 beside.create_task(self.screen.show(counters), name="screen"),
             ]
-            with _interruptible(scheduler, self.screen), _rare_garbage_collection():
+            with _interruptible(scheduler, self.screen), _rare_garbage_collection(calls):
                 await scheduler.run()
             for task in tasks:
                 task.cancel()
@@ -238,11 +240,15 @@ class _Run:
             }
         )
 
-    def _planned(self, sets: Mapping[str, tuple[Asked, ...]]) -> dict[str, object]:
-        """Return the trials of the whole sweep: alias → suite → task; models not asked this time too."""
+    def _planned(self, sets: Mapping[str, tuple[Asked, ...]]) -> dict[str, dict[str, object]]:
+        """Return the trials of the whole sweep: alias → condition → suite → task.
+
+        Models and conditions that are not asked this time keep the plan they had.
+        """
         before = self.store.manifest.get("runs", {}).get(self.sweep.name, {"planned": {}})
-        known: dict[str, object] = before["planned"]
-        return known | {alias: planned_tasks(self.sweep, many) for alias, many in sets.items()}
+        known: dict[str, dict[str, object]] = before["planned"]
+        plans = {alias: planned_tasks(self.sweep, many) for alias, many in sets.items()}
+        return known | {alias: known.get(alias, {}) | plan for alias, plan in plans.items()}
 
     def _warn_of_damage(self) -> None:
         for one in self.store.damaged:
@@ -348,15 +354,16 @@ def _interruptible(scheduler: Scheduler, screen: Screen) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
+def _rare_garbage_collection(calls: int) -> Iterator[None]:
     """Keep the cyclic collector from walking through the SDKs' million objects again and again.
 
-    Calls leave few cycles behind, but they allocate a lot, and each full collection held up every request
-    in flight: a quarter of the CPU of a call. What is alive now is set aside; the young are still collected.
+    Calls leave few cycles behind, but they allocate a lot, and each collection held up every request in
+    flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive now
+    is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
     """
     threshold = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, *threshold[1:])
+    gc.set_threshold(YOUNG_OBJECTS + OBJECTS_OF_A_CALL * calls, *threshold[1:])
     try:
         yield
     finally:

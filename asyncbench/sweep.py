@@ -57,21 +57,22 @@ def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
     return tuple(one for one in sweep.conditions if one.suites is None or suite in one.suites)
 
 
-def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, int]]:
-    """Return how many trials one model has in this sweep: suite → task → trials."""
-    trials: dict[str, dict[str, int]] = {}
+def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many trials one model has in this sweep: condition → suite → task → trials."""
+    trials: dict[str, dict[str, dict[str, int]]] = {}
     for suite, counts in ((suite, counts) for one in sets for suite, counts in one.tasks.items()):
-        times = len(conditions_of(sweep, suite)) * sweep.repeats
-        sums = trials.setdefault(suite, {})
-        for task, rows in counts.items():
-            sums[task] = sums.get(task, 0) + rows * times
+        for condition in conditions_of(sweep, suite):
+            sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
+            for task, rows in counts.items():
+                sums[task] = sums.get(task, 0) + rows * sweep.repeats
     return trials
 
 
 def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None) -> int:
     """Return how many trials one model has in this sweep, or in its first `limit` problems."""
     if limit is None:
-        return sum(sum(counts.values()) for counts in planned_tasks(sweep, sets).values())
+        plan = planned_tasks(sweep, sets)
+        return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
     first = (problem.suite for _, problem in islice(_interleaved(sets), limit))
     return sweep.repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
 

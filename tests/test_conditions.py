@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from asyncbench import generate, read_trials, run_sweep
+from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
+from asyncbench.analysis.llm_arithmetic_tables import progress
 from asyncbench.errors import ConfigError
 from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.suites.llm_arithmetic import TASKS
 from asyncbench.summary import Exit
 from tests.sweeps import entry, problem_set, simulator, sweep
 
@@ -79,13 +82,25 @@ def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
     conditions = [{"name": "plain"}, {"name": "talk", "context": talk, "suites": ["string_reversal"]}]
     summary = asked(out, sets, *conditions, limit=20)
 
-    plan = planned(read_manifest(out))["test", "simulated/oracle"]
-    assert plan["string_reversal"] == {"string_reversal": 20}
-    assert plan["llm_arithmetic"] == dict.fromkeys(plan["llm_arithmetic"], 18)
+    plans = {asked[2]: suites for asked, suites in planned(read_manifest(out)).items()}
+    assert plans == {
+        "plain": {"llm_arithmetic": dict.fromkeys(TASKS, 18), "string_reversal": {"string_reversal": 10}},
+        "talk": {"string_reversal": {"string_reversal": 10}},
+    }
     (counters,) = summary.models.values()
     rows = read_trials(out)
     assert counters.planned == rows.num_rows > 20
     assert len(set(rows["problem_id"].to_pylist())) == 20
+
+
+def test_a_condition_that_is_taken_out_keeps_the_plan_it_had(tmp_path):
+    problems, out = tmp_path / "few.parquet", tmp_path / "out"
+    generate("llm_arithmetic", problems, seed=1, depths="5-6", trials=2)
+    asked(out, [problems], {"name": "p"}, {"name": "ctx", "context": "1k"}, limit=20)
+    asked(out, [problems], {"name": "p"})
+    p, ctx = llm_arithmetic_report_on(out).rows
+    assert (p.condition, progress(p), p.valid, p.complete) == ("p", "32 of 32", True, True)
+    assert (ctx.condition, progress(ctx), ctx.valid, ctx.complete) == ("ctx", "20 of 32", False, False)
 
 
 @pytest.mark.parametrize(

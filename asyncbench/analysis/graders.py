@@ -30,5 +30,9 @@ def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
 
 def graded_by(graders: Iterable[Graded]) -> str:
     """Return it as a sentence."""
-    parts = (f"{one.suite} by {one.grader} {' and '.join(f'v{n}' for n in one.versions)}" for one in graders)
-    return f"Graded: {', '.join(parts)}."
+    return f"Graded: {', '.join(map(_by, graders))}."
+
+
+def _by(one: Graded) -> str:
+    versions = " and ".join(f"v{n}" for n in one.versions) or "in no known version"
+    return f"{one.suite} by {one.grader} {versions}"

@@ -5,23 +5,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from math import isinf
 from pathlib import Path
-from sys import maxsize
 
+from asyncbench.analysis.graders import Graded, graded_by
+from asyncbench.analysis.left_out import left_out_at_import, left_out_of
 from asyncbench.analysis.llm_arithmetic_figures import (
     HEADLINE,
     Cells,
+    Depths,
     Figures,
     Row,
     Tally,
+    depths_of,
     merged,
     ranked,
     read_graded,
     rows_of,
+    tasks_of,
     total,
 )
 from asyncbench.analysis.llm_arithmetic_tables import (
     HEATMAP_DEPTHS,
-    Sheet,
     card,
     footnotes,
     grid,
@@ -29,9 +32,9 @@ from asyncbench.analysis.llm_arithmetic_tables import (
     overview,
     verification,
 )
-from asyncbench.analysis.tables import SIMULATED, shown_width
+from asyncbench.analysis.tables import SIMULATED, Sheet
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.store.manifest import Manifest, read_manifest
+from asyncbench.store.manifest import read_manifest
 
 MIN_DEPTH = 5  # of the published tables
 SWAPPED = "Dev % and NaN % are those of the classes; the published grids have the two swapped."
@@ -43,23 +46,21 @@ class LlmArithmeticReport:
 
     folder: str
     simulated: bool
-    grader: str
-    grader_versions: tuple[int, ...]
+    graded: Graded
     min_depth: int
     tally: Tally
-    lines_left_out: Mapping[str, int]  # at import, by run; runs without any are not named
+    left_out: Mapping[str, int]  # lines at import, by run; runs without any are not named
     rows: tuple[Row, ...]  # as the overview lists them
 
     @property
-    def depths(self) -> range:
+    def depths(self) -> Depths:
         """The depths of the overview and the cards."""
-        return range(self.min_depth, maxsize)
+        return Depths(first=self.min_depth)
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
         shown = [
-            "\n".join(part) if isinstance(part, list) else part.as_text(width=width or shown_width())
-            for part in self._parts()
+            "\n".join(part) if isinstance(part, list) else part.as_text(width=width) for part in self._parts()
         ]
         return "\n\n".join(shown)
 
@@ -75,13 +76,15 @@ class LlmArithmeticReport:
         cells, others = merged(self.rows)
         return json.dumps(
             {
-                **{name: getattr(self, name) for name in ("folder", "simulated", "grader")},
-                "grader_versions": list(self.grader_versions),
+                "folder": self.folder,
+                "simulated": self.simulated,
+                "grader": self.graded.grader,
+                "grader_versions": list(self.graded.versions),
                 "min_depth": self.min_depth,
                 "tally": asdict(self.tally),
                 "accuracy": _of_all(self.tally),
                 "accuracy_of_answered": _of_answered(self.tally),
-                "lines_left_out": dict(self.lines_left_out),
+                "lines_left_out": dict(self.left_out),
                 "rows": [self._as_record(row) for row in self.rows],
                 "overall": {
                     "left_out": [[row.run, row.label] for row in others],
@@ -92,7 +95,6 @@ class LlmArithmeticReport:
         )
 
     def _as_record(self, row: Row) -> dict[str, object]:
-        tasks = sorted({task for task, _ in row.cells})
         return {
             "run": row.run,
             "model": row.model,
@@ -101,7 +103,9 @@ class LlmArithmeticReport:
             "planned": None if row.planned is None else dict(row.planned),
             "verification": {"counts": row.counts, "status": "Valid" if row.valid else "Invalid"},
             "total": exact(total(row.cells, depths=self.depths)),
-            "tasks": {task: exact(total(row.cells, depths=self.depths, task=task)) for task in tasks},
+            "tasks": {
+                task: exact(total(row.cells, depths=self.depths, task=task)) for task in tasks_of(row.cells)
+            },
             "all_depths": exact(total(row.cells)),
             "heatmap": exact(total(row.cells, depths=HEATMAP_DEPTHS)),
             "cells": _cell_records(row.cells),
@@ -129,13 +133,12 @@ class LlmArithmeticReport:
 
     def _notes(self) -> list[str]:
         notes = [SIMULATED] if self.simulated else []
-        notes += [_graded_by(self.grader, self.grader_versions), _outcomes(self.tally)]
-        if self.tally.ungraded:
-            notes.append(f"{self.tally.ungraded:,} trials have no grade by {self.grader} and count as NaN.")
-        if self.lines_left_out:
-            runs = ", ".join(f"{run} {lines:,}" for run, lines in self.lines_left_out.items())
-            notes.append(f"Lines left out at import, by run: {runs}.")
-        return notes
+        notes += [graded_by([self.graded]), _outcomes(self.tally)]
+        if count := self.tally.ungraded:
+            notes.append(f"{count:,} trials have no grade by {self.graded.grader} and count as NaN.")
+        if count := self.tally.of_unknown_depth:
+            notes.append(f"Trials of unknown depth, which count over all depths alone: {count:,}.")
+        return [*notes, *left_out_at_import(self.left_out)]
 
 
 def llm_arithmetic_report_on(
@@ -154,16 +157,15 @@ def llm_arithmetic_report_on(
     """
     graded = read_graded(folder, grader)
     manifest = read_manifest(Path(folder))
-    rows = rows_of(graded, manifest)
+    rows = rows_of(graded.trials, manifest)
     return LlmArithmeticReport(
         folder=str(folder),
         simulated=any(map(is_simulated, graded.providers)),
-        grader=grader,
-        grader_versions=graded.versions,
+        graded=graded.graded,
         min_depth=min_depth,
         tally=graded.tally(),
-        lines_left_out=_lines_left_out(manifest, {row.run for row in rows}),
-        rows=ranked(rows, range(min_depth, maxsize)),
+        left_out=left_out_of(manifest, runs={row.run for row in rows}),
+        rows=ranked(rows, Depths(first=min_depth)),
     )
 
 
@@ -194,18 +196,11 @@ def _finite(value: float) -> float | str:
 
 def _cell_records(cells: Cells) -> list[dict[str, object]]:
     return [
-        {"task": task, "depth": depth, **exact(figures)} for (task, depth), figures in sorted(cells.items())
+        {"task": task, "depth": depth, **exact(cells[task, depth])}
+        for task in tasks_of(cells)
+        for depth in depths_of(cells)
+        if (task, depth) in cells
     ]
-
-
-def _lines_left_out(manifest: Manifest, runs: set[str]) -> dict[str, int]:
-    said = manifest.get("runs", {}).items()
-    return {run: lines for run, about in said if run in runs and (lines := about.get("left_out", 0))}
-
-
-def _graded_by(grader: str, versions: tuple[int, ...]) -> str:
-    plural = "s" if len(versions) > 1 else ""
-    return f"Graded by {grader}, version{plural} {', '.join(map(str, versions)) or 'unknown'}."
 
 
 def _outcomes(tally: Tally) -> str:

@@ -1,25 +1,25 @@
 """The figures that llm_arithmetic publishes: counted per cell by Arrow, then summed from the cells.
 
 A row of its tables is one run × model, × condition where a run's model was asked under several. A cell is a
-row's trials of one task and one depth (our `length`).
+row's trials of one task and one depth (our `length`, which others' problem sets may leave out).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from sys import maxsize
 from typing import Any, Self, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.analysis.graders import Graded
+from asyncbench.analysis.order import Asked, in_order
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.store.manifest import Manifest, planned
-from asyncbench.suites.llm_arithmetic import GRADERS, SUITE
+from asyncbench.suites.llm_arithmetic import GRADERS, SUITE, TASKS
 
-ALL_DEPTHS = range(maxsize)
 HEADLINE = next(iter(GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
 
@@ -27,7 +27,6 @@ _KEYS = ("run", "model", "condition", "task", "length")
 _OF_TRIALS = ("trial_id", *_KEYS, "provider", "input_tokens", "output_tokens", "cost_usd", "price_source")
 _OF_GRADES = ("trial_id", "grader_version", "classification", "reason", "rel_error", "outcome")
 
-Key = tuple[str, str, str]  # run, model, condition
 Plan = Mapping[str, int]  # trials by task
 
 
@@ -84,17 +83,47 @@ class Figures:
         return self.rel_errors / read if read else 0.0
 
 
-Cells = Mapping[tuple[str, int], Figures]  # by task and depth
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depths:
+    """Depths from the first to the last, both included; an unknown depth is not among them."""
+
+    first: int
+    last: int | None = None  # None: there is none
+
+    def __contains__(self, depth: int | None) -> bool:
+        """Whether a depth is one of these."""
+        return depth is not None and self.first <= depth and (self.last is None or depth <= self.last)
 
 
-def total(cells: Cells, *, depths: range = ALL_DEPTHS, task: str | None = None) -> Figures:
-    """Return the figures of the cells of these depths, of one task or of all."""
+Cell = tuple[str, int | None]  # task, depth
+Cells = Mapping[Cell, Figures]
+
+
+def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None) -> Figures:
+    """Return the figures of the cells of these depths, of one task or of all.
+
+    Args:
+        cells: of a row, or of several.
+        depths: None: all, unknown ones too.
+        task: None: all.
+    """
     chosen = (
         figures
         for (of_task, depth), figures in cells.items()
-        if depth in depths and (task is None or task == of_task)
+        if (depths is None or depth in depths) and (task is None or task == of_task)
     )
     return sum(chosen, Figures())
+
+
+def tasks_of(cells: Iterable[Cell]) -> list[str]:
+    """Return the tasks that there are: those of the suite in its order, then others by name."""
+    found = {task for task, _ in cells}
+    return [*(task for task in TASKS if task in found), *sorted(found - TASKS.keys())]
+
+
+def depths_of(cells: Iterable[Cell]) -> list[int | None]:
+    """Return the depths that there are, ascending; an unknown one last."""
+    return sorted({depth for _, depth in cells}, key=lambda depth: (depth is None, depth or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,12 +172,14 @@ class Tally:
     correct: int
     wrong: int
     ungraded: int  # the grader has no grade of them
+    of_unknown_depth: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Graded:
+class GradedTrials:
     """A folder's trials of the suite, with what one grader says of them."""
 
+    grader: str
     trials: pa.Table  # a row a trial: columns of `trials` and of `grades`
 
     @property
@@ -157,10 +188,11 @@ class Graded:
         return [str(name) for name in self.trials["provider"].unique().to_pylist()]
 
     @property
-    def versions(self) -> tuple[int, ...]:
-        """The versions of the grader that graded, ascending."""
-        graded = self.trials["grader_version"].filter(pc.is_valid(self.trials["classification"]))
-        return tuple(sorted(cast("list[int]", graded.unique().to_pylist())))
+    def graded(self) -> Graded:
+        """Who graded them, in which versions."""
+        versions = self.trials["grader_version"].filter(pc.is_valid(self.trials["classification"]))
+        found = cast("list[int]", versions.unique().to_pylist())
+        return Graded(suite=SUITE.name, grader=self.grader, versions=tuple(sorted(found)))
 
     def tally(self) -> Tally:
         """Count what became of the trials."""
@@ -173,6 +205,7 @@ class Graded:
             correct=_count(outcome, Outcome.CORRECT),
             wrong=_count(outcome, Outcome.WRONG),
             ungraded=self.trials["classification"].null_count,
+            of_unknown_depth=self.trials["length"].null_count,
         )
 
 
@@ -180,7 +213,7 @@ def _count(column: "pa.ChunkedArray[Any]", word: str) -> int:
     return len(column.filter(_equal(column, word)))
 
 
-def read_graded(folder: Path | str, grader: str) -> Graded:
+def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     """Return the trials of the suite in a results folder with the grades of one grader.
 
     Raises:
@@ -197,22 +230,20 @@ def read_graded(folder: Path | str, grader: str) -> Graded:
         )
     grades = read_grades(folder, _OF_GRADES, of_suite & (pc.field("grader") == grader))
     # Left outer: a trial that this grader never saw is still a trial.
-    return Graded(trials=trials.join(grades, "trial_id", use_threads=False))
+    return GradedTrials(grader=grader, trials=trials.join(grades, "trial_id", use_threads=False))
 
 
-def rows_of(graded: Graded, manifest: Manifest) -> tuple[Row, ...]:
-    """Return the rows in the order of the manifest's runs and models."""
-    cells = _cells(graded.trials)
-    conditions = _conditions(cells)
-    plans = {key: _plan(key, planned(manifest), len(conditions[key[0]])) for key in cells}
+def rows_of(trials: pa.Table, manifest: Manifest) -> tuple[Row, ...]:
+    """Return the rows in the order of the manifest's runs, models and conditions."""
+    cells, plans = _cells(trials), planned(manifest)
     fullest = max(total(of_row).trials for of_row in cells.values())
     return tuple(
-        _row(key, cells[key], plans[key], fullest, alone=_alone(key, cells))
-        for key in _in_order(cells, manifest)
+        _row(asked, cells[asked], plans.get(asked, {}).get(SUITE.name), fullest, alone=_alone(asked, cells))
+        for asked in in_order(cells, manifest)
     )
 
 
-def ranked(rows: Iterable[Row], depths: range) -> tuple[Row, ...]:
+def ranked(rows: Iterable[Row], depths: Depths) -> tuple[Row, ...]:
     """Return rows as tables list them: complete ones first, then by accuracy; ties keep their order."""
 
     def place(row: Row) -> tuple[bool, float]:
@@ -230,8 +261,8 @@ def merged(rows: Sequence[Row]) -> tuple[Cells, tuple[Row, ...]]:
     return cells, tuple(row for row in rows if row not in full)
 
 
-def _row(key: Key, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> Row:
-    run, model, condition = key
+def _row(asked: Asked, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> Row:
+    run, model, condition = asked
     enough = fullest if plan is None else sum(plan.values())
     return Row(
         run=run,
@@ -243,35 +274,14 @@ def _row(key: Key, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool
     )
 
 
-def _alone(key: Key, keys: Iterable[Key]) -> bool:
-    return sum(other[:2] == key[:2] for other in keys) == 1
-
-
-def _conditions(keys: Iterable[Key]) -> dict[str, set[str]]:
-    """Return the conditions of each run; a sweep asks each of its models under all of them."""
-    found: dict[str, set[str]] = {}
-    for run, _, condition in keys:
-        found.setdefault(run, set()).add(condition)
-    return found
-
-
-def _plan(
-    key: Key, plans: Mapping[tuple[str, str], Mapping[str, Plan]], conditions: int
-) -> dict[str, int] | None:
-    """Return what was planned under one condition: a manifest counts all of them together."""
-    plan = plans.get(key[:2], {}).get(SUITE.name)
-    return {task: -(-trials // conditions) for task, trials in plan.items()} if plan else None
-
-
-def _in_order(keys: Iterable[Key], manifest: Manifest) -> list[Key]:
-    places = {key: place for place, key in enumerate(planned(manifest))}
-    return sorted(keys, key=lambda key: (places.get(key[:2], len(places)), key))
+def _alone(asked: Asked, among: Iterable[Asked]) -> bool:
+    return sum(other[:2] == asked[:2] for other in among) == 1
 
 
 # ── counting ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _cells(trials: pa.Table) -> dict[Key, dict[tuple[str, int], Figures]]:
+def _cells(trials: pa.Table) -> dict[Asked, dict[Cell, Figures]]:
     """Return each row's cells, by task and depth."""
     none_is_zero = pc.ScalarAggregateOptions(min_count=0)
     countable = _countable(trials)
@@ -280,7 +290,7 @@ def _cells(trials: pa.Table) -> dict[Key, dict[tuple[str, int], Figures]]:
         .aggregate([(name, "sum", none_is_zero) for name in _SUMMED])
         .sort_by([(key, "ascending") for key in _KEYS])  # so that sums of floats are always the same
     )
-    found: dict[Key, dict[tuple[str, int], Figures]] = {}
+    found: dict[Asked, dict[Cell, Figures]] = {}
     for cell in sums.to_pylist():
         figures = Figures(**{name: cell[f"{name}_sum"] for name in _SUMMED})
         row = found.setdefault((cell["run"], cell["model"], cell["condition"]), {})

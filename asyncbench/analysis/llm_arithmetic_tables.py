@@ -1,12 +1,8 @@
 """How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
-
-from rich.table import Table
-from rich.text import Text
 
 from asyncbench.analysis.heatmap import (
     MISSING,
@@ -16,48 +12,20 @@ from asyncbench.analysis.heatmap import (
     of_nan_rate,
     shaded,
 )
-from asyncbench.analysis.llm_arithmetic_figures import Cells, Figures, Row, ranked, total
-from asyncbench.analysis.tables import Cell, as_lines, columns, count, markdown, natural_width
-from asyncbench.suites.llm_arithmetic import TASKS
+from asyncbench.analysis.llm_arithmetic_figures import (
+    Cells,
+    Depths,
+    Figures,
+    Row,
+    depths_of,
+    ranked,
+    tasks_of,
+    total,
+)
+from asyncbench.analysis.tables import Cell, Sheet, count
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
-HEATMAP_DEPTHS = range(6, 11)  # of the published heatmap of models
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """A table before it is text: whatever it is shown in."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    labels: int = 1  # the first so many columns are names
-    gap: int = 2  # characters between columns, in text
-    instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
-
-    def as_text(self, *, width: int) -> str:
-        """Return it for a terminal of so many characters; what does not fit is packed, then folded."""
-        table = self._table(gap=self.gap)
-        if natural_width(table) > width:
-            if self.instead:
-                return "\n\n".join(sheet.as_text(width=width) for sheet in self.instead)
-            table = self._table(gap=1)
-        # Not the table's own title, which would be folded at the table's width.
-        title = Text(self.title, style="bold")
-        return f"{as_lines(title, width=width)}\n{as_lines(table, width=width)}"
-
-    def _table(self, *, gap: int) -> Table:
-        head = [_on_two_lines(name) for name in self.head]
-        return columns(head, self.rows, labels=self.labels, gap=gap)
-
-    def as_markdown(self) -> str:
-        """Return it as a Markdown table under a heading."""
-        return markdown(self.head, self.rows, labels=self.labels, title=self.title)
-
-
-def _on_two_lines(name: str) -> str:
-    """Return a column's name with a break before its bracket or within a task's name."""
-    return name.replace("_", "_\n") if name in TASKS else name.replace(" (", "\n(")
+HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models
 
 
 # ── number formats ───────────────────────────────────────────────────────────────────────────
@@ -96,10 +64,10 @@ CARD_HEAD = (
 )
 
 
-def overview(rows: Sequence[Row], depths: range) -> Sheet:
+def overview(rows: Sequence[Row], depths: Depths) -> Sheet:
     """Return the published table: a line per row, of the trials of these depths."""
     return Sheet(
-        title=f"Overview: depth {depths.start} and deeper; incomplete runs last, then by Correct %",
+        title=f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %",
         head=OVERVIEW_HEAD,
         rows=[_overview_line(row.label, total(row.cells, depths=depths)) for row in rows],
     )
@@ -123,7 +91,7 @@ def _errors(figures: Figures) -> tuple[str, ...]:
     return percent(figures.error_of_deviate, 4), percent(figures.error_of_read, 4)
 
 
-def footnotes(rows: Iterable[Row], depths: range) -> list[str]:
+def footnotes(rows: Iterable[Row], depths: Depths) -> list[str]:
     """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -176,12 +144,12 @@ def verification(rows: Sequence[Row]) -> Sheet:
     )
 
 
-def card(title: str, row: Row, depths: range) -> Sheet:
+def card(title: str, row: Row, depths: Depths) -> Sheet:
     """Return a row's totals and the same of each task, of the trials of these depths."""
     groups: list[tuple[str, Figures]] = [("all", total(row.cells, depths=depths))]
-    groups += [(task, total(row.cells, depths=depths, task=task)) for task in _tasks(row.cells)]
+    groups += [(task, total(row.cells, depths=depths, task=task)) for task in tasks_of(row.cells)]
     lines = [_card_line(name, figures) for name, figures in groups if figures.trials]
-    return Sheet(title=f"{title}: depth {depths.start} and deeper", head=CARD_HEAD, rows=lines)
+    return Sheet(title=f"{title}: depth {depths.first} and deeper", head=CARD_HEAD, rows=lines)
 
 
 def _card_line(name: str, figures: Figures) -> tuple[str, ...]:
@@ -211,7 +179,7 @@ RATES = (
 def models_by_task(rows: Sequence[Row]) -> Sheet | None:
     """Return the heatmap of models and tasks; None where no trial is that deep."""
     listed = ranked(rows, HEATMAP_DEPTHS)
-    tasks = [task for task in TASKS if any(task in row.counts for row in rows)]
+    tasks = tasks_of(cell for row in rows for cell in row.cells)
     sums = [total(row.cells, depths=HEATMAP_DEPTHS) for row in listed]
     if not any(figures.trials for figures in sums):
         return None
@@ -224,7 +192,7 @@ def models_by_task(rows: Sequence[Row]) -> Sheet | None:
         for row, figures, shading in zip(listed, sums, _shading(shaded_of, ACCURACY), strict=True)
     ]
     return Sheet(
-        title=f"Correct % by model and task: depths {HEATMAP_DEPTHS.start}-{HEATMAP_DEPTHS[-1]}",
+        title=f"Correct % by model and task: depths {HEATMAP_DEPTHS.first}-{HEATMAP_DEPTHS.last}",
         head=("Model", "Trials", "Cost", "Avg Acc", *tasks),
         rows=lines,
         gap=1,
@@ -250,21 +218,15 @@ def _side_by_side(lines: Sequence[Sequence[Cell]]) -> list[Cell]:
 
 
 def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
-    tasks, depths = _tasks(cells), sorted({depth for _, depth in cells})
+    tasks, depths = tasks_of(cells), depths_of(cells)
     figures = [[cells.get((task, depth), Figures()) for depth in depths] for task in tasks]
     shading = _shading(figures, rate)
     return Sheet(
         title=title,
-        head=(rate.name, *map(str, depths)),
+        head=(rate.name, *("?" if depth is None else str(depth) for depth in depths)),
         rows=[(task, *line) for task, line in zip(tasks, shading, strict=True)],
         gap=1,
     )
-
-
-def _tasks(cells: Cells) -> list[str]:
-    """Return the tasks that there are, in the suite's order."""
-    found = {task for task, _ in cells}
-    return [task for task in TASKS if task in found]
 
 
 def _shading(figures: Sequence[Sequence[Figures]], rate: Rate) -> list[list[Cell]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,16 +15,7 @@ from asyncbench.analysis import served
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.analysis.stats import Proportion, quantile
-from asyncbench.analysis.tables import (
-    SIMULATED,
-    as_lines,
-    columns,
-    count,
-    dollars,
-    markdown,
-    percent,
-    seconds,
-)
+from asyncbench.analysis.tables import SIMULATED, Sheet, count, dollars, percent, seconds
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
@@ -89,15 +80,11 @@ class Report:
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (
-            as_lines(columns(head, rows, labels=2, title=title), width=width)
-            for title, head, rows in self._tables()
-        )
-        return "\n\n".join([*self._notes(), *tables])
+        return "\n\n".join([*self._notes(), *(sheet.as_text(width=width) for sheet in self._sheets())])
 
     def as_markdown(self) -> str:
         """Return the same tables in Markdown."""
-        tables = (markdown(head, rows, labels=2, title=title) for title, head, rows in self._tables())
+        tables = (sheet.as_markdown() for sheet in self._sheets())
         return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
 
     def _notes(self) -> list[str]:
@@ -118,15 +105,15 @@ class Report:
             f"over the {correct + wrong:,} answered."
         )
 
-    def _tables(self) -> Iterator[tuple[str, Row, list[Row]]]:
-        yield "Accuracy by suite, with 95 % intervals", ACCURACY_HEAD, list(map(_accuracy_row, self.suites))
+    def _sheets(self) -> Iterator[Sheet]:
+        yield _sheet("Accuracy by suite, with 95 % intervals", ACCURACY_HEAD, map(_accuracy_row, self.suites))
         if by_task := [line for line in self.tasks if line.task != line.suite]:
-            yield "Accuracy by task", ACCURACY_HEAD, list(map(_accuracy_row, by_task))
-        yield "Tokens, cost and latency of the answers", COST_HEAD, list(map(_cost_row, self.suites))
+            yield _sheet("Accuracy by task", ACCURACY_HEAD, map(_accuracy_row, by_task))
+        yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
-        yield spent, SPENT_HEAD, list(map(_spent_row, self.spending))
+        yield _sheet(spent, SPENT_HEAD, map(_spent_row, self.spending), labels=1)
         if self.unpriced:
-            yield "Cannot be priced again", UNPRICED_HEAD, list(map(_unpriced_row, self.unpriced))
+            yield _sheet("Cannot be priced again", UNPRICED_HEAD, map(_unpriced_row, self.unpriced))
 
 
 def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Report:
@@ -237,6 +224,10 @@ ACCURACY_HEAD = (
 COST_HEAD = ("model", "suite", "input tok.", "output tok.", "cost", "priced", "p50", "p95")
 SPENT_HEAD = ("model", "attempts", "priced", "cost")
 UNPRICED_HEAD = ("model", "why", "calls")
+
+
+def _sheet(title: str, head: Row, rows: Iterable[Row], *, labels: int = 2) -> Sheet:
+    return Sheet(title=title, head=head, rows=list(rows), labels=labels)
 
 
 def _accuracy_row(line: Line) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def status_of(folder: Path | str) -> Status:
     found = counts(folder)
     manifest = read_manifest(Path(folder))
     trials = Counter[str]()
-    for (_, model), suites in planned(manifest).items():
+    for (_, model, _), suites in planned(manifest).items():
         trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
     names = sorted({*trials, *found.models})
     return Status(

@@ -62,12 +62,17 @@ def read_manifest(folder: Path) -> Manifest:
     raise ConfigError(f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder.")
 
 
-def planned(manifest: Manifest) -> dict[tuple[str, str], dict[str, dict[str, int]]]:
-    """Return how many trials were planned: (run, model) → suite → task → trials."""
+def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str, int]]]:
+    """Return how many trials were planned: (run, model, condition) → suite → task → trials.
+
+    A plan from before conditions were told apart (suite → task → trials) is left out, as if there were none.
+    """
     return {
-        (run, model): suites
+        (run, model, condition): suites
         for run, said in manifest.get("runs", {}).items()
-        for model, suites in said["planned"].items()
+        for model, conditions in said["planned"].items()
+        for condition, suites in conditions.items()
+        if all(isinstance(tasks, Mapping) for tasks in suites.values())
     }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.analysis.integer_addition import Bin, Line, integer_addition_report_on
+from asyncbench.analysis.integer_addition import integer_addition_report_on
+from asyncbench.analysis.integer_addition_figures import Bin, Line
 from asyncbench.analysis.tables import SIMULATED
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.problems import generate, write_drafts
@@ -83,9 +84,10 @@ def keep(folder: Path, *results: Result, runs: Mapping[str, object] | None = Non
         store.write_manifest({"runs": runs or {}})
 
 
-def plan(**suites: int) -> dict[str, object]:
-    """What the manifest says of a run of model m: suite → trials."""
-    return {"planned": {"m": {suite: {suite: trials} for suite, trials in suites.items()}}}
+def plan(*conditions: str, **suites: int) -> dict[str, object]:
+    """What the manifest says of a run of model m under some conditions: suite → trials of each."""
+    tasks = {suite: {suite: trials} for suite, trials in suites.items()}
+    return {"planned": {"m": dict.fromkeys(conditions or ["plain"], tasks)}}
 
 
 def only_line(folder: Path) -> Line:
@@ -204,21 +206,31 @@ def test_notes_say_who_graded(folder):
 
 
 @pytest.mark.parametrize(
-    ("left_out", "said"),
+    ("others", "left_out", "said"),
     [
-        pytest.param(1, "Run night: 1 entry of its file could not be imported.", id="one"),
-        pytest.param(2, "Run night: 2 entries of its file could not be imported.", id="several"),
+        pytest.param({}, {"night": 2}, "at import, by run: night 2.", id="some"),
+        pytest.param(
+            {"spoilt": {"planned": {}, "left_out": 3}},
+            {"night": 2, "spoilt": 3},
+            "at import, by run: night 2, spoilt 3.",
+            id="all of a file",
+        ),
+        pytest.param(
+            {"of other suites": plan(nupa=4) | {"left_out": 9}},
+            {"night": 2},
+            "at import, by run: night 2.",
+            id="of other suites",
+        ),
     ],
 )
-def test_notes_say_what_was_left_out_at_import(tmp_path, left_out, said):
+def test_notes_say_what_was_left_out_at_import(tmp_path, others, left_out, said):
     with Store.open(tmp_path, sweep="published", imported=True) as store:
         store.keep(*answered(tmp_path, "2"))
-        night = plan(integer_addition=4) | {"left_out": left_out}
-        store.write_manifest({"runs": {"night": night, "of other suites": plan(nupa=4) | {"left_out": 9}}})
+        store.write_manifest({"runs": {"night": plan(integer_addition=4) | {"left_out": 2}, **others}})
 
     report = integer_addition_report_on(tmp_path)
     assert said in report.as_text()
-    assert report.left_out == {"night": left_out}
+    assert report.left_out == left_out
 
 
 def test_simulated_results_say_so_in_every_form(folder):
@@ -247,7 +259,7 @@ def test_suites_stand_in_the_order_in_which_they_are_asked(folder):
 
 def test_models_stand_in_the_order_of_the_manifest(folder):
     (problem,) = asked(folder, add(1, 2))
-    models = {model: {"integer_addition": {"integer_addition": 1}} for model in ("z", "a")}
+    models = {model: {"plain": {"integer_addition": {"integer_addition": 1}}} for model in ("z", "a")}
     results = [result(problem, "3", model=model) for model in ("unplanned", "a", "z")]
     keep(folder, *results, runs={"night": {"planned": models}})
 
@@ -297,15 +309,16 @@ def test_a_row_is_named_as_briefly_as_tells_it_from_others(folder, asked_as, nam
     assert [row.split("  ")[0] for row in rows] == names
 
 
-def test_conditions_share_a_plan(folder):
+def test_each_condition_has_its_own_plan(folder):
     problems = asked(folder, *sums(2))
     results = [result(one, "2", condition=name) for one in problems for name in ("plain", "5-shot")]
-    keep(folder, *results[:3], runs={"night": plan(integer_addition=4)})
+    keep(folder, *results[:3], runs={"night": plan("plain", "5-shot", "brief", integer_addition=2)})
 
     lines = integer_addition_report_on(folder).lines
     assert [(line.condition, line.tries, line.trials) for line in lines] == [
-        ("5-shot", 2, 1),
         ("plain", 2, 2),
+        ("5-shot", 2, 1),
+        ("brief", 2, 0),
     ]
 
 

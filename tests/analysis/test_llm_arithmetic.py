@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -76,12 +77,15 @@ def fields_of(record):
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
-def planned_runs(**runs):
-    """A manifest in which each run planned so many trials of int_add of each of its models."""
+def planned_runs(*conditions, **runs):
+    """A manifest in which each run planned so many trials of int_add of each of its models and conditions."""
+
+    def plan(n):
+        return {name: {"llm_arithmetic": {"int_add": n}} for name in conditions or ["plain"]}
+
     return {
         "runs": {
-            run: {"planned": {model: {"llm_arithmetic": {"int_add": n}} for model, n in models.items()}}
-            for run, models in runs.items()
+            run: {"planned": {model: plan(n) for model, n in models.items()}} for run, models in runs.items()
         }
     }
 
@@ -117,7 +121,7 @@ def recorded(golden, tmp_path_factory):
     """A results folder of all recorded replies."""
     folder = tmp_path_factory.mktemp("recorded") / "results"
     corpus = pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").sort_by("source_file").to_pylist()
-    plan = {"llm_arithmetic": dict.fromkeys(TASKS, 90)}
+    plan = {"plain": {"llm_arithmetic": dict.fromkeys(TASKS, 90)}}
     runs = {as_run(row["source_file"]): {"planned": {row["model"]: plan}} for row in corpus}
     with Store.open(folder, sweep="published", imported=True) as store:
         for number, row in enumerate(corpus):
@@ -280,9 +284,9 @@ def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):
     )
 
 
-def test_each_condition_is_a_row_and_has_its_share_of_the_plan(tmp_path):
+def test_each_condition_is_a_row_and_has_its_own_plan(tmp_path):
     results = [*many(["2", "2"], condition="plain"), *many(["2"], condition="context-4k")]
-    folder = folder_of(tmp_path, *results, **planned_runs(sweep={"m": 4}))
+    folder = folder_of(tmp_path, *results, **planned_runs("plain", "context-4k", sweep={"m": 2}))
     report = llm_arithmetic_report_on(folder)
     assert [(row.label, row.complete) for row in report.rows] == [
         ("m (plain)", True),
@@ -293,6 +297,18 @@ def test_each_condition_is_a_row_and_has_its_share_of_the_plan(tmp_path):
 def test_one_condition_alone_is_not_named(tmp_path):
     report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], condition="context-4k")))
     assert labels(report) == ["m"]
+
+
+def test_equal_rows_stand_in_the_order_of_the_sweep_s_conditions(tmp_path):
+    results = [result(0, problem(), "2", condition=name) for name in ("brief", "plain", "added")]
+    folder = folder_of(tmp_path, *results, **planned_runs("plain", "brief", sweep={"m": 1}))
+    assert labels(llm_arithmetic_report_on(folder)) == ["m (plain)", "m (brief)", "m (added)"]
+
+
+def test_a_plan_that_does_not_tell_conditions_apart_counts_as_none(tmp_path):
+    before = {"sweep": {"planned": {"m": {"llm_arithmetic": {"int_add": 9}}}}}
+    (row,) = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"]), runs=before)).rows
+    assert row.planned is None
 
 
 def test_equal_counts_short_of_the_plan_are_invalid(tmp_path):
@@ -354,6 +370,38 @@ def test_a_missing_cell_is_a_dash(tmp_path):
     assert "| int_add | 100 | - |  |  0 | - |  |  0 | - |" in text
 
 
+@pytest.fixture
+def others_problems(tmp_path):
+    """A folder of a problem set that others made: a depth that is not told, and a task of their own."""
+    untold = result(0, problem(depth=None), "3")
+    theirs = [
+        result(0, replace(problem(depth=depth), task=task), "2")
+        for task, depth in [("zeta", 6), ("modulo", 6), ("int_sub", 6), ("int_add", 7)]
+    ]
+    return folder_of(tmp_path / "theirs", untold, *theirs, **planned_runs(sweep={"m": 5}))
+
+
+def test_trials_of_unknown_depth_count_over_all_depths_alone(others_problems):
+    (row,) = (report := llm_arithmetic_report_on(others_problems)).rows
+    assert row.trials == 5
+    assert row.counts["int_add"] == 2
+    assert total(row.cells, depths=report.depths).trials == 4
+    assert "Trials of unknown depth, which count over all depths alone: 1." in report.as_text()
+    assert "| Correct % | 6 | 7 | ? | Dev % |" in report.as_markdown()
+    depths = [cell["depth"] for cell in json.loads(report.as_json())["rows"][0]["cells"]]
+    assert depths == [7, None, 6, 6, 6]
+
+
+def test_tasks_that_the_suite_does_not_know_stand_after_its_own(others_problems):
+    report = llm_arithmetic_report_on(others_problems)
+    blocks = {block.splitlines()[0]: block for block in report.as_markdown().split("### ")}
+    heatmap = blocks["Correct % by model and task: depths 6-10"]
+    assert "| Avg Acc | int_add | int_sub | modulo | zeta |" in heatmap
+    for title in ("m: depth 5 and deeper", "m: Correct %, Dev %, NaN % by depth"):
+        lines = [line.split("|")[1].strip() for line in blocks[title].splitlines() if line.startswith("|")]
+        assert lines[-4:] == ["int_add", "int_sub", "modulo", "zeta"]
+
+
 # ── notes and footnotes ──────────────────────────────────────────────────────────────────────
 
 
@@ -368,9 +416,9 @@ def test_what_became_of_the_trials_is_told_with_both_accuracies(tmp_path):
 
 def test_the_grader_is_named_with_its_version(tmp_path):
     folder = folder_of(tmp_path, *many(["**2**"]))
-    assert "Graded by layered, version 1." in llm_arithmetic_report_on(folder).as_text()
+    assert "Graded: llm_arithmetic by layered v1." in llm_arithmetic_report_on(folder).as_text()
     legacy = llm_arithmetic_report_on(folder, grader="legacy")
-    assert "Graded by legacy, version 1." in legacy.as_text()
+    assert "Graded: llm_arithmetic by legacy v1." in legacy.as_text()
     assert figures_of(legacy).nan == 1
 
 
@@ -386,7 +434,7 @@ def test_lines_left_out_at_import_are_told(tmp_path):
     runs = planned_runs(f={"m": 1}, g={"m": 1})["runs"]
     runs["f"]["left_out"], runs["g"]["left_out"] = 3, 0
     folder = folder_of(tmp_path, *many(["2"], run="f"), *many(["2"], run="g"), runs=runs)
-    assert "Lines left out at import, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
+    assert "Entries of files left out at import, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
 
 
 def test_simulated_results_say_so_in_every_form(tmp_path):
@@ -477,6 +525,13 @@ def test_grids_stand_side_by_side_only_where_they_fit(tmp_path):
     assert "m: Correct %, Dev %, NaN % by depth" in report.as_text(width=200)
     narrow = report.as_text(width=60)
     assert all(f"m: {rate} by depth" in narrow for rate in ("Correct %", "Dev %", "NaN %"))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_figure_is_broken_however_narrow_the_terminal_is(report, width):
+    text = report.as_text(width=width)
+    for line in overview(report.rows, report.depths).rows:
+        assert re.search(" +".join(re.escape(str(cell)) for cell in line[1:]), text)
 
 
 def test_a_markdown_table_has_as_many_cells_in_every_row(report):

@@ -61,7 +61,9 @@ def folder(tmp_path):
             store.keep(attempt(request, cost_usd=cost))
             store.keep(result(request, reply, cost_usd=cost, latency_s=float(number)))
         store.keep(attempt(requests(8)[7], cost_usd=0.5))  # of a trial that is still open
-        store.write_manifest({"runs": {"night": {"planned": {"m": {"s": {"t": 8}}}}}, "simulated": True})
+        store.write_manifest(
+            {"runs": {"night": {"planned": {"m": {"plain": {"s": {"t": 8}}}}}}, "simulated": True}
+        )
     return tmp_path
 
 
@@ -154,7 +156,7 @@ def test_status_tells_planned_done_failed_and_dollars(folder):
 
 def test_a_planned_model_without_results_is_shown(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
-        store.write_manifest({"runs": {"night": {"planned": {"later": {"s": {"t": 10}}}}}})
+        store.write_manifest({"runs": {"night": {"planned": {"later": {"plain": {"s": {"t": 10}}}}}}})
     (one,) = status_of(tmp_path).models
     assert (one.model, one.planned, one.done, one.cost_usd) == ("later", 10, 0, 0.0)
 

@@ -24,9 +24,10 @@ REPLIES = {
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 
 # Endpoints that say some things in chat with other words than OpenAI.
-MAX_TOKENS = {"max_tokens": {"max_tokens": 50}}
-UNASKED = {"stream": {"stream": True}}
-OTHERWISE: dict[str, dict[str, dict[str, object]]] = {
+Said = dict[str, dict[str, object]]  # what is asked → what is said beside the plain request
+MAX_TOKENS: Said = {"max_tokens": {"max_tokens": 50}}
+UNASKED: Said = {"stream": {"stream": True}}
+OTHERWISE: dict[str, Said] = {
     "gemini": {
         "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
     },
