@@ -22,7 +22,7 @@ from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 
 COLUMNS = (
     *("model", "provider", "suite", "task", "outcome", "input_tokens", "output_tokens"),
-    *("cost_usd", "latency_s", *served.COLUMNS),
+    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
 Row = tuple[str, ...]
@@ -43,8 +43,12 @@ class Line:
     accuracy_of_answered_interval: tuple[float, float] | None
     input_tokens: int | None  # of the trials whose tokens are known; None when none are
     output_tokens: int | None
+    reasoning_tokens: int | None  # a part of the output
+    efforts: tuple[str, ...]  # asked for by name
     cost_usd: float | None  # of the priced trials; None when none is
     priced_trials: int
+    ttft_p50_s: float | None  # of streamed answers
+    ttft_p95_s: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
 
@@ -166,8 +170,11 @@ def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
         [
             ("input_tokens", "sum"),
             ("output_tokens", "sum"),
+            ("reasoning_tokens", "sum"),
+            ("effort", "distinct"),
             ("cost_usd", "sum"),
             ("cost_usd", "count"),
+            ("ttft_s", "list"),
             ("latency_s", "list"),
         ]
     )
@@ -180,7 +187,7 @@ def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) 
     trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
     of_all = Proportion(successes=correct, trials=trials)
     of_answered = Proportion(successes=correct, trials=correct + counts[Outcome.WRONG])
-    latencies = sorted(value for value in sums["latency_s_list"] if value is not None)
+    first_tokens, latencies = (_ascending(sums[f"{name}_list"]) for name in ("ttft_s", "latency_s"))
     return Line(
         model=key[0],
         suite=key[1],
@@ -193,11 +200,19 @@ def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) 
         accuracy_of_answered_interval=of_answered.interval,
         input_tokens=sums["input_tokens_sum"],
         output_tokens=sums["output_tokens_sum"],
+        reasoning_tokens=sums["reasoning_tokens_sum"],
+        efforts=tuple(sorted(filter(None, sums["effort_distinct"]))),
         cost_usd=sums["cost_usd_sum"] if sums["cost_usd_count"] else None,
         priced_trials=sums["cost_usd_count"],
+        ttft_p50_s=quantile(first_tokens, 0.5),
+        ttft_p95_s=quantile(first_tokens, 0.95),
         latency_p50_s=quantile(latencies, 0.5),
         latency_p95_s=quantile(latencies, 0.95),
     )
+
+
+def _ascending(values: list[float | None]) -> list[float]:
+    return sorted(value for value in values if value is not None)
 
 
 def _spending(attempts: pa.Table) -> tuple[Spending, ...]:
@@ -221,7 +236,10 @@ ACCURACY_HEAD = (
     *("model", "suite/task", "trials", "accuracy", "of answered"),
     *(outcome.value for outcome in Outcome),
 )
-COST_HEAD = ("model", "suite", "input tok.", "output tok.", "cost", "priced", "p50", "p95")
+COST_HEAD = (
+    *("model", "suite", "effort", "input tok.", "output tok.", "reasoning", "cost", "priced"),
+    *("TTFT p50", "p95", "latency p50", "p95"),
+)
 SPENT_HEAD = ("model", "attempts", "priced", "cost")
 UNPRICED_HEAD = ("model", "why", "calls")
 
@@ -249,10 +267,14 @@ def _cost_row(line: Line) -> tuple[str, ...]:
     return (
         line.model,
         line.suite,
+        ", ".join(line.efforts) or "-",
         count(line.input_tokens),
         count(line.output_tokens),
+        count(line.reasoning_tokens),
         dollars(line.cost_usd),
-        f"{line.priced_trials:,} of {line.trials:,} trials",
+        f"{line.priced_trials:,} of {line.trials:,}",
+        seconds(line.ttft_p50_s),
+        seconds(line.ttft_p95_s),
         seconds(line.latency_p50_s),
         seconds(line.latency_p95_s),
     )

@@ -108,13 +108,31 @@ def test_what_was_spent_counts_every_attempt_those_of_open_trials_too(folder):
     assert (spent.attempts, spent.priced_attempts, spent.cost_usd) == (8, 6, pytest.approx(1.75))
 
 
+def test_thinking_and_the_first_token_are_shown_where_they_are_known(tmp_path):
+    usage = Usage(input_tokens=100, output_tokens=10, reasoning_tokens=7)
+    with Store.open(tmp_path, sweep="s") as store:
+        for number, request in enumerate(requests(3, replace(MODEL, effort="high")), 1):
+            closed = result(request, Reply(text="4", usage=usage))
+            store.keep(replace(closed, ttft_s=number / 8))
+    report = report_on(tmp_path)
+    (line,) = report.suites
+    assert (line.reasoning_tokens, line.efforts) == (21, ("high",))
+    assert (line.ttft_p50_s, line.ttft_p95_s) == (0.25, pytest.approx(0.3625))
+    assert "0.250 s" in report.as_text()
+
+
+def test_answers_that_were_not_streamed_have_no_first_token(folder):
+    (line,) = report_on(folder).suites
+    assert (line.ttft_p50_s, line.ttft_p95_s, line.reasoning_tokens) == (None, None, None)
+
+
 def test_unknown_cost_is_shown_as_unknown(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         store.keep(result(requests(1)[0], Reply(text="4")))
     report = report_on(tmp_path)
     assert report.suites[0].cost_usd is None
     assert "unknown" in report.as_text()
-    assert "0 of 1 trials" in report.as_text()
+    assert "0 of 1" in report.as_text()
 
 
 def test_a_bar_in_a_name_is_no_column_in_markdown():
