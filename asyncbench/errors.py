@@ -72,6 +72,8 @@ class ProviderError(AsyncbenchError):
         http_status: the response's status; None when no response came.
         retry_after_s: how long the provider asks to wait, seconds; None when it does not say.
         request_id: the provider's id of the request, for its support.
+        may_have_been_billed: the provider may have worked for it, so that what it cost is unknown; None: as is
+            usual for its kind.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class ProviderError(AsyncbenchError):
         http_status: int | None = None,
         retry_after_s: float | None = None,
         request_id: str | None = None,
+        may_have_been_billed: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -89,3 +92,6 @@ class ProviderError(AsyncbenchError):
         self.http_status = http_status
         self.retry_after_s = retry_after_s
         self.request_id = request_id
+        self.may_have_been_billed = (
+            kind in MAY_HAVE_BEEN_BILLED if may_have_been_billed is None else may_have_been_billed
+        )

@@ -187,6 +187,7 @@ class Reply:
     service_tier: str | None = None  # as served: default, flex, priority, batch …
     vendor_cost_usd: float | None = None  # what the provider itself says this call cost
     ttft_s: float | None = None  # request sent to first token; None when not streamed
+    latency_s: float | None = None  # request sent to last byte; None where that was not measured
     http_status: int | None = 200  # None: recorded by others, who did not say
 
 
