@@ -35,7 +35,7 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 
 bench: $(VENV)/ready
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python -m benchmarks.overhead
 
 soak: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs -s -m soak --timeout=7200

@@ -9,6 +9,7 @@ table = ab.read_trials("results/overnight")
 grades = ab.grade(problem, reply_text)
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from asyncbench.store.catalog import read_grades as read_grades
     from asyncbench.store.catalog import read_trials as read_trials
     from asyncbench.suites import grade_text as grade
+
+# Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 # Loaded when first used: `import asyncbench` and `asyncbench --help` stay quick.
 _HOMES = {

@@ -1,0 +1,240 @@
+"""Thousands of calls in flight: how near to the ideal, after how long a ramp, in how much memory.
+
+    python -m benchmarks.in_flight [--cases wide,brisk] [--legs asyncbench,bare] [--rounds 1] [--calls N]
+    python -m benchmarks.in_flight --quick
+
+A case is so many calls in flight at a latency; ideal is one call after the other in every slot. Each leg runs
+in a process of its own against a simulator of its own: a whole run of asyncbench (prices, grading, journal,
+Parquet) over the openai SDK, and a bare loop over the same SDK with as many connections. All calls of a case
+take equally long, which is the hard case: what starts together ends together.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from asyncbench import generate, run_sweep
+from asyncbench.config import sweep_from
+from asyncbench.problems import open_set
+from asyncbench.progress import Lanes, Quiet
+from asyncbench.records import Outcome
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
+from benchmarks import bare
+
+MIB = 2**20
+LOOK_EVERY_S = 0.1
+CELLS = 72  # of llm_arithmetic: its problems come in multiples of it
+QUICK = 6  # calls of a quick look, for each in flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is asked of each leg."""
+
+    in_flight: int
+    latency_s: float
+    calls: int
+
+    @property
+    def ideal_per_s(self) -> float:
+        return self.in_flight / self.latency_s
+
+
+CASES = {
+    "wide": Case(in_flight=5_000, latency_s=5.0, calls=100_000),
+    "brisk": Case(in_flight=2_000, latency_s=1.0, calls=30_000),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What is known of a leg."""
+
+    ended_s: Sequence[float] = ()  # of each call, ascending, since the first start
+    latency_s: Sequence[float] = ()  # of each call
+    lag_s: Sequence[float] = ()  # of the event loop, at the end of each call; asyncbench alone tells
+    memory: list[tuple[int, int]] = field(default_factory=list)  # calls done, bytes; now and then
+    cpu_s: float = 0.0
+    most_in_flight: int = 0  # as the server saw it
+
+    def look(self, done: int) -> None:
+        """Note the memory of this process."""
+        self.memory.append((done, psutil.Process().memory_info().rss))
+
+
+# ── the legs ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Gauge(Quiet):
+    """A screen that shows nothing and watches the memory."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    async def show(self, lanes: Lanes) -> None:
+        """Look until cancelled."""
+        while True:
+            self._seen.look(sum(one.done for one in lanes.values()))
+            await asyncio.sleep(LOOK_EVERY_S)
+
+
+def asyncbench_leg(case: Case, url: str, problems: Path) -> Seen:
+    """Run a sweep; when its calls ended stands in its attempts."""
+    seen = Seen()
+    with tempfile.TemporaryDirectory() as out:
+        model = {
+            "model": "simulated/oracle",
+            "base_url": f"{url}/v1",
+            "concurrency": case.in_flight,
+            "price": {"input": 1.0, "output": 2.0},
+        }
+        given = {"name": "in-flight", "problems": [str(problems)], "models": [model], "out": f"{out}/r"}
+        summary = asyncio.run(run_sweep(sweep_from(given), screen=Gauge(seen)))
+        seen.cpu_s = time.process_time()
+        (counters,) = summary.models.values()
+        assert counters.outcomes[Outcome.CORRECT] == counters.planned == counters.attempts, summary.as_text()
+        attempts = ds.dataset(f"{out}/r/attempts").to_table(["started_at", "latency_s", "loop_lag_s"])
+    started_s = attempts["started_at"].cast(pa.int64()).to_numpy() / 1e6
+    latency_s = attempts["latency_s"].to_numpy()
+    ended_s = sorted((started_s + latency_s - started_s.min()).tolist())
+    lag_s = attempts["loop_lag_s"].to_numpy().tolist()
+    return replace(seen, ended_s=ended_s, latency_s=latency_s.tolist(), lag_s=lag_s)
+
+
+def bare_leg(case: Case, url: str, problems: Path) -> Seen:
+    """Ask with nothing but the SDK."""
+    seen, ended_s, latency_s = Seen(), list[float](), list[float]()
+    questions = (problem.question for problem in open_set(problems).read())
+
+    async def look() -> None:
+        while True:
+            seen.look(len(ended_s))
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def loop() -> None:
+        async with bare.openai_client(url, connections=case.in_flight) as client:
+            post = bare.openai_post(client)
+
+            async def call(question: str) -> None:
+                sent_s = time.perf_counter()
+                await post(question)
+                ended_s.append(time.perf_counter() - started_s)
+                latency_s.append(time.perf_counter() - sent_s)
+
+            looking = asyncio.create_task(look())
+            started_s = time.perf_counter()
+            await bare.all_of(questions, call, at_once=case.in_flight)
+            looking.cancel()
+
+    asyncio.run(loop())
+    return replace(seen, ended_s=ended_s, latency_s=latency_s, cpu_s=time.process_time())
+
+
+LEGS: dict[str, Callable[[Case, str, Path], Seen]] = {"asyncbench": asyncbench_leg, "bare": bare_leg}
+
+
+def measured(leg: str, case: Case, problems: Path) -> Seen:
+    """Run a leg in a fresh process, against a fresh simulator."""
+    with (
+        running(Settings(problems=(problems,), latency_s=case.latency_s)) as server,
+        ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as fresh,
+    ):
+        seen = fresh.submit(_by_name, leg, case, server.url, problems).result()
+        return replace(seen, most_in_flight=server.stats()["max_in_flight"])
+
+
+def _by_name(leg: str, case: Case, url: str, problems: Path) -> Seen:
+    return LEGS[leg](case, url, problems)
+
+
+# ── what it comes to ─────────────────────────────────────────────────────────────────────────
+
+
+def rate(seen: Seen, case: Case) -> float:
+    """Return the calls a second after the first and before the last round of all slots."""
+    ramp, last = case.in_flight - 1, len(seen.ended_s) - case.in_flight - 1
+    return (last - ramp) / (seen.ended_s[last] - seen.ended_s[ramp])
+
+
+def told(name: str, leg: str, seen: Seen, case: Case) -> str:
+    """Return a few lines on a leg."""
+    ended_s, calls = seen.ended_s, len(seen.ended_s)
+    ramp_s, tail_s = ended_s[case.in_flight - 1], ended_s[-1] - ended_s[-case.in_flight - 1]
+    per_s = rate(seen, case)
+    memory = ", ".join(f"{_memory(seen, share * calls):.0f} at {share:.0%}" for share in (0.2, 0.6, 0.95))
+    lag = f"; loop lag {_spread(seen.lag_s)}" if seen.lag_s else ""
+    return "\n".join(
+        [
+            f"{name}, {leg}: {calls:,} calls, {case.in_flight:,} in flight at {case.latency_s:g} s",
+            f"  {per_s:,.0f} calls/s, {per_s / case.ideal_per_s:.1%} of the ideal {case.ideal_per_s:,.0f}; "
+            f"most in flight at the server {seen.most_in_flight:,}",
+            f"  ramp: the first {case.in_flight:,} in {ramp_s:.1f} s; tail: the last in {tail_s:.1f} s",
+            f"  latency, client's delay included: {_spread(seen.latency_s)}{lag}",
+            f"  client CPU {seen.cpu_s / calls * 1e6:.0f} µs a call, start and end included",
+            f"  memory {max(held for _, held in seen.memory) / MIB:.0f} MiB at most; {memory}",
+        ]
+    )
+
+
+def _memory(seen: Seen, done: float) -> float:
+    return max(held for calls, held in seen.memory if calls <= done) / MIB
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    ascending = sorted(seconds)
+    at = {name: ascending[int(share * (len(ascending) - 1))] for name, share in SHARES.items()}
+    return ", ".join(f"{name} {value:.3f} s" for name, value in at.items())
+
+
+SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99, "most": 1.0}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--legs", default=",".join(LEGS))
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--calls", type=int, help="of each case, instead of its own number")
+    parser.add_argument("--quick", action="store_true", help=f"only {QUICK} calls for each in flight")
+    given = parser.parse_args()
+    for name in given.cases.split(","):
+        case = CASES[name]
+        calls = given.calls or (QUICK * case.in_flight if given.quick else case.calls)
+        if calls <= 2 * case.in_flight:
+            parser.error(f"{name}: {calls:,} calls are all ramp and tail; ask for more")
+        compare(name, replace(case, calls=calls), given.legs.split(","), rounds=given.rounds)
+
+
+def compare(name: str, case: Case, legs: Sequence[str], *, rounds: int) -> None:
+    """Run the legs of a case in turns and print what they came to, with the ratio of each round."""
+    with tempfile.TemporaryDirectory() as place:
+        problems = Path(place) / "problems.parquet"
+        generate("llm_arithmetic", problems, seed=1, trials=-(-case.calls // CELLS))
+        for _ in range(rounds):
+            rates = {}
+            for leg in legs:
+                seen = measured(leg, case, problems)
+                rates[leg] = rate(seen, case)
+                print(told(name, leg, seen, case))
+                print(f"  load of the machine afterwards {os.getloadavg()[0]:.1f}", flush=True)
+            if rates.keys() >= LEGS.keys():
+                print(f"{name}: asyncbench / bare = {rates['asyncbench'] / rates['bare']:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
