@@ -69,7 +69,7 @@ class Timeouts:
 
     connect: float = 30.0
     total: float = 600.0
-    first_byte: float | None = None  # request sent to the first byte of the answer; None: only `total` counts
+    first_byte: float | None = None  # request sent to the first byte of the answer (streamed: of its body)
     between_chunks: float | None = None  # of a stream: silence, keep-alive lines not counted as word
 
 
@@ -191,7 +191,15 @@ class Reply:
     http_status: int | None = 200  # None: recorded by others, who did not say
 
 
-CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"})
+CUT_SHORT = frozenset(
+    {
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_context_window_exceeded",
+        "model_length",  # Mistral: the context is full
+    }
+)
 REFUSALS = frozenset({"content_filter", "refusal"})
 
 

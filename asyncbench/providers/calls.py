@@ -33,6 +33,7 @@ class Call:
     """
 
     __slots__ = (
+        "_cancelled",
         "_due_s",
         "_limit",
         "_loop",
@@ -58,10 +59,12 @@ class Call:
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = math.inf
         self._rule = self._overdue = "total"
+        self._cancelled = 0  # how often the task had been cancelled before
 
     async def __aenter__(self) -> Self:
         await self._limit.__aenter__()
         self._token: Token[Call] = _UNDER_WAY.set(self)
+        self._cancelled = _cancelled()
         return self
 
     async def __aexit__(
@@ -76,10 +79,15 @@ class Call:
             limit_s = getattr(self._timeouts, self._overdue)
             raise ProviderError(ErrorKind.TIMEOUT, f"{_OVERDUE[self._overdue]} ({limit_s:g} s)") from late
 
+    @property
+    def overdue(self) -> bool:
+        """Whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
+        return self._limit.expired() and _cancelled() <= self._cancelled + 1
+
     def sent(self, *, reused: bool) -> None:
         """Note that the request is about to be written."""
         self.sent_s, self.reused = self._loop.time(), reused
-        self._expect("first_byte", self._timeouts.first_byte)
+        self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
 
     def began(self) -> None:
         """Note that the answer has begun: its headers are there."""
@@ -87,24 +95,32 @@ class Call:
         self._due_s = math.inf
 
     def streams(self) -> None:
-        """Note that the answer is a stream, and that silence counts from now on."""
-        self._expect("between_chunks", self._timeouts.between_chunks)
+        """Note that the answer is a stream: headers, which some send at once, are not its first byte."""
+        if self._timeouts.first_byte is None:
+            self.flows()
+        else:
+            self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
+
+    def flows(self) -> None:
+        """Note the first byte of a stream's body: silence counts from now on."""
+        self._expect("between_chunks", self._loop.time(), self._timeouts.between_chunks)
 
     def heard(self) -> None:
         """Note a word of the stream."""
         if self._timeouts.between_chunks is not None:
             self._due_s = self._loop.time() + self._timeouts.between_chunks
 
-    def age_s(self) -> float:
-        """Return the seconds since the request was sent."""
-        return self._loop.time() - self.sent_s
+    def age_s(self) -> float | None:
+        """Return the seconds since the request was sent; None where no connection told of that."""
+        return self._loop.time() - self.sent_s if self.sent_s else None
 
-    def _expect(self, rule: str, within_s: float | None) -> None:
-        if within_s is None:
-            return
-        self._rule, self._due_s = rule, self._loop.time() + within_s
+    def _expect(self, rule: str, since_s: float, within_s: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if within_s is None:
+            self._due_s = math.inf
+            return
+        self._rule, self._due_s = rule, since_s + within_s
         self._timer = self._loop.call_at(self._due_s, self._ring)
 
     def _ring(self) -> None:
@@ -114,3 +130,8 @@ class Call:
         elif now_s >= self._due_s and not self._limit.expired():
             self._overdue = self._rule
             self._limit.reschedule(now_s)
+
+
+def _cancelled() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0

@@ -19,13 +19,17 @@ KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (OSError, ErrorKind.UNREACHABLE, "no connection"),
 )
 
+# Of a connection; where another was there before, it had gone, and the request was not read.
+_NEVER_MADE: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
-def broken(error: BaseException, *, key: str, answered: bool = False) -> ProviderError:
+
+def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool = False) -> ProviderError:
     """Say what an error without a whole response means.
 
     Args:
         error: of a library; its causes are looked at.
         key: the API key, which the message must not repeat.
+        sent: a connection was there, and the request was written: it may be worked for, and billed.
         answered: the answer had begun, and may be billed: then nothing is called unreachable.
 
     The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
@@ -37,7 +41,11 @@ def broken(error: BaseException, *, key: str, answered: bool = False) -> Provide
             if isinstance(cause, family):
                 if answered and kind is ErrorKind.UNREACHABLE:
                     kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
-                return ProviderError(kind, told(f"{meaning}: {cause}".removesuffix(": "), key=key))
+                return ProviderError(
+                    kind,
+                    told(f"{meaning}: {cause}".removesuffix(": "), key=key),
+                    may_have_been_billed=True if sent and not isinstance(cause, _NEVER_MADE) else None,
+                )
     *_, last = _causes(error)
     return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))
 

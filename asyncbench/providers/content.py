@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from asyncbench.providers.loose_json import items, mapping, text
+from asyncbench.records import REFUSALS
 
 
 def text_and_thinking(content: object) -> tuple[str, str | None]:
@@ -12,6 +13,11 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
     parts = [mapping(part) for part in items(content)]
     thinking = "".join(_thinking(part.get("thinking")) for part in parts)
     return _joined(parts), thinking or None
+
+
+def finish_of(reason: str | None, *, said: str, refused: str) -> str | None:
+    """Return the provider's own word, or `refusal` where only a refusal in place of a text tells of it."""
+    return "refusal" if refused and not said and reason not in REFUSALS else reason
 
 
 def _thinking(thinking: object) -> str:

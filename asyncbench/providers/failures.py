@@ -13,6 +13,7 @@ from asyncbench.providers.response import Response
 from asyncbench.providers.retry_after import retry_after_s
 
 LONGEST_MESSAGE: Final = 500  # characters
+SHORTEST_SECRET: Final = 8  # characters; a shorter key is a word such as "none", which messages may hold
 
 
 def refusal(response: Response, *, key: str) -> ProviderError:
@@ -26,11 +27,14 @@ def refusal(response: Response, *, key: str) -> ProviderError:
 
 
 def stream_error(event: Mapping[str, object], response: Response) -> ProviderError:
-    """Say what an error in the middle of a stream means.
+    """Say what an error within an answer means: in the middle of a stream, or in place of one part.
 
-    Its message is as the provider wrote it: for whoever knows the API key to be `told` without.
+    The answer had begun: what it costs is unknown. The message is as the provider wrote it: for whoever knows
+    the API key to `withhold`.
     """
-    return _refusal(replace(response, body=orjson.dumps(event)), str)
+    error = _refusal(replace(response, body=orjson.dumps(event)), str)
+    error.may_have_been_billed = True
+    return error
 
 
 def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
@@ -42,17 +46,18 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
         tell(f"HTTP {response.status}{code}{_moved_to(response)}: {error.text}"),
         http_status=response.status,
         retry_after_s=wait_s,
-        request_id=response.request_id or error.request_id,
+        request_id=tell(response.request_id or error.request_id or "") or None,
     )
 
 
-def bad_reply(response: Response, why: str) -> ProviderError:
-    """Say why a reply that came cannot be used."""
+def bad_reply(response: Response, why: str, *, kind: ErrorKind = ErrorKind.BAD_REPLY) -> ProviderError:
+    """Say why a reply that came, and may be billed, cannot be used."""
     return ProviderError(
-        ErrorKind.BAD_REPLY,
+        kind,
         f"HTTP {response.status}, but {why}",
         http_status=response.status,
         request_id=response.request_id,
+        may_have_been_billed=True,
     )
 
 
@@ -63,7 +68,8 @@ def encoded(body: Mapping[str, object]) -> bytes:
         ProviderError: `bad_request` when a parameter cannot be written, such as a number beyond 64 bits.
     """
     try:
-        return orjson.dumps(body)
+        # A copy: what orjson returns holds on to 4 KB, whatever its length, and it lives as long as the call.
+        return bytes(memoryview(orjson.dumps(body)))
     except orjson.JSONEncodeError as error:
         raise ProviderError(
             ErrorKind.BAD_REQUEST, f"the request cannot be written as JSON: {error}"
@@ -89,12 +95,22 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
 
 
 def told(message: str, *, key: str) -> str:
-    """Return a message in one line of bounded length, without the key and without control characters."""
-    if key:
+    """Return a message in one line of bounded length, without the key and without control characters.
+
+    What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
+    """
+    if len(key) >= SHORTEST_SECRET:
         message = message.replace(key, "[key]")  # before any cut, which could leave half of it
     seen = (sign if sign.isprintable() else " " for sign in message[: 4 * LONGEST_MESSAGE])
     line = " ".join("".join(seen).split())
     return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"
+
+
+def withhold(error: ProviderError, *, key: str) -> None:
+    """Take the key out of all that an error tells."""
+    error.message = told(error.message, key=key)
+    error.args = (error.message,)
+    error.request_id = told(error.request_id or "", key=key) or None
 
 
 def _moved_to(response: Response) -> str:

@@ -37,7 +37,7 @@ class HttpProvider:
             try:
                 return await self._post(content, call, stream=stream)
             except (aiohttp.ClientError, OSError) as error:
-                raise broken(error, key=self._key, answered=call.answered) from error
+                raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -61,7 +61,7 @@ class HttpProvider:
         whole = Response(status=response.status, headers=response.headers, body=await response.read())
         if whole.status >= 300:
             raise refusal(whole, key=self._key)
-        return whole_reply(whole, self._wire, key=self._key)
+        return whole_reply(whole, self._wire, call, key=self._key)
 
     def _opened(self) -> aiohttp.ClientSession:
         authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}

@@ -32,6 +32,9 @@ _CODES: Final[Mapping[ErrorKind, str]] = {
         content_filter content_policy_violation responsibleaipolicyviolation invalid_prompt
         data_inspection_failed
     """,
+    ErrorKind.REJECTED_PARAMETER: """
+        unsupported_parameter unsupported_value unknown_parameter extra_forbidden
+    """,
     ErrorKind.BAD_REQUEST: "unknown_question",  # our simulator, under a 404: the model is there
     ErrorKind.OVERLOADED: "overloaded overloaded_error",
     ErrorKind.RATE_LIMITED: "ramp_limit_exceeded",

@@ -91,4 +91,4 @@ def _was_stale(call: Call, error: aiohttp.ClientConnectionError) -> bool:
     silent = isinstance(getattr(error, "message", ""), str)
     # Linux calls a write to what the other side has closed a broken pipe.
     closed = getattr(error, "errno", None) != errno.ECONNRESET
-    return call.reused and silent and closed and call.age_s() <= STALE_WITHIN_S
+    return call.reused and silent and closed and (call.age_s() or 0.0) <= STALE_WITHIN_S

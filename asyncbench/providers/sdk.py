@@ -3,10 +3,13 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx2
 
+from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
 from asyncbench.providers.pool import session
@@ -35,15 +38,32 @@ def timeout(endpoint: Endpoint) -> httpx2.Timeout:
     return httpx2.Timeout(None, connect=endpoint.timeouts.connect)
 
 
+def trusts_environment(endpoint: Endpoint) -> bool:
+    """Whether the proxies of the environment are used: none of them reaches a server on this machine."""
+    host = urlsplit(endpoint.base_url or "").hostname or ""
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host != "localhost" and not host.endswith(".localhost")
+
+
 def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient:
     """Let an SDK's aiohttp client, which keeps its ways with TLS and proxies, use connections of ours.
 
     Its transports take a session, or what opens one at the first call; their classes have no public name.
+
+    Raises:
+        ConfigError: they take none: a release that we do not know, with which no deadline would be kept.
     """
-    for transport in (client._transport, *client._mounts.values()):
-        if transport is not None:
-            opening = partial(session, endpoint, tls=transport.ssl_context)  # type: ignore[attr-defined]  # as said
-            transport.client = opening  # type: ignore[attr-defined]
+    for transport in (getattr(client, "_transport", None), *getattr(client, "_mounts", {}).values()):
+        if transport is None and hasattr(client, "_transport"):
+            continue  # a mount for what goes past the proxy
+        if not (hasattr(transport, "client") and hasattr(transport, "ssl_context")):
+            raise ConfigError(
+                f"{type(transport).__name__} of {type(transport).__module__} takes no session, as asyncbench"
+                " needs it: install the releases of the SDKs and of httpx2 that asyncbench was released with"
+            )
+        transport.client = partial(session, endpoint, tls=transport.ssl_context)
     return client
 
 
@@ -72,7 +92,7 @@ async def read(response: httpx2.Response, wire: Wire, call: Call, *, stream: boo
         await response.aread()
     finally:
         await response.aclose()
-    return whole_reply(received(response), wire, key=key)
+    return whole_reply(received(response), wire, call, key=key)
 
 
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

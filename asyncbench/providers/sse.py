@@ -8,6 +8,7 @@ from typing import Final
 
 LONGEST_EVENT: Final = 16 * 2**20  # bytes; the last event of a response may repeat the whole reply
 _DONE: Final = b"[DONE]"
+_BOM: Final = b"\xef\xbb\xbf"  # some put it before a stream; it is no part of a line
 
 
 class TooLongError(ValueError):
@@ -17,10 +18,11 @@ class TooLongError(ValueError):
 class Scanner:
     """Finds the events of one stream; each byte is looked at a bounded number of times."""
 
-    __slots__ = ("_after_cr", "_data", "_line", "_size", "done")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_size", "done")
 
     def __init__(self) -> None:
         self.done = False  # the stream said that it is complete
+        self._at_start = True  # no line was read yet
         self._line: list[bytes] = []  # the pieces of a line that has not ended yet
         self._data: list[bytes] = []  # the data lines of an event that has not ended yet
         self._size = 0  # bytes in both, and one for each piece
@@ -56,6 +58,9 @@ class Scanner:
 
     def _events(self, lines: list[bytes]) -> list[bytes]:
         events: list[bytes] = []
+        if self._at_start and lines:
+            self._at_start = False
+            lines[0] = lines[0].removeprefix(_BOM)
         for line in lines:
             if line:
                 self._take(line)

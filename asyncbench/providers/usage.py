@@ -9,6 +9,7 @@ from decimal import Decimal
 from asyncbench.providers.loose_json import count, items, mapping
 from asyncbench.records import Usage
 
+MOST_TOKENS = 10**9  # of one call; more is a fault of who counted
 XAI_TICKS_IN_A_DOLLAR = 10**10  # docs.x.ai, cost tracking, read 2026-11
 
 
@@ -26,18 +27,18 @@ def from_openai(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already."""
     prompt = mapping(raw.get("prompt_tokens_details"))
     return _inclusive(
-        input_tokens=count(raw.get("prompt_tokens")),
+        input_tokens=_tokens(raw.get("prompt_tokens")),
         cached=_first(
             prompt.get("cached_tokens"),
             raw.get("prompt_cache_hit_tokens"),  # DeepSeek
             raw.get("cached_tokens"),  # Moonshot
         ),
-        written=count(prompt.get("cache_write_tokens")),
-        output=count(raw.get("completion_tokens")),
+        written=_tokens(prompt.get("cache_write_tokens")),
+        output=_tokens(raw.get("completion_tokens")),
         reasoning=_first(
             mapping(raw.get("completion_tokens_details")).get("reasoning_tokens"), raw.get("reasoning_tokens")
         ),
-        total=count(raw.get("total_tokens")),
+        total=_tokens(raw.get("total_tokens")),
     )
 
 
@@ -45,12 +46,12 @@ def from_responses(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of OpenAI's Responses; unlike Anthropic's, its `input_tokens` hold the cached ones."""
     details = mapping(raw.get("input_tokens_details"))
     return _inclusive(
-        input_tokens=count(raw.get("input_tokens")),
-        cached=count(details.get("cached_tokens")),
-        written=count(details.get("cache_write_tokens")),
-        output=count(raw.get("output_tokens")),
-        reasoning=count(mapping(raw.get("output_tokens_details")).get("reasoning_tokens")),
-        total=count(raw.get("total_tokens")),
+        input_tokens=_tokens(raw.get("input_tokens")),
+        cached=_tokens(details.get("cached_tokens")),
+        written=_tokens(details.get("cache_write_tokens")),
+        output=_tokens(raw.get("output_tokens")),
+        reasoning=_tokens(mapping(raw.get("output_tokens_details")).get("reasoning_tokens")),
+        total=_tokens(raw.get("total_tokens")),
     )
 
 
@@ -88,18 +89,22 @@ def _difference(total: int | None, part: int | None) -> int | None:
     return None if total is None or part is None else total - part
 
 
+def _tokens(value: object) -> int | None:
+    return count(value, most=MOST_TOKENS)
+
+
 def _first(*values: object) -> int | None:
-    return next((found for value in values if (found := count(value)) is not None), None)
+    return next((found for value in values if (found := _tokens(value)) is not None), None)
 
 
 def from_anthropic(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a message, whose `input_tokens` leave out what the cache read or wrote."""
-    uncached = count(raw.get("input_tokens"))
-    cached = count(raw.get("cache_read_input_tokens"))
+    uncached = _tokens(raw.get("input_tokens"))
+    cached = _tokens(raw.get("cache_read_input_tokens"))
     by_time = mapping(raw.get("cache_creation"))
-    written_1h = count(by_time.get("ephemeral_1h_input_tokens"))
-    written_5m = count(by_time.get("ephemeral_5m_input_tokens"))
-    written = count(raw.get("cache_creation_input_tokens"))
+    written_1h = _tokens(by_time.get("ephemeral_1h_input_tokens"))
+    written_5m = _tokens(by_time.get("ephemeral_5m_input_tokens"))
+    written = _tokens(raw.get("cache_creation_input_tokens"))
     if written is None and not written_5m == written_1h is None:
         written = (written_5m or 0) + (written_1h or 0)
     return Usage(
@@ -107,8 +112,8 @@ def from_anthropic(raw: Mapping[str, object]) -> Usage:
         cached_input_tokens=cached,
         cache_write_tokens=written,
         cache_write_1h_tokens=written_1h,
-        output_tokens=count(raw.get("output_tokens")),
-        reasoning_tokens=count(mapping(raw.get("output_tokens_details")).get("thinking_tokens")),
+        output_tokens=_tokens(raw.get("output_tokens")),
+        reasoning_tokens=_tokens(mapping(raw.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 
@@ -122,7 +127,7 @@ def merged(start: Mapping[str, object], delta: Mapping[str, object]) -> dict[str
     is the start's; so is the input where the delta has none (vLLM and others count output alone there).
     """
     said = {name: value for name, value in delta.items() if value is not None}
-    if not any(count(said.get(name)) for name in _INPUT):
+    if not any(_tokens(said.get(name)) for name in _INPUT):
         said = {name: value for name, value in said.items() if name not in _INPUT}
     return {**start, **said}
 

@@ -15,6 +15,11 @@ Json = Mapping[str, object]
 class Assembly(Protocol):
     """A streamed reply on its way: events in, one reply out."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether an event said that nothing follows it: then the end of the body is not waited for."""
+        ...
+
     def feed(self, event: Json) -> bool:
         """Take in the next event; return whether it brought text or thinking (the first such is TTFT).
 
@@ -24,10 +29,11 @@ class Assembly(Protocol):
         ...
 
     def complete(self) -> Reply:
-        """Return the whole reply, at the end of the stream.
+        """Return the whole reply, at the end of the stream; changes nothing.
 
         Raises:
-            ProviderError: `bad_reply` when the stream ended before it was complete.
+            ProviderError: `bad_reply` when the stream ended before it was complete; what its last word means
+                when that says that the work failed.
         """
         ...
 

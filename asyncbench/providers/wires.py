@@ -38,6 +38,24 @@ def complaint(model: Model, quirks: Quirks) -> str | None:
     for name in sorted({*quirks.rejects, *_unsayable(model.api, quirks)}):
         if getattr(model, name, None) is not None:
             return f"{model.provider} takes no {name}: remove it, or say it in `params` in its own words"
+    return _complaint_of_budget(model, quirks)
+
+
+def _complaint_of_budget(model: Model, quirks: Quirks) -> str | None:
+    """Return why a budget for thinking cannot stand beside the other keys of a model."""
+    budget, most = model.thinking_tokens, model.max_tokens
+    # Told of by Anthropic; that the others count thinking within the longest reply too is not verified.
+    if budget is not None and most is not None and budget >= most:
+        return (
+            f"{model.model_id}: thinking_tokens is {budget:,} and max_tokens {most:,}, of which thinking is "
+            "a part: raise `max_tokens` or lower `thinking_tokens`"
+        )
+    # Gemini and OpenRouter know one or the other in a request; not verified.
+    if model.api == "chat" and quirks.thinking and None not in (budget, model.effort):
+        return (
+            f"{model.provider} takes an effort or a budget for thinking, not both: remove `effort` or "
+            "`thinking_tokens`"
+        )
     return None
 
 

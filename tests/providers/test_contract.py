@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import socket
+import time
 
 import orjson
 import pytest
@@ -65,7 +66,7 @@ async def test_a_good_reply_is_read(adapter, server, provider):
             200, {"error": {"code": 502, "message": "x"}}, ErrorKind.SERVER_ERROR, id="200 is no success"
         ),
         pytest.param(200, {"error": "something broke"}, ErrorKind.BAD_REPLY, id="200 with an unknown error"),
-        pytest.param(400, openai_error("unsupported_value"), ErrorKind.BAD_REQUEST, id="bad request"),
+        pytest.param(400, openai_error(None), ErrorKind.BAD_REQUEST, id="bad request"),
         pytest.param(400, openai_error("context_length_exceeded"), ErrorKind.TOO_LONG, id="too long"),
         pytest.param(400, openai_error("content_filter"), ErrorKind.BLOCKED, id="blocked"),
         pytest.param(401, anthropic_error("authentication_error"), ErrorKind.AUTH, id="dead key"),
@@ -114,9 +115,12 @@ async def test_the_whole_call_has_one_deadline(adapter, server, opened, manner):
     ],
 )
 async def test_a_connection_lost_before_the_headers_is_unreachable(server, provider, manner):
+    """The request was there: the server may have worked for it."""
     server.manner = manner
 
-    assert (await failure_of(provider)).kind is ErrorKind.UNREACHABLE
+    error = await failure_of(provider)
+
+    assert (error.kind, error.may_have_been_billed) == (ErrorKind.UNREACHABLE, True)
 
 
 async def test_a_refused_connection_is_unreachable(adapter, opened):
@@ -127,6 +131,7 @@ async def test_a_refused_connection_is_unreachable(adapter, opened):
     error = await failure_of(opened(adapter.provider(f"http://127.0.0.1:{port}")))
 
     assert (error.kind, error.http_status) == (ErrorKind.UNREACHABLE, None)
+    assert not error.may_have_been_billed
 
 
 async def test_a_connection_that_is_never_made_is_unreachable(adapter, opened):
@@ -246,6 +251,36 @@ async def test_the_key_is_never_repeated(server, provider, manner):
 
     assert KEY[:6] not in f"{error} {error.message} {error!r}"
     assert len(error.message) <= 500
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_no_request_id_repeats_the_key(adapter, server, provider, stream):
+    request = asking(stream=stream)
+    server.manner = answering(body=adapter.body, x_request_id=f"req {KEY}")
+    assert (await provider.ask(request)).request_id == "req [key]"
+
+    for status, body in ((429, b""), (200, {}), (200, {"error": {"code": 502}})):
+        server.manner = answering(status, body, x_request_id=f"req {KEY}")
+        assert (await failure_of(provider, request)).request_id == "req [key]"
+
+
+async def test_latency_runs_from_the_sending_to_the_last_byte(adapter, server, opened):
+    """The wait for a connection, of which there is one, does not count."""
+    body = orjson.dumps(adapter.body)
+
+    async def manner(writer):
+        writer.write(head(200, content_length=len(body)))
+        await asyncio.sleep(0.1)
+        writer.write(body)
+
+    server.manner = manner
+    provider = opened(adapter.provider(server.url, connections=1))
+    started_s = time.monotonic()
+    replies = await asyncio.gather(*(provider.ask(asking()) for _ in range(5)))
+    all_of_it_s = time.monotonic() - started_s
+
+    assert sum(reply.latency_s for reply in replies) <= all_of_it_s
+    assert all(reply.latency_s > 0 for reply in replies)
 
 
 async def test_a_cancelled_call_is_cancelled(server, provider):

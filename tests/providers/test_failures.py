@@ -1,10 +1,12 @@
 """The message of a failed call: short, one line, without the key."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.providers.failures import LONGEST_MESSAGE, refusal, told
+from asyncbench.providers.failures import LONGEST_MESSAGE, encoded, refusal, told
 from asyncbench.providers.response import Response
 
 KEY = "sk-0123456789abcdef"
@@ -39,5 +41,22 @@ def test_no_cut_leaves_a_part_of_the_key(filler, length):
     assert KEY[:5] not in told(f"{(filler * length)[:length]}{KEY}", key=KEY)
 
 
+def test_a_key_that_is_a_word_is_left_where_it_stands():
+    assert told("none of it (simulated)", key="none") == "none of it (simulated)"
+
+
 def test_without_a_key_nothing_is_replaced():
     assert told("all of it", key="") == "all of it"
+
+
+def test_a_body_holds_on_to_little_more_than_its_bytes():
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        body = encoded({"model": "m"})
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert body == b'{"model":"m"}'
+    assert after - before < 500

@@ -81,6 +81,17 @@ def error(code=None, type_=None, message="told", **more):
             ErrorKind.BAD_REQUEST,
             id="the same in Anthropic's format",
         ),
+        pytest.param(
+            400, error("unsupported_parameter"), ErrorKind.REJECTED_PARAMETER, id="OpenAI: parameter"
+        ),
+        pytest.param(400, error("unsupported_value"), ErrorKind.REJECTED_PARAMETER, id="OpenAI: value"),
+        pytest.param(400, error("unknown_parameter"), ErrorKind.REJECTED_PARAMETER, id="OpenAI: no such one"),
+        pytest.param(
+            422,
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "not permitted"}]},
+            ErrorKind.REJECTED_PARAMETER,
+            id="Mistral: seed",
+        ),
         pytest.param(400, error("organization_on_hold"), ErrorKind.AUTH, id="Anthropic: account stopped"),
         pytest.param(403, error("content_policy_violation"), ErrorKind.BLOCKED, id="a 403 for the content"),
         pytest.param(

@@ -3,10 +3,13 @@
 import asyncio
 import itertools
 
+import httpx2
 import orjson
 import pytest
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers import pool, sdk
+from asyncbench.providers.endpoint import Endpoint
 from tests.providers.asking import ADAPTERS, asking, deadlines
 from tests.providers.raw_server import answering, events, head, resetting, sending, stream_of
 
@@ -19,6 +22,13 @@ async def kind_of_end(provider, request) -> ErrorKind | None:
     return None
 
 
+@pytest.fixture
+def _patient(monkeypatch):
+    """However busy this machine is, a connection that had gone counts as such."""
+    monkeypatch.setattr(pool, "STALE_WITHIN_S", 30.0)
+
+
+@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_server_that_closes_after_each_answer_fails_no_call(adapter, server, provider, stream):
     """It announces the opposite, as llama-server does."""
@@ -44,6 +54,7 @@ async def used(adapter, server, provider):
 CLOSING = sending(b"", then_close=True)
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_a_call_is_repeated_once(server, used):
     server.manner = CLOSING
 
@@ -52,6 +63,7 @@ async def test_a_call_is_repeated_once(server, used):
     assert server.connections == 2
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_the_repeat_is_over_a_fresh_connection(adapter, server, provider):
     """Not over another of the kept ones, which may have gone too."""
     server.manner = answering(body=adapter.body)
@@ -124,6 +136,32 @@ async def test_the_proxy_of_the_environment_is_used_by_the_sdks(adapter, server,
 
     assert server.received[0].path == f"http://elsewhere.test{adapter.path}"
     assert server.connections == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "a.localhost", "127.1.2.3"])
+def test_no_proxy_stands_before_a_server_on_this_machine(host):
+    assert not sdk.trusts_environment(Endpoint(base_url=f"http://{host}:8000/v1", api_key=""))
+
+
+@pytest.mark.parametrize("base_url", [None, "https://localhost.test/v1", "http://10.0.0.1:8000"])
+def test_the_proxy_of_the_environment_stands_before_all_others(base_url):
+    assert sdk.trusts_environment(Endpoint(base_url=base_url, api_key=""))
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
+async def test_a_server_on_this_machine_is_asked_directly(adapter, server, opened, monkeypatch, name):
+    monkeypatch.setenv(name, "http://127.0.0.1:1")
+    server.manner = answering(body=adapter.body)
+    provider = opened(adapter.provider(server.url))
+
+    assert (await provider.ask(asking())).text == "42"
+
+
+async def test_a_client_that_takes_no_session_is_told_of():
+    """Not used without deadlines: its transports have no public name, and may change."""
+    async with httpx2.AsyncClient() as client:
+        with pytest.raises(ConfigError, match=r"AsyncHTTPTransport of httpx2.* takes no session"):
+            sdk.pooled(client, Endpoint(base_url=None, api_key=""))
 
 
 async def test_no_more_connections_are_open_than_the_endpoint_allows(adapter, server, opened):

@@ -3,12 +3,18 @@
 import asyncio
 import gzip
 import time
+from dataclasses import replace
+from typing import Any, cast
 
 import orjson
 import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import streams
+from asyncbench.providers.calls import Call
+from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.providers.openai.choices import Chunks
+from asyncbench.providers.quirks import Quirks
 from tests.providers.asking import ADAPTERS, KEY, asking, deadlines
 from tests.providers.raw_server import (
     EVENT_STREAM,
@@ -104,19 +110,74 @@ async def test_a_connection_is_used_again_after_a_stream(adapter, server, provid
     assert server.connections == 1
 
 
-@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
 async def test_after_done_nobody_waits_for_the_end(adapter, server, provider, monkeypatch):
     monkeypatch.setattr(streams, "PATIENCE_AFTER_DONE_S", 0.01)
     server.manner = stalling(stream(adapter, whole=False))
 
-    assert (await provider.ask(STREAMED)).text == "42"
+    async with asyncio.timeout(20):  # a deadline of the call would find the reply complete
+        reply = await provider.ask(STREAMED)
+
+    assert reply.text == "42"
 
 
-@pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
 async def test_after_done_it_does_not_matter_how_the_body_ends(adapter, server, provider):
     server.manner = resetting(after=stream(adapter, whole=False))
 
     assert (await provider.ask(STREAMED)).text == "42"
+
+
+def finished(adapter, *more: bytes) -> bytes:
+    """Return a stream whose reply is complete, but which neither says so nor ends."""
+    return stream_of(*map(events, adapter.events[:-1]), *more, whole=False)
+
+
+CHUNKED = pytest.mark.parametrize("adapter", [ADAPTERS[0], ADAPTERS[2]], ids=["openai", "http"])
+
+
+@CHUNKED
+@pytest.mark.parametrize(
+    "manner",
+    [
+        pytest.param(lambda begun: sending(begun, then_close=True), id="closed"),
+        pytest.param(lambda begun: resetting(after=begun), id="reset"),
+        pytest.param(lambda begun: sending(begun + chunk(events(b'{"ch')) + chunk(b"")), id="half an event"),
+        pytest.param(lambda begun: sending(begun + chunk(b'data: {"ch') + chunk(b"")), id="a cut event"),
+    ],
+)
+async def test_a_complete_reply_is_kept_however_its_stream_breaks_off(adapter, server, provider, manner):
+    server.manner = manner(finished(adapter))
+
+    reply = await provider.ask(STREAMED)
+
+    assert (reply.text, reply.finish_reason, reply.usage.output_tokens) == ("42", "stop", 5)
+
+
+@CHUNKED
+@pytest.mark.parametrize("limits", [{"total": 0.5}, {"between_chunks": 0.3}], ids=["total", "between_chunks"])
+async def test_a_complete_reply_is_kept_after_a_silence(adapter, server, opened, limits):
+    """The silence is no part of its latency, and leaves the task as it was."""
+    server.manner = stalling(finished(adapter))
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(**limits)))
+
+    call = asyncio.create_task(provider.ask(STREAMED))
+    reply = await call
+
+    assert (reply.text, reply.usage.output_tokens) == ("42", 5)
+    assert reply.ttft_s <= reply.latency_s < min(limits.values())
+    assert call.cancelling() == 0
+
+
+@CHUNKED
+async def test_a_call_that_is_given_up_is_cancelled_though_its_reply_is_complete(adapter, server, provider):
+    server.manner = stalling(finished(adapter))
+    call = asyncio.create_task(provider.ask(STREAMED))
+    await server.asked.wait()
+    await asyncio.sleep(0.05)
+
+    call.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 @pytest.mark.parametrize(
@@ -161,8 +222,24 @@ async def test_an_error_in_the_middle_is_what_it_says(adapter, server, provider)
 
     error = await failure_of(provider)
 
-    assert error.kind is ErrorKind.OVERLOADED
+    assert (error.kind, error.may_have_been_billed) == (ErrorKind.OVERLOADED, True)
     assert "too much" in error.message
+
+
+class ConfusedWire(ChatWire):
+    """One of ours with a bug in it."""
+
+    def stream(self, response):
+        return Chunks(response, cast(Any, len))  # which is no reader of choices
+
+
+@CHUNKED
+async def test_a_bug_of_ours_is_no_bad_reply(adapter, server, opened):
+    server.manner = sending(stream(adapter))
+    provider = opened(replace(adapter, wire=ConfusedWire(Quirks())).provider(server.url))
+
+    with pytest.raises(TypeError, match="cannot unpack"):
+        await provider.ask(STREAMED)
 
 
 TEXT = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"4"},"choices":[]}'
@@ -191,7 +268,9 @@ TEXT = b'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","t
 async def test_a_stream_that_cannot_be_read_is_a_bad_reply(server, provider, manner):
     server.manner = manner
 
-    assert (await failure_of(provider)).kind is ErrorKind.BAD_REPLY
+    error = await failure_of(provider)
+
+    assert (error.kind, error.may_have_been_billed) == (ErrorKind.BAD_REPLY, True)
 
 
 async def test_an_event_without_an_end_is_a_bad_reply(server, provider, monkeypatch):
@@ -239,7 +318,7 @@ async def test_the_first_token_is_timed_from_the_sending(adapter, server, provid
 
     reply = await provider.ask(STREAMED)
 
-    assert texts["after_s"] <= reply.ttft_s <= time.monotonic() - started_s
+    assert texts["after_s"] <= reply.ttft_s <= reply.latency_s <= time.monotonic() - started_s
 
 
 async def test_a_stream_without_text_has_no_first_token(adapter, server, provider):
@@ -261,6 +340,12 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
         pytest.param({"total": 0.3}, stalling(), id="total, before the headers"),
         pytest.param({"total": 0.3}, dripping(BEGUN, drop=chunk(events(TEXT))), id="total, in the stream"),
         pytest.param({"first_byte": 0.2}, stalling(), id="first_byte"),
+        pytest.param({"first_byte": 0.2}, stalling(EVENT_STREAM + b"\r\n"), id="first_byte, headers alone"),
+        pytest.param(
+            {"first_byte": 0.2, "between_chunks": 0.1},
+            stalling(EVENT_STREAM + b"\r\n"),
+            id="first_byte, before between_chunks",
+        ),
         pytest.param({"between_chunks": 0.2}, stalling(BEGUN), id="between_chunks, silence"),
         pytest.param(
             {"between_chunks": 0.2}, dripping(BEGUN, drop=chunk(b": ping\n\n")), id="between_chunks, comments"
@@ -305,6 +390,29 @@ async def test_word_in_time_keeps_a_stream_alive(adapter, server, opened):
     provider = opened(adapter.provider(server.url, timeouts=deadlines(first_byte=0.5, between_chunks=0.5)))
 
     assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_the_first_byte_has_no_deadline_once_it_came(adapter, server, opened):
+    first, *rest = (chunk(events(data)) for data in adapter.events)
+
+    async def manner(writer):
+        writer.write(EVENT_STREAM + b"\r\n" + first)
+        await asyncio.sleep(0.7)
+        writer.write(b"".join((*rest, chunk(b""))))
+
+    server.manner = manner
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(first_byte=0.5)))
+
+    assert (await provider.ask(STREAMED)).text == "42"
+
+
+async def test_a_request_that_no_connection_told_of_is_not_timed():
+    async with Call(deadlines()) as call:
+        assert call.age_s() is None
+
+        call.sent(reused=False)
+
+        assert call.age_s() is not None
 
 
 async def test_a_cancelled_stream_closes_its_connection_and_leaves_the_next_one_whole(

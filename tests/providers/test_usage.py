@@ -142,6 +142,8 @@ def test_a_streamed_account_is_what_its_two_halves_make_together(account):
         pytest.param({"cost": float("inf")}, None, id="infinite"),
         pytest.param({"cost": {"total_cost": 1}}, None, id="another's form"),
         pytest.param({"cost_in_usd_ticks": 1}, 1e-10, id="a tick"),
+        pytest.param({"cost_in_usd_ticks": 10**11}, 10.0, id="more ticks than a call has tokens"),
+        pytest.param({"cost_in_usd_ticks": 2**60}, None, id="ticks beyond all sense"),
     ],
 )
 def test_what_a_provider_says_a_call_cost(raw, told):
@@ -159,6 +161,21 @@ def test_what_a_provider_says_a_call_cost(raw, told):
 )
 def test_a_body_without_an_account_has_none(payload):
     assert raw_usage(payload) is None
+
+
+@pytest.mark.parametrize("absurd", [10**9 + 1, 2**53 + 1, 2**64, 1e30, -1, 12.5, True])
+def test_a_count_that_cannot_be_one_is_absent(absurd):
+    names = (
+        *("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
+        *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    )
+    raw = dict.fromkeys(names, absurd)
+    for read in (from_openai, from_responses, from_anthropic):
+        assert read(raw) == Usage()
+
+
+def test_a_count_may_be_written_as_a_float():
+    assert from_openai({"prompt_tokens": 12.0}).input_tokens == 12
 
 
 @given(COUNTS, COUNTS, COUNTS)

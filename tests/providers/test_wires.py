@@ -54,6 +54,36 @@ def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
     assert complaint(model("chat", params=asked), quirks) is None  # params are the user's own
 
 
+@pytest.mark.parametrize(
+    ("api", "keys", "way_out"),
+    [
+        pytest.param(
+            "chat", {"thinking_tokens": 2000, "max_tokens": 1000}, "raise `max_tokens`", id="no room"
+        ),
+        pytest.param("chat", {"thinking_tokens": 2000, "max_tokens": 2000}, "lower `thinking", id="no more"),
+        pytest.param("messages", {"thinking_tokens": 2048, "max_tokens": 2048}, "raise", id="messages"),
+        pytest.param("chat", {"thinking_tokens": 2000, "effort": "low"}, "remove `effort`", id="and effort"),
+    ],
+)
+def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_out):
+    assert way_out in (complaint(model(api, **keys), EVERYTHING) or "")
+
+
+@pytest.mark.parametrize(
+    ("api", "keys"),
+    [
+        pytest.param("chat", {"thinking_tokens": 2000, "max_tokens": 2001}, id="room for an answer"),
+        pytest.param("chat", {"max_tokens": 10, "effort": "low"}, id="an effort alone"),
+        pytest.param("messages", {"thinking_tokens": 2000, "effort": "low"}, id="Anthropic takes both"),
+        pytest.param(
+            "chat", {"params": {"thinking_budget": 9}, "max_tokens": 5}, id="params are the user's own"
+        ),
+    ],
+)
+def test_a_budget_for_thinking_that_fits_is_not_complained_of(api, keys):
+    assert complaint(model(api, **keys), EVERYTHING) is None
+
+
 def test_a_name_that_no_model_has_rejects_nothing():
     assert complaint(model("chat", top_p=0.5), Quirks(rejects=["logprobs"])) is None
 

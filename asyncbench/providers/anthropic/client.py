@@ -39,7 +39,10 @@ class AnthropicProvider:
             open_telemetry=False,
             http_client=sdk.pooled(
                 anthropic.DefaultAioHttpClient(
-                    limits=sdk.limits(endpoint), timeout=sdk.timeout(endpoint), follow_redirects=False
+                    limits=sdk.limits(endpoint),
+                    timeout=sdk.timeout(endpoint),
+                    trust_env=sdk.trusts_environment(endpoint),
+                    follow_redirects=False,
                 ),
                 endpoint,
             ),
@@ -59,7 +62,7 @@ class AnthropicProvider:
             except anthropic.APIStatusError as error:  # its class knows the status alone; the body says more
                 raise refusal(sdk.received(error.response), key=self._key) from error
             except (anthropic.AnthropicError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-                raise broken(error, key=self._key, answered=call.answered) from error
+                raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -83,6 +83,11 @@ class _Events:
         self._blocks: dict[tuple[str, object], list[str]] = {}  # type and index → its pieces
         self._stopped = False
 
+    @property
+    def ended(self) -> bool:
+        """Whether the message was stopped; see `Assembly`."""
+        return self._stopped
+
     def feed(self, event: Json) -> bool:
         """Take in an event; see `Assembly`. Pings and what is not known bring nothing."""
         kind = event.get("type")

@@ -73,15 +73,10 @@ def complaint(model: Model) -> str | None:
 
 def _complaint_of_thinking(model: Model) -> str | None:
     """Models of other vendors behind this wire format think in ways of their own: only Claude is known."""
-    budget, most = model.thinking_tokens, model.max_tokens
+    budget = model.thinking_tokens
     if budget is not None and budget < LEAST_THINKING:
         return (
             f"{model.model_id}: thinking_tokens is {budget:,}, and {LEAST_THINKING:,} is the least: raise it"
-        )
-    if budget is not None and most is not None and budget >= most:
-        return (
-            f"{model.model_id}: thinking_tokens is {budget:,} and max_tokens {most:,}, of which thinking is "
-            "a part: raise `max_tokens` or lower `thinking_tokens`"
         )
     if not _family(model.model_id).startswith("claude-"):
         return None

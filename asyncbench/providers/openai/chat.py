@@ -41,20 +41,14 @@ class ChatWire:
         """Read the first choice of a chat completion.
 
         Raises:
-            ProviderError: `bad_reply` when there is no choice, or it failed on its own (OpenRouter).
+            ProviderError: `bad_reply` when there is no choice; see `first_choice` and `reply_of`.
         """
         choice = first_choice(payload, response)
         message = choice.get("message")
         if not isinstance(message, dict):
             raise bad_reply(response, "it holds no choice with a message")
-        said, thought, refused = _piece(message)
-        return reply_of(
-            payload,
-            response,
-            said=said or refused,
-            thought=thought or None,
-            finish_reason=choice.get("finish_reason"),
-        )
+        finish_reason = choice.get("finish_reason")
+        return reply_of(payload, response, piece=_piece(message), finish_reason=finish_reason)
 
     def stream(self, response: Response) -> Chunks:
         """Begin to read a stream; see `Wire`."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from asyncbench.errors import ErrorKind
+from asyncbench.providers.content import finish_of
 from asyncbench.providers.failures import bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping, text
 from asyncbench.providers.response import Response
@@ -11,6 +13,11 @@ from asyncbench.providers.wire import Json
 from asyncbench.records import Reply
 
 Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
+# Finish reasons of a generation that failed: DeepSeek's word; Mistral's and OpenRouter's.
+_FAILED: Final[Mapping[object, ErrorKind]] = {
+    "insufficient_system_resource": ErrorKind.OVERLOADED,
+    "error": ErrorKind.SERVER_ERROR,
+}
 _BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider")
 
 
@@ -18,24 +25,30 @@ def first_choice(payload: Json, response: Response) -> dict[str, object]:
     """Return the first choice of a body, an empty one where there is none.
 
     Raises:
-        ProviderError: `bad_reply` when it failed on its own (OpenRouter).
+        ProviderError: what its error means when it failed on its own (OpenRouter).
     """
     choices = payload.get("choices")
     choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
     if choice.get("error"):
-        raise bad_reply(response, "its first choice is an error")
+        raise stream_error({"error": choice["error"]}, response)
     return choice
 
 
-def reply_of(
-    payload: Json, response: Response, *, said: str, thought: str | None, finish_reason: object
-) -> Reply:
-    """Return the reply: what was read of the choice, and what stands beside it."""
+def reply_of(payload: Json, response: Response, *, piece: Piece, finish_reason: object) -> Reply:
+    """Return the reply: what was read of the choice, and what stands beside it.
+
+    Raises:
+        ProviderError: the finish reason is that of a generation that failed.
+    """
+    reason = text(finish_reason)
+    if reason in _FAILED:
+        raise bad_reply(response, f"its finish reason is {reason}", kind=_FAILED[reason])
     used = raw_usage(payload)
+    said, thought, refused = piece
     return Reply(
-        text=said,
-        reasoning=thought,
-        finish_reason=text(finish_reason),
+        text=said or refused,
+        reasoning=thought or None,
+        finish_reason=finish_of(reason, said=said, refused=refused),
         model_served=text(payload.get("model")),
         usage=from_openai(used) if used else None,
         raw_usage=used,
@@ -64,6 +77,11 @@ class Chunks:
         self._refused: list[str] = []
         self._finish_reason: str | None = None
 
+    @property
+    def ended(self) -> bool:
+        """Never: a usage may follow the finish, and `[DONE]` is no event; see `Assembly`."""
+        return False
+
     def feed(self, event: Json) -> bool:
         """Take in a chunk; see `Assembly`."""
         if event.get("error"):
@@ -86,8 +104,7 @@ class Chunks:
         return reply_of(
             self._beside,
             self._response,
-            said="".join(self._said) or "".join(self._refused),
-            thought="".join(self._thought) or None,
+            piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
             finish_reason=self._finish_reason,
         )
 

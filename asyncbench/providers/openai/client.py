@@ -54,7 +54,10 @@ class OpenAIProvider:
             max_retries=0,
             http_client=sdk.pooled(
                 openai.DefaultAioHttpClient(
-                    limits=sdk.limits(endpoint), timeout=sdk.timeout(endpoint), follow_redirects=False
+                    limits=sdk.limits(endpoint),
+                    timeout=sdk.timeout(endpoint),
+                    trust_env=sdk.trusts_environment(endpoint),
+                    follow_redirects=False,
                 ),
                 endpoint,
             ),
@@ -75,7 +78,7 @@ class OpenAIProvider:
             except openai.APIStatusError as error:  # its class knows the status alone; the body says more
                 raise refusal(sdk.received(error.response), key=self._key) from error
             except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
-                raise broken(error, key=self._key, answered=call.answered) from error
+                raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -44,15 +44,13 @@ class CompletionsWire:
         """Read the first choice of a completion.
 
         Raises:
-            ProviderError: `bad_reply` when there is no choice, or it failed on its own.
+            ProviderError: `bad_reply` when there is no choice; see `first_choice` and `reply_of`.
         """
         choice = first_choice(payload, response)
         if not isinstance(choice.get("text"), str):
             raise bad_reply(response, "it holds no choice with a text")
-        said, thought, _ = _piece(choice)
-        return reply_of(
-            payload, response, said=said, thought=thought or None, finish_reason=choice.get("finish_reason")
-        )
+        finish_reason = choice.get("finish_reason")
+        return reply_of(payload, response, piece=_piece(choice), finish_reason=finish_reason)
 
     def stream(self, response: Response) -> Chunks:
         """Begin to read a stream; see `Wire`."""

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from asyncbench.providers.effort import effort_asked
 from asyncbench.records import Model
 
 # Models that reason refuse temperature (but for 1, the default) and top_p; from 5.1 on most take them with
@@ -19,15 +20,22 @@ _SAMPLES_WITHOUT_EFFORT: Final = re.compile(r"gpt-(5\.\d|[6-9](\.\d+)?)(-.*)?")
 def complaint(model: Model) -> str | None:
     """Return why requests to `model` cannot be made as the sweep wants them, and the way out.
 
-    `params` are not looked at: they are sent as given. So are models of the simulator, which plays any.
+    Of `params` only an effort counts: the rest is sent as given. Models of the simulator, which plays any,
+    are not looked at.
     """
     if model.simulated or (model.temperature in (None, 1) and model.top_p is None):
         return None
-    if _NEVER_SAMPLES.fullmatch(model.model_id):
+    name = _name(model.model_id)
+    if _NEVER_SAMPLES.fullmatch(name):
         return f"{model.model_id} takes no temperature and no top_p, as it always reasons: remove them"
-    if model.effort != "none" and _SAMPLES_WITHOUT_EFFORT.fullmatch(model.model_id):
+    if effort_asked(model) != "none" and _SAMPLES_WITHOUT_EFFORT.fullmatch(name):
         return (
             f"{model.model_id} takes temperature and top_p only where it does not reason: "
             "remove them, or set `effort: none`"
         )
     return None
+
+
+def _name(model_id: str) -> str:
+    """Return the model itself: gpt-5 of openai/gpt-5 (a router's), gpt-5-mini of ft:gpt-5-mini:us::id."""
+    return model_id.rsplit("/", 1)[-1].removeprefix("ft:").partition(":")[0]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from asyncbench.providers.body import at, finished
+from asyncbench.providers.content import finish_of
 from asyncbench.providers.failures import bad_reply, stream_error
 from asyncbench.providers.loose_json import items, mapping, text
 from asyncbench.providers.quirks import Quirks
@@ -68,10 +69,12 @@ class ResponsesWire:
         if not isinstance(payload.get("output"), list):
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
+        said, refused = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
+        reason = text(mapping(payload.get("incomplete_details")).get("reason")) or status
         return Reply(
-            text="".join(_parts(payload, _SAID)) or "".join(_parts(payload, _REFUSED)),
+            text=said or refused,
             reasoning="\n\n".join(_parts(payload, _THOUGHT)) or None,  # each a paragraph
-            finish_reason=text(mapping(payload.get("incomplete_details")).get("reason")) or status,
+            finish_reason=finish_of(reason, said=said, refused=refused),
             model_served=text(payload.get("model")),
             usage=from_responses(used) if used else None,
             raw_usage=used,
@@ -95,6 +98,11 @@ class _Events:
         self._response = response
         self._parts: dict[tuple[str, *tuple[object, ...]], list[str]] = {}  # kind and place → its pieces
         self._last: dict[str, object] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the response was closed, completed or not; see `Assembly`."""
+        return self._last is not None
 
     def feed(self, event: Json) -> bool:
         """Take in an event; see `Assembly`."""

@@ -64,7 +64,7 @@ def test_text_and_reasoning_are_found(message, text, reasoning):
 def test_text_and_reasoning_are_found_in_a_chunk(message, text, reasoning):
     found = streamed(WIRE, [chunk(**message), chunk("stop")])
 
-    assert (found.text, found.reasoning, found.finish_reason) == (text, reasoning, "stop")
+    assert (found.text, found.reasoning) == (text, reasoning)
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], "20"])
@@ -100,9 +100,6 @@ def test_a_finish_reason_is_the_providers_own_word():
         pytest.param({"choices": []}, id="empty"),
         pytest.param({"choices": {"message": {}}}, id="no list"),
         pytest.param({"choices": [{"finish_reason": "stop"}]}, id="no message"),
-        pytest.param(
-            {"choices": [{"message": {"content": ""}, "error": {"code": 502}}]}, id="failed on its own"
-        ),
     ],
 )
 def test_without_a_choice_it_is_a_bad_reply(payload):
@@ -183,9 +180,6 @@ def test_only_the_first_answer_is_read():
         pytest.param([], id="no event"),
         pytest.param([chunk(content="4")], id="cut"),
         pytest.param([chunk(content="42"), {"choices": [], "usage": USAGE}], id="usage is no end"),
-        pytest.param(
-            [chunk("stop", beside={"choices": [{"index": 0, "error": {"code": 502}}]})], id="choice"
-        ),
     ],
 )
 def test_a_stream_without_its_end_is_a_bad_reply(chunks):
@@ -210,3 +204,38 @@ def test_an_error_in_the_middle_means_what_it_says(error, kind):
         streamed(WIRE, [chunk(content="4"), {"error": error, "choices": [{"finish_reason": "error"}]}])
 
     assert (caught.value.kind, caught.value.http_status) == (kind, 200)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda payload: WIRE.reply(payload, RESPONSE), lambda payload: streamed(WIRE, [payload])]
+)
+def test_a_choice_that_failed_on_its_own_keeps_its_words(read):
+    error = {"code": 403, "message": "moderation flagged it"}
+
+    with pytest.raises(ProviderError, match="moderation flagged it") as caught:
+        read({"choices": [{"message": {"content": ""}, "delta": {}, "error": error}]})
+
+    assert (caught.value.kind, caught.value.may_have_been_billed) == (ErrorKind.BLOCKED, True)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("insufficient_system_resource", ErrorKind.OVERLOADED), ("error", ErrorKind.SERVER_ERROR)],
+)
+def test_a_finish_that_means_a_failure_is_one(word, kind):
+    choice = {"message": {"content": "4"}, "delta": {"content": "4"}, "finish_reason": word}
+
+    for read in (
+        lambda: WIRE.reply({"choices": [choice]}, RESPONSE),
+        lambda: streamed(WIRE, [{"choices": [choice]}]),
+    ):
+        with pytest.raises(ProviderError, match=f"its finish reason is {word}") as caught:
+            read()
+        assert (caught.value.kind, caught.value.may_have_been_billed) == (kind, True)
+
+
+def test_a_refusal_is_a_finish_reason():
+    assert read({"content": None, "refusal": "No."}).finish_reason == "refusal"
+    assert streamed(WIRE, [chunk(refusal="N"), chunk("stop", refusal="o.")]).finish_reason == "refusal"
+    assert streamed(WIRE, [chunk("content_filter", refusal="No.")]).finish_reason == "content_filter"
+    assert read({"content": "42", "refusal": ""}).finish_reason == "stop"

@@ -25,6 +25,13 @@ def model(model_id, **fields):
             model("gpt-5.4-mini", temperature=0.0, effort="low"), "set `effort: none`", id="5.4-mini"
         ),
         pytest.param(model("gpt-6.1-sol", top_p=0.5), "set `effort: none`", id="6.1"),
+        pytest.param(model("openai/gpt-5", temperature=0.0), "remove them", id="through a router"),
+        pytest.param(model("ft:gpt-5-mini:us::a1", temperature=0.0), "remove them", id="fine-tuned"),
+        pytest.param(
+            model("gpt-5.1", temperature=0.0, effort="none", params={"reasoning_effort": "high"}),
+            "set `effort: none`",
+            id="an effort in params wins",
+        ),
     ],
 )
 def test_sampling_is_refused_for_models_that_reason(asked, rule):
@@ -41,6 +48,14 @@ def test_sampling_is_refused_for_models_that_reason(asked, rule):
         pytest.param(model("gpt-5"), id="as it is"),
         pytest.param(model("o3", temperature=1.0, effort="high"), id="the default temperature"),
         pytest.param(model("gpt-5.1-2025-11-13", temperature=0.0, effort="none"), id="5.1 without effort"),
+        pytest.param(
+            model("gpt-5.1", temperature=0.0, params={"reasoning_effort": "none"}), id="none in params"
+        ),
+        pytest.param(
+            model("gpt-5.1", temperature=0.0, params={"reasoning": {"effort": "none"}}),
+            id="none in params, as Responses have it",
+        ),
+        pytest.param(model("ft:gpt-4.1-mini:us::a1", temperature=0.0), id="fine-tuned 4.1"),
         pytest.param(model("gpt-5-chat-latest", temperature=0.0), id="a chat model"),
         pytest.param(model("gpt-4.1-mini", temperature=0.0, top_p=0.5), id="4.1"),
         pytest.param(model("gpt-4o", temperature=0.0), id="4o"),

@@ -63,7 +63,8 @@ def end(kind="completed", *output, **more):
 def test_text_and_reasoning_are_found(output, text, reasoning):
     found = WIRE.reply(whole(*output), RESPONSE)
 
-    assert (found.text, found.reasoning, found.finish_reason) == (text, reasoning, "completed")
+    assert (found.text, found.reasoning) == (text, reasoning)
+    assert found.finish_reason == ("refusal" if text == "No." else "completed")
 
 
 def test_usage_and_what_served_it_are_told():
@@ -178,3 +179,21 @@ def test_a_stream_without_its_end_is_a_bad_reply():
         streamed(WIRE, [delta("output_text", "42")])
 
     assert caught.value.kind is ErrorKind.BAD_REPLY
+
+
+def test_a_refusal_is_a_finish_reason():
+    refused = message({"type": "refusal", "refusal": "No."})
+
+    assert WIRE.reply(whole(refused), RESPONSE).finish_reason == "refusal"
+    assert streamed(WIRE, [end("completed", refused)]).finish_reason == "refusal"
+
+
+@pytest.mark.parametrize("kind", ["completed", "incomplete"])
+def test_a_stream_has_ended_with_its_last_event(kind):
+    assembly = WIRE.stream(RESPONSE)
+    assembly.feed(delta("output_text", "42"))
+    assert not assembly.ended
+
+    assembly.feed(end(kind))
+
+    assert assembly.ended
