@@ -7,7 +7,7 @@ AsyncbenchError                  catch this to catch all of ours
 └── ProviderError                one call failed; `kind` says what follows
       worth another try     rate_limited overloaded timeout unreachable server_error bad_reply
       final for the trial   bad_request too_long blocked
-      final for the lane    auth no_quota no_such_model
+      final for the lane    auth no_quota no_such_model rejected_parameter
 """
 
 from enum import StrEnum
@@ -44,6 +44,7 @@ class ErrorKind(StrEnum):
     AUTH = "auth"
     NO_QUOTA = "no_quota"
     NO_SUCH_MODEL = "no_such_model"
+    REJECTED_PARAMETER = "rejected_parameter"
 
 
 WORTH_ANOTHER_TRY = frozenset(
@@ -57,7 +58,9 @@ WORTH_ANOTHER_TRY = frozenset(
     }
 )
 FINAL_FOR_TRIAL = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED})
-FINAL_FOR_LANE = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL})
+FINAL_FOR_LANE = frozenset(
+    {ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL, ErrorKind.REJECTED_PARAMETER}
+)
 
 # The provider may have worked, and billed, before these: what such an attempt cost is unknown.
 MAY_HAVE_BEEN_BILLED = frozenset({ErrorKind.TIMEOUT, ErrorKind.BAD_REPLY})
@@ -72,8 +75,8 @@ class ProviderError(AsyncbenchError):
         http_status: the response's status; None when no response came.
         retry_after_s: how long the provider asks to wait, seconds; None when it does not say.
         request_id: the provider's id of the request, for its support.
-        may_have_been_billed: the provider may have worked for it, so that what it cost is unknown; None: as is
-            usual for its kind.
+        may_have_been_billed: the provider may have worked for it, so that what it cost is unknown; None: as
+            is usual for its kind.
     """
 
     def __init__(

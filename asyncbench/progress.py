@@ -152,7 +152,8 @@ def _sentence(alias: str, counters: Counters, rates: Rates) -> str:
 def cost_text(counters: Counters) -> str:
     """Return the dollars spent so far; `?` marks attempts whose cost is unknown."""
     if counters.unpriced == counters.attempts and counters.attempts:
-        return "unpriced"
+        # Of attempts without a reply the cost is unknown even where the price is known.
+        return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"
     return f"${counters.cost_usd:,.4f}" + ("+?" if counters.unpriced else "")
 
 

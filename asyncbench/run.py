@@ -358,8 +358,8 @@ def _rare_garbage_collection(calls: int) -> Iterator[None]:
     """Keep the cyclic collector from walking through the SDKs' million objects again and again.
 
     Calls leave few cycles behind, but they allocate a lot, and each collection held up every request in
-    flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive now
-    is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
+    flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive
+    now is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
     """
     threshold = gc.get_threshold()
     gc.freeze()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from asyncbench.engine.telemetry import Counters
 from asyncbench.progress import Lines, Quiet, Rates, Terminal, cost_text, eta_text
-from asyncbench.records import Outcome
+from asyncbench.records import Attempt, Outcome
 from tests.engine.night import virtually
 
 
@@ -84,5 +84,15 @@ def test_the_time_left_goes_by_the_rate():
 
 def test_unknown_cost_is_never_shown_as_nothing():
     assert cost_text(counters(attempts=3, unpriced=3)) == "unpriced"
+    assert cost_text(counters(attempts=3, unpriced=3, lost=1)) == "unpriced"
     assert cost_text(counters(attempts=3, unpriced=1, cost_usd=0.5)) == "$0.5000+?"
     assert cost_text(counters(attempts=3, cost_usd=0.5)) == "$0.5000"
+
+
+def test_a_cost_that_only_lost_calls_leave_unknown_is_not_called_a_missing_price():
+    made = counters()
+    for n, status in enumerate(("lost", "timeout")):
+        made.count(
+            Attempt(trial_id=f"t{n}", attempt=1, model="m", provider="p", started_at=1.0, status=status)
+        )
+    assert cost_text(made) == "cost unknown (2 lost)"

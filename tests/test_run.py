@@ -16,6 +16,7 @@ from asyncbench.problems import open_set
 from asyncbench.records import Outcome
 from asyncbench.run import _cause
 from asyncbench.summary import Exit, exit_code
+from tests.providers.raw_server import answering, raw_server
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
 
 PROMPT = {"retry": {"attempts": 20, "total_s": 600}}
@@ -205,6 +206,51 @@ def test_an_exhausted_quota_suspends_its_model(tmp_path):
     with simulator(problems, faults=("no_quota=1",)) as server:
         summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
     assert all(one.suspended.startswith("no_quota: ") for one in summary.models.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "requests"),
+    [
+        pytest.param(
+            {"model": "simulated/mistral:oracle", "seed": 3}, "rejected_parameter: ", 1, id="as its code says"
+        ),
+        pytest.param(
+            {"model": "simulated/oracle", "params": {"simulate": {"no": 1}}},
+            "bad_request: ",
+            3,
+            id="every time",
+        ),
+    ],
+)
+def test_a_parameter_that_is_refused_suspends_its_model(tmp_path, model, reason, requests):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        refused = model | entry(server, model["model"], concurrency=1)
+        summary = run(sweep(out, problems, refused))
+        assert server.stats()["requests"] == requests
+        (counters,) = summary.models.values()
+        assert summary.exit is Exit.UNFINISHED
+        assert counters.suspended.startswith(reason)
+        assert outcomes(out) == {}
+    assert "[key]" not in summary.as_text()
+
+
+def test_counts_that_no_column_can_hold_are_left_out_and_stop_nothing(tmp_path):
+    out = tmp_path / "out"
+    usage = {"prompt_tokens": 1e30, "completion_tokens": 2**63, "total_tokens": 2e30}
+    body = {"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}], "usage": usage}
+
+    async def answered():
+        async with raw_server() as server:
+            server.manner = answering(body=body)
+            model = {"model": "simulated-http/oracle", "base_url": f"{server.url}/v1"}
+            return await run_sweep(sweep(out, problem_set(tmp_path), model), limit=3)
+
+    assert asyncio.run(answered()).exit is Exit.COMPLETE
+    (part,) = (out / "trials").rglob("*.parquet")
+    for row in pq.read_table(part).to_pylist():
+        assert (row["input_tokens"], row["output_tokens"], row["reply_text"]) == (None, None, "4")
+    assert all(row["raw_usage"] for row in read_attempts(out).to_pylist())
 
 
 def test_a_question_that_no_server_answers_is_a_failed_trial_and_exit_3(tmp_path):

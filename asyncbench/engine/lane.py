@@ -14,7 +14,7 @@ from aiolimiter import AsyncLimiter
 from asyncbench.engine.limits import ExpectedTokens, TokenBucket, request_pacer
 from asyncbench.engine.retry import wait_before_retry
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.errors import FINAL_FOR_LANE, MAY_HAVE_BEEN_BILLED, ErrorKind, ProviderError
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.pricing import Charge, RatesAt, charge
 from asyncbench.records import (
     Attempt,
@@ -36,6 +36,8 @@ Keep = Callable[[Event], None]
 Source = AsyncGenerator[tuple[Request, History], None]
 
 GRADER_ERROR = "grader_error"  # the reason of a grade that is none: its grader raised
+GROWTH = 16  # more calls in flight than before, started in one turn of the event loop
+PROOF = 3  # trials of a lane without success, refused in the same words: it is not their questions
 LONG_REPLY = 20_000  # characters; grading more than that would hold up every other request in flight
 
 
@@ -82,6 +84,8 @@ class Lane:
     queue: deque[Turn] = field(default_factory=deque)
     retries: list[tuple[float, int, Turn]] = field(default_factory=list)  # a heap by due time
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
+    _refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
+    _accepted: bool = False  # requests as such: refusals are each about a trial of its own
     _fed: bool = False
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -101,6 +105,7 @@ class Lane:
         self._pacer = request_pacer(limits.rpm) if limits.rpm else None
         self._tokens = TokenBucket(limits.tpm, capacity=limits.tpm / 60) if limits.tpm else None
         self._expected = ExpectedTokens(self.model.max_tokens)
+        self._accepted = self.counters.done_before > self.counters.failed_before
         async with asyncio.TaskGroup() as in_flight:
             self._admission = [
                 in_flight.create_task(self._feed(), name=f"feed {self.name}"),
@@ -108,6 +113,8 @@ class Lane:
             ]
             if self._stopped:
                 self.stop()
+        if not self._stopped:
+            self._accept()
 
     def stop(self) -> None:
         """Admit nothing more; what is in flight goes on to its end."""
@@ -150,6 +157,7 @@ class Lane:
 
     async def _dispatch(self, in_flight: asyncio.TaskGroup) -> None:
         """Start attempts in order."""
+        grown_to = GROWTH
         while turn := await self._next_turn():
             if turn.history.ended and turn.history.ended.reply:
                 await self._take_over(turn, turn.history.ended)
@@ -159,10 +167,16 @@ class Lane:
             self.counters.in_flight += 1
             turn.in_flight = self.counters.in_flight
             in_flight.create_task(self._attempt(turn))
+            if self.counters.in_flight >= grown_to:
+                # Thousands started in one turn would hold up all else, and their answers come together too.
+                grown_to = self.counters.in_flight + GROWTH
+                await asyncio.sleep(0)
 
     async def _next_turn(self) -> Turn | None:
         """Return a retry that is due, else a fresh trial; None when every trial is closed."""
         while True:
+            while self._suspicious and self.counters.in_flight:
+                await self._change(within_s=None)  # no more before one of those in flight was answered
             due_in_s = self.retries[0][0] - self._now_s() if self.retries else None
             if due_in_s is not None and due_in_s <= 0:
                 return heapq.heappop(self.retries)[2]
@@ -207,7 +221,7 @@ class Lane:
             sent_s = self._begin(turn)
             ended = await self.ask(turn.request)
         except ProviderError as error:
-            ended = error
+            ended = error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
         except asyncio.CancelledError:
             self._end(turn, sent_s, "lost", None)
             raise
@@ -222,6 +236,7 @@ class Lane:
         else:
             attempt = self._end(turn, sent_s, "ok", ended)
             self._settle(turn, ended)
+            self._accept()
             await self._close(turn, attempt, ended)
 
     def _begin(self, turn: Turn) -> float:
@@ -254,7 +269,7 @@ class Lane:
             started_at=self.epoch_s + sent_s,
             queued_s=sent_s - turn.taken_s,
             ttft_s=reply.ttft_s if reply else None,
-            latency_s=self._now_s() - sent_s,
+            latency_s=self._now_s() - sent_s if reply is None or reply.latency_s is None else reply.latency_s,
             status=status,
             http_status=ended.http_status if ended else None,
             retry_after_s=error.retry_after_s if error else None,
@@ -274,9 +289,7 @@ class Lane:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
             return self._charge(ended, at_s).usd
-        if ended is None or ended.kind in MAY_HAVE_BEEN_BILLED:
-            return None
-        return 0.0
+        return None if ended is None or ended.may_have_been_billed else 0.0
 
     def _charge(self, reply: Reply, at_s: float) -> Charge:
         return charge(reply, self.rates, at_s=at_s, provider=self.model.provider)
@@ -292,8 +305,15 @@ class Lane:
     def _fail(self, turn: Turn, error: ProviderError) -> None:
         """Suspend the lane, try again later, or close the trial as failed."""
         if error.kind in FINAL_FOR_LANE:
-            self.suspend(f"{error.kind.value}: {error.message}")
-            return  # the trial stays open: a later run asks it again
+            self._suspend_for(error)
+        elif not self._accepted and _may_be_about_all(error):
+            self._refused.append((turn, error))
+        else:
+            self._fail_alone(turn, error)
+        self._judge()
+
+    def _fail_alone(self, turn: Turn, error: ProviderError) -> None:
+        """Try again later, or close the trial as failed."""
         wait_s = wait_before_retry(
             error,
             attempt=turn.tries,
@@ -302,11 +322,38 @@ class Lane:
             jitter=self.jitter.random(),
         )
         if wait_s is None:
-            grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
-            self._write_result(turn, None, error, grades)
+            self._close_failed(turn, error)
         else:
             heapq.heappush(self.retries, (self._now_s() + wait_s, next(self._ties), turn))
             self._changed.set()
+
+    def _suspend_for(self, error: ProviderError) -> None:
+        """Stop; what was refused like this stays open: a later run asks it again."""
+        self.suspend(f"{error.kind.value}: {error.message}")
+
+    def _close_failed(self, turn: Turn, error: ProviderError) -> None:
+        grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
+        self._write_result(turn, None, error, grades)
+
+    @property
+    def _suspicious(self) -> bool:
+        """Whether what was refused so far looks as if anything would be."""
+        return len(self._refused) >= PROOF
+
+    def _judge(self) -> None:
+        """Decide whether refusals are about their trials or about whatever this lane would ask."""
+        if len({error.message for _, error in self._refused}) > 1:
+            self._accept()
+        elif self._suspicious and not self.counters.in_flight:
+            self._suspend_for(self._refused[0][1])
+
+    def _accept(self) -> None:
+        """Close the refused trials: each is alone in it. Of a suspended lane they stay open."""
+        self._accepted = True
+        if self.counters.suspended is None:
+            for turn, error in self._refused:
+                self._close_failed(turn, error)
+        self._refused.clear()
 
     async def _close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
@@ -346,10 +393,16 @@ class Lane:
         self.counters.grader_errors += grades[0].reason == GRADER_ERROR
 
 
+def _may_be_about_all(error: ProviderError) -> bool:
+    """Whether a refusal may be about what every request of a lane has, such as a parameter."""
+    # Another status, such as the 404 for a question that our simulator does not know, is about the question.
+    return error.kind is ErrorKind.BAD_REQUEST and error.http_status in (None, 400, 422)
+
+
 def _tokens_used(ended: Reply | ProviderError, reserved: float) -> float:
     """Return what a call took of the tokens a minute; what is unknown counts as reserved."""
     if isinstance(ended, ProviderError):
-        return reserved if ended.kind in MAY_HAVE_BEEN_BILLED or ended.kind is ErrorKind.SERVER_ERROR else 0.0
+        return reserved if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR else 0.0
     usage = ended.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return reserved

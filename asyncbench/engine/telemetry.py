@@ -22,6 +22,7 @@ class Counters:
     output_tokens: int = 0
     cost_usd: float = 0.0  # of attempts whose cost is known
     unpriced: int = 0  # attempts whose cost is not
+    lost: int = 0  # those of them without a reply: billed or not, whatever the price
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
     suspended: str | None = None  # why this lane stopped before its work was done
 
@@ -46,6 +47,7 @@ class Counters:
         self.rate_limited += attempt.status == "rate_limited"
         if attempt.cost_usd is None:
             self.unpriced += 1
+            self.lost += attempt.status != "ok"
         else:
             self.cost_usd += attempt.cost_usd
         if attempt.usage is not None:

@@ -1,10 +1,14 @@
 """What happens to the trials of a lane, told by simulated nights."""
 
 import asyncio
+import gc
+import weakref
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from asyncbench.engine.lane import GROWTH, _tokens_used
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.records import (
     Attempt,
@@ -70,6 +74,60 @@ def test_as_many_calls_are_in_flight_as_allowed_and_never_more():
     assert night.seconds == about(10.0)  # 100 calls, 10 at a time, a second each: no slot was idle
 
 
+def test_a_lane_that_starts_thousands_of_calls_lets_others_have_their_turn():
+    model = replace(MODEL, limits=Limits(concurrency=2_000))
+    desk = Desk()
+    called = []
+
+    async def bystander():
+        while True:
+            called.append(len(desk.calls))
+            await asyncio.sleep(0)
+
+    async def night():
+        told = Night()
+        told.lane(desk.ask, fresh(2_000, model), model)
+        turns = asyncio.create_task(bystander())
+        await told.go()
+        turns.cancel()
+        await asyncio.wait([turns])
+
+    virtually(night())
+    assert desk.most_in_flight == 2_000
+    assert max(after - before for before, after in pairwise(called)) <= GROWTH
+
+
+def test_calls_that_end_together_are_replaced_together():
+    model = replace(MODEL, limits=Limits(concurrency=200))
+    desk = Desk(latency_s=1.0)
+    night_of(desk, fresh(400, model), model)
+    started_s = [at_s for at_s, _ in desk.calls]
+    assert max(started_s[200:]) - min(started_s[200:]) < 0.001
+
+
+def test_an_error_leaves_no_cycle_behind():
+    errors: list[weakref.ref[ProviderError]] = []
+
+    async def ask(_request):
+        if not errors:
+            error = ProviderError(ErrorKind.SERVER_ERROR, "no")
+            errors.append(weakref.ref(error))
+            raise error
+        return RIGHT
+
+    async def night():
+        told = Night()
+        told.lane(ask, fresh(1))
+        return await told.go()
+
+    gc.disable()
+    try:
+        assert virtually(night()).statuses == ["server_error", "ok"]
+        assert errors[0]() is None
+    finally:
+        gc.enable()
+
+
 def test_trials_are_asked_in_order():
     desk = Desk()
     night_of(desk, fresh(50))
@@ -117,13 +175,118 @@ def test_a_final_error_closes_its_trial_at_the_first_attempt():
     assert (result.attempts, result.grades[0].outcome) == (1, Outcome.FAILED)
 
 
-@pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ErrorKind.AUTH,
+        ErrorKind.NO_QUOTA,
+        ErrorKind.NO_SUCH_MODEL,
+        ErrorKind.REJECTED_PARAMETER,
+    ],
+)
 def test_a_dead_lane_is_suspended_at_the_first_proof_and_its_trials_stay_open(kind):
     desk = Desk(q5=fails(kind, 1))
     night = night_of(desk, fresh(1000))
     assert night.lanes[0].counters.suspended == f"{kind.value}: no"
     assert "t5" not in night.results
     assert len(desk.calls) <= 20  # those in flight, and none after the proof
+
+
+def refusal(message="seed: not permitted", http_status=400):
+    return ProviderError(ErrorKind.BAD_REQUEST, message, http_status=http_status)
+
+
+def scripted(errors):
+    desk = Desk()
+    desk.scripts = errors
+    return desk
+
+
+def refusing(questions, **details):
+    """A desk that refuses these questions in the same words."""
+    return scripted({f"q{i}": [refusal(**details)] for i in questions})
+
+
+@pytest.mark.parametrize("concurrency", [1, 10])
+def test_a_lane_without_success_that_is_refused_in_the_same_words_is_suspended(concurrency):
+    model = replace(MODEL, limits=Limits(concurrency=concurrency))
+    desk = refusing(range(100))
+    night = night_of(desk, fresh(100, model), model)
+    assert night.lanes[0].counters.suspended == "bad_request: seed: not permitted"
+    assert len(desk.calls) == max(3, concurrency)
+    assert night.results == {}
+
+
+def test_a_reply_on_its_way_may_show_that_refusals_are_about_their_trials():
+    desk = Desk(latency_s=60.0)
+
+    async def ask(request):
+        if request.messages[0].content in ("q1", "q4", "q7", "q8"):
+            raise refusal()
+        return await desk.ask(request)
+
+    async def night():
+        told = Night()
+        told.lane(ask, fresh(30))
+        return await told.go()
+
+    told = virtually(night())
+    assert told.lanes[0].counters.suspended is None
+    assert {name for name, one in told.results.items() if one.error} == {"t1", "t4", "t7", "t8"}
+    assert len(told.results) == 30
+
+
+@pytest.mark.parametrize(
+    ("desk", "count"),
+    [
+        pytest.param(refusing(range(2)), 2, id="too few to know"),
+        pytest.param(refusing(range(1, 9)), 9, id="after a success"),
+        pytest.param(
+            refusing(range(9), http_status=404), 9, id="a question that the simulator does not know"
+        ),
+        pytest.param(
+            scripted({f"q{i}": [refusal(f"no q{i}")] for i in range(9)}), 9, id="in different words"
+        ),
+    ],
+)
+def test_a_refusal_that_is_about_its_trial_closes_it_alone(desk, count):
+    model = replace(MODEL, limits=Limits(concurrency=1))
+    refused = set(desk.scripts)
+    night = night_of(desk, fresh(count, model), model)
+    assert night.lanes[0].counters.suspended is None
+    assert {one.trial.problem.question for one in night.results.values() if one.error} == refused
+    assert len(night.results) == count
+
+
+def test_a_reply_to_an_earlier_run_shows_that_refusals_are_about_their_trials():
+    async def night():
+        told = Night()
+        told.lane(refusing(range(9)).ask, fresh(9)).counters.done_before = 1
+        return await told.go()
+
+    told = virtually(night())
+    assert (told.lanes[0].counters.suspended, len(told.results)) == (None, 9)
+
+
+def test_an_error_that_comes_last_does_not_hide_that_a_lane_is_refused():
+    model = replace(MODEL, limits=Limits(concurrency=4))
+    desk = refusing(range(3))
+
+    async def ask(request):
+        if request.messages[0].content in desk.scripts:
+            return await desk.ask(request)
+        await asyncio.sleep(60)
+        raise ProviderError(ErrorKind.SERVER_ERROR, "no")
+
+    async def night():
+        told = Night()
+        told.lane(ask, fresh(30, model), model)
+        return await told.go()
+
+    told = virtually(night())
+    assert told.lanes[0].counters.suspended == "bad_request: seed: not permitted"
+    assert told.results == {}
+    assert len(told.sent) <= 4 + 3  # those in flight when the third refusal came, and none after it
 
 
 def test_a_suspended_lane_holds_up_no_other():
@@ -209,6 +372,21 @@ def test_an_attempt_costs_nothing_only_where_it_was_refused_before_any_work(kind
     assert night.of(Ended)[0].attempt.cost_usd == cost
 
 
+@pytest.mark.parametrize("billed", [True, False])
+def test_an_error_may_say_for_itself_whether_its_cost_is_unknown(billed):
+    kind = ErrorKind.OVERLOADED if billed else ErrorKind.TIMEOUT
+    night = night_of(Desk(q0=fails(kind, may_have_been_billed=billed)), fresh(1))
+    assert night.of(Ended)[0].attempt.cost_usd == (None if billed else 0.0)
+
+
+def test_tokens_that_may_have_been_used_are_not_given_back():
+    billed, refused = (
+        ProviderError(ErrorKind.OVERLOADED, "no", may_have_been_billed=one) for one in (True, False)
+    )
+    assert _tokens_used(billed, 100.0) == 100.0
+    assert _tokens_used(refused, 100.0) == 0.0
+
+
 def test_one_unknown_cost_makes_a_trials_cost_unknown():
     night = night_of(Desk(q0=fails(ErrorKind.TIMEOUT)), fresh(1))
     assert night.results["t0"].cost_usd is None
@@ -231,6 +409,20 @@ def test_queueing_is_no_part_of_latency():
     night = night_of(Desk(latency_s=2.0), fresh(3, model), model)
     last = night.of(Ended)[-1].attempt
     assert (last.queued_s, last.latency_s) == (about(4.0), about(2.0))
+
+
+def test_latency_is_what_the_reply_says_where_it_was_measured_there():
+    async def ask(_request):
+        await asyncio.sleep(3)  # a second of it until there was a connection
+        return replace(RIGHT, ttft_s=1.5, latency_s=2.0)
+
+    async def night():
+        told = Night()
+        told.lane(ask, fresh(1))
+        return await told.go()
+
+    told = virtually(night())
+    assert told.of(Ended)[0].attempt.latency_s == told.results["t0"].latency_s == 2.0
 
 
 def test_a_store_that_fails_ends_the_run_with_its_error():

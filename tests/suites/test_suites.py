@@ -84,6 +84,7 @@ def test_a_reply_is_graded_the_same_whatever_the_style(suite, style):
     [
         pytest.param("stop", "nothing", Outcome.NO_ANSWER, id="ended"),
         pytest.param("length", "nothing", Outcome.TRUNCATED, id="cut"),
+        pytest.param("model_length", "nothing", Outcome.TRUNCATED, id="cut-by-the-context"),
         pytest.param("length", "158", Outcome.CORRECT, id="cut-after-the-answer"),
         pytest.param("refusal", "nothing", Outcome.REFUSED, id="refused"),
         pytest.param("stop", "159", Outcome.WRONG, id="another-number"),
