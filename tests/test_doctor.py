@@ -1,5 +1,6 @@
 """The doctor: one cheap call per model, through the real adapters, against real servers on this machine."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -8,14 +9,16 @@ import pytest
 from asyncbench import doctor
 from asyncbench.config import sweep_from
 from asyncbench.doctor import as_json, as_text, examine, models_from
-from asyncbench.doctor.checkup import State
+from asyncbench.doctor.checkup import Checkup, State
 from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, rate_headers
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.quirks import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
+from asyncbench.simulator.process import running
+from asyncbench.simulator.settings import Settings
 from tests.providers.asking import CHAT
 from tests.providers.raw_server import answering, raw_server
-from tests.sweeps import ADAPTERS
+from tests.sweeps import ADAPTERS, problem_set
 from tests.test_cli import asyncbench
 
 KEY = "sk-secret-0123456789abcdef"
@@ -105,6 +108,55 @@ async def test_a_smaller_limit_of_the_sweep_is_kept():
         server.manner = answering(body=CHAT)
         await checked(server, max_tokens=7)
         assert server.received[0].body["max_completion_tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    ("provider", "keys", "sent"),
+    [
+        pytest.param("openai", {"params": {"max_tokens": 500}}, {"max_tokens": 500}, id="its own word"),
+        pytest.param("vllm", {"params": {"max_tokens": 100_000}}, {"max_tokens": 1024}, id="a long reply"),
+        pytest.param(
+            "openrouter",
+            {"params": {"reasoning": {"max_tokens": 3000}}},
+            {"max_tokens": 4024},
+            id="a budget in params",
+        ),
+        pytest.param(
+            "openrouter", {"thinking_tokens": 3000}, {"max_tokens": 4024}, id="a budget of the sweep's"
+        ),
+    ],
+)
+async def test_a_longest_reply_and_a_budget_in_params_are_minded(provider, keys, sent):
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, model=f"{provider}/m", **keys, key_env="OPENAI_API_KEY")
+        body = server.received[0].body
+    assert {name: value for name, value in body.items() if name.startswith("max_")} == sent
+
+
+async def test_a_budget_in_the_params_of_an_anthropic_model_stays_below_its_longest_reply():
+    async with raw_server() as server:
+        thinking = {"thinking": {"type": "enabled", "budget_tokens": 16_000}}
+        await checked(server, model="anthropic/claude-sonnet-4-6", key_env="OPENAI_API_KEY", params=thinking)
+        assert server.received[0].body["max_tokens"] == 17_024
+
+
+async def test_models_of_one_address_are_asked_one_after_another():
+    async with raw_server() as server:
+        answer, at_once, most = answering(body=CHAT), 0, 0
+
+        async def manner(*call):
+            nonlocal at_once, most
+            at_once, most = at_once + 1, max(most, at_once + 1)
+            await asyncio.sleep(0.05)
+            at_once -= 1
+            return await answer(*call)
+
+        server.manner = manner
+        entries = [{"model": f"http/{name}", "base_url": f"{server.url}/v1"} for name in "abc"]
+        checkups = await examine(models(*entries), env={})
+    assert [one.fine for one in checkups] == [True] * 3
+    assert most == 1
 
 
 async def test_a_server_that_is_not_there_is_told_with_the_way_out():
@@ -201,7 +253,7 @@ def test_a_name_that_moves_and_an_unknown_price_are_notes():
 
 def test_quirks_that_apply_are_told():
     (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
-    assert one.said == "seed: none"
+    assert (one.state, one.said) == (State.NOTE, "assumed, not tried: seed: none")
 
 
 def test_only_rate_limit_headers_are_kept():
@@ -234,6 +286,41 @@ def test_named_models_may_be_given_an_address_and_a_key():
 def test_what_cannot_be_looked_at_is_an_error(what, base_url, said):
     with pytest.raises(ConfigError, match=said):
         models_from(what, base_url=base_url, key_env=None, or_nothing=False)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--key-env", "sk-secret"), ("--base-url", "ftp://myhost")])
+def test_an_option_that_is_none_is_told_by_its_name_and_not_repeated(option, value):
+    done = asyncbench("doctor", "vllm/m", option, value)
+    assert done.returncode == 2
+    assert f"{option}: give" in done.stderr
+    assert "known keys" not in done.stderr
+    assert value not in done.stderr
+
+
+def test_what_simulated_calls_would_cost_is_told_apart():
+    one = Checkup(
+        model="m",
+        provider="p",
+        model_id="m",
+        simulated=False,
+        findings=(),
+        latency_s=None,
+        ttft_s=None,
+        cost_usd=0.5,
+    )
+    simulated = replace(one, simulated=True, cost_usd=0.25)
+    told = as_text([one, simulated, replace(one, cost_usd=None)], ()).splitlines()[-1]
+    assert "cost $0.500000, and what 1 more cost is unknown; SIMULATED ones" in told
+    assert told.endswith("nobody pays: $0.250000")
+    assert "SIMULATED" not in as_text([one], ())
+
+
+async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(tmp_path):
+    problems = problem_set(tmp_path)
+    with running(Settings(problems=(problems,))) as simulator:
+        entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
+        (one,) = await examine(models(entry), env={})
+    assert one.fine
 
 
 async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():

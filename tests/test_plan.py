@@ -12,12 +12,13 @@ from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.plan import plan
 from asyncbench.plan.figures import duration
 from asyncbench.plan.pace import pace
-from asyncbench.plan.tokens import EFFORT_TOKENS, thinking, tokens_of
+from asyncbench.plan.tokens import EFFORT_TOKENS, longest_reply, thinking, tokens_of
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
 from tests.sweeps import problem_set, sweep
 from tests.test_cli import asyncbench, sweep_file
 
+MESSAGES = "anthropic/claude-haiku-4-5"
 PRICE = {"input": 1.0, "output": 10.0}  # USD for a million tokens
 
 
@@ -158,10 +159,12 @@ def test_without_max_tokens_the_most_is_unknown(tmp_path, keys, unlimited):
 
 def test_the_max_tokens_that_anthropics_format_demands_is_shown(tmp_path):
     said = {"model": "anthropic/claude-haiku-4-5", "alias": "said", "max_tokens": 1000}
-    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "anthropic/claude-haiku-4-5", said))
+    longest = {**said, "alias": "longest", "max_tokens": 64000, "temperature": 0}
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "anthropic/claude-haiku-4-5", said, longest))
     assert [(one.max_tokens, one.max_tokens_required) for one in found.models] == [
         (64000, True),
         (1000, False),
+        (64000, False),
     ]
     assert "64,000*" in found.as_text()
     assert any("Anthropic's format demands" in line for line in found.assumptions)
@@ -174,10 +177,59 @@ def test_a_service_tier_is_planned_at_its_own_price(tmp_path):
     assert cheaper.cost_usd == pytest.approx(standard.cost_usd / 2)
 
 
+def test_a_service_tier_of_a_condition_is_planned_at_its_own_price(tmp_path):
+    problems, flex = problem_set(tmp_path), [{"name": "flex", "params": {"service_tier": "flex"}}]
+    (standard,) = plan(sweep(tmp_path / "out", problems, "openai/gpt-5-mini")).models
+    (cheaper,) = plan(sweep(tmp_path / "out", problems, "openai/gpt-5-mini", conditions=flex)).models
+    assert standard.cost_usd is not None
+    assert cheaper.cost_usd == pytest.approx(standard.cost_usd / 2)
+
+
+def test_a_condition_whose_tier_has_no_price_makes_the_cost_unknown(tmp_path):
+    both = [{"name": "plain"}, {"name": "scale", "params": {"service_tier": "scale"}}]
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "openai/gpt-5-mini", conditions=both))
+    assert (found.cost_usd, found.models[0].price_source) == (None, None)
+    assert any("no price is known for openai/gpt-5-mini" in said for said in found.warnings)
+
+
+def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
+    high = [{"name": "plain"}, {"name": "high", "params": {"reasoning_effort": "high"}}]
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "openai/gpt-5-mini", conditions=high))
+    told = [said for said in found.assumptions if said.startswith("replies")]
+    assert [said.split(":")[0] for said in told] == [
+        "replies with effort high",
+        "replies of models known to think unasked",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "params", "most"),
+    [
+        pytest.param(model(max_tokens=9), {"max_completion_tokens": 5}, 5, id="chat"),
+        pytest.param(model(max_tokens=9), {"max_output_tokens": 5}, 9, id="no word of chat"),
+        pytest.param(model(api="responses"), {"max_output_tokens": 5}, 5, id="responses"),
+        pytest.param(model(MESSAGES, max_tokens=9), {"max_tokens": 5}, 5, id="messages"),
+        pytest.param(model(MESSAGES, max_tokens=9), {"max_completion_tokens": 5}, 9, id="no word of them"),
+    ],
+)
+def test_the_longest_reply_goes_by_the_words_of_the_wire_format(asked, params, most):
+    assert longest_reply(asked, Condition(params=params)) == most
+
+
 @pytest.mark.parametrize(
     ("asked", "tokens"),
     [
         pytest.param(model(), 0, id="plain"),
+        pytest.param(
+            model("openai/gpt-5-mini", params={"reasoning_effort": "high"}),
+            EFFORT_TOKENS["high"],
+            id="an effort in params",
+        ),
+        pytest.param(
+            model("openrouter/openai/gpt-5", effort="low", params={"reasoning": {"effort": "high"}}),
+            EFFORT_TOKENS["high"],
+            id="an effort in params wins",
+        ),
         pytest.param(model("anthropic/claude-sonnet-4-6", thinking_tokens=8000), 2000, id="a budget"),
         pytest.param(
             model("anthropic/claude-sonnet-4-6", thinking="adaptive"), EFFORT_TOKENS["high"], id="adaptive"
@@ -196,7 +248,7 @@ def test_a_service_tier_is_planned_at_its_own_price(tmp_path):
     ],
 )
 def test_thinking_is_guessed_from_what_the_sweep_says_or_the_name(asked, tokens):
-    assert thinking(asked) == tokens
+    assert thinking(asked, Condition()) == tokens
 
 
 def test_a_reply_is_never_expected_to_exceed_its_most():

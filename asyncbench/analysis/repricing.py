@@ -1,11 +1,11 @@
 """What a folder's calls would cost today: stored tokens under today's prices, the folder untouched."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import pyarrow as pa
@@ -26,6 +26,7 @@ ATTEMPT_COLUMNS = (
     *("trial_id", "model", "status", "started_at"),
     *(*_TOKENS, "cost_usd", "raw_usage"),
 )
+BATCH_ROWS: Final = 4096
 Row = Mapping[str, Any]  # Any: of one of the tables
 
 
@@ -64,13 +65,12 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
     Raises:
         ConfigError: the folder's sweep.yaml cannot be read.
     """
-    trial_rows = trials.select(TRIAL_COLUMNS).to_pylist()
-    prices = _Prices(folder, trial_rows, now)
-    attempt_costs = [prices.of_attempt(row) for row in attempts.select(ATTEMPT_COLUMNS).to_pylist()]
+    prices = _Prices(folder, trials, now)
+    attempt_costs = [prices.of_attempt(row) for row in _rows(attempts, ATTEMPT_COLUMNS)]
     by_trial = _sums(attempts["trial_id"].to_pylist(), attempt_costs)
     trial_costs = [
         by_trial[row["trial_id"]] if row["trial_id"] in by_trial else prices.of_trial(row)
-        for row in trial_rows
+        for row in _rows(trials, TRIAL_COLUMNS)
     ]
     return Repriced(
         trials=_with_costs(trials, trial_costs),
@@ -86,11 +86,12 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
 class _Prices:
     """Today's prices for the calls of a folder, and a note of each that has none."""
 
-    def __init__(self, folder: Path, trials: Sequence[Row], now: datetime) -> None:
+    def __init__(self, folder: Path, trials: pa.Table, now: datetime) -> None:
         self.sources: set[str] = set()
         self.unpriced: Counter[tuple[str, str]] = Counter()
         self._rates = _rates(folder, trials)
-        self._trials = {row["trial_id"]: (row["model_id"], row["service_tier"]) for row in trials}
+        served = _rows(trials, ("trial_id", "model_id", "service_tier"))
+        self._trials = {row["trial_id"]: (row["model_id"], row["service_tier"]) for row in served}
         self._today = now.astimezone(UTC).date()
 
     def of_attempt(self, row: Row) -> float | None:
@@ -132,24 +133,30 @@ def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) 
     return f"no price is known for tier {tier!r}" if tier and rates(None, at_s) else "no price is known"
 
 
-def _rates(folder: Path, trials: Sequence[Row]) -> dict[tuple[str, str | None], RatesAt]:
+def _rates(folder: Path, trials: pa.Table) -> dict[tuple[str, str | None], RatesAt]:
     """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
 
     An imported folder has no sweep: there, providers are taken at their word and at their list price.
     """
     if (sweep_file := folder / "sweep.yaml").exists():
-        from asyncbench.config import load_sweep  # 0.2 s, which a report without it need not wait for
+        from asyncbench.config import priced_models  # 0.2 s, which a report without it need not wait for
 
-        models = [(one.alias, one.model_id, rates_of(one)) for one in load_sweep(sweep_file).models]
+        models = [(one.alias, one.model_id, rates_of(one)) for one in priced_models(sweep_file)]
     else:
-        asked = {(row["model"], row["provider"], row["model_id"]) for row in trials}
-        models = [(alias, model_id, _listed(provider, model_id)) for alias, provider, model_id in asked]
+        asked = trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
+        models = [(row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in asked]
     return {key: rates for alias, model_id, rates in models for key in ((alias, model_id), (alias, None))}
 
 
 def _listed(provider: str, model_id: str) -> RatesAt:
     endpoint = known_endpoints().get(provider)
     return rates_at(model_id, price=None, vendor=endpoint.prices if endpoint else None)
+
+
+def _rows(table: pa.Table, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a table, a batch of them at a time: as dicts they take far more room."""
+    for batch in table.select(columns).to_batches(max_chunksize=BATCH_ROWS):
+        yield from batch.to_pylist()
 
 
 def _usage(row: Row, *, cache_write_1h: int | None = None) -> Usage:

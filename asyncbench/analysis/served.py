@@ -1,27 +1,48 @@
-"""Who really answered: an alias behind which several models, builds or upstreams stood within one folder."""
+"""Who really answered: another model than the one asked, or several behind one alias within a folder."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
 
-COLUMNS: Final = ("model_served", "fingerprint", "upstream")
+from asyncbench.known_models import same_model
+from asyncbench.providers.endpoints import is_simulated
+
 # Column of `trials` → how its values are spoken of.
 _NAMES: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}
+COLUMNS: Final = (*_NAMES, "model_id")
 
 
 def mixtures(trials: pa.Table) -> tuple[str, ...]:
-    """Return a warning for each alias that was answered by several, with how many trials each.
+    """Return a warning for each alias that several or others answered, with how many trials each.
 
     Args:
-        trials: `trials` with the columns `model` and `COLUMNS`; what a provider does not tell is NULL.
+        trials: `trials` with the columns `model`, `provider` and `COLUMNS`; what is not told is NULL.
     """
-    return tuple(
+    several = (
         f"{model} was answered by {len(counts)} {_NAMES[column]}: {_counted(counts)}"
-        for column in COLUMNS
+        for column in _NAMES
         for model, counts in _by_model(trials, column).items()
         if len(counts) > 1
     )
+    return *several, *_others(trials)
+
+
+def _others(trials: pa.Table) -> Iterator[str]:
+    """Yield a warning for each model asked that another one answered.
+
+    Not of simulated ones: what answers for them, or whose recorded replies they repeat, is no news.
+    """
+    found: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    keys = ["model", "provider", "model_id", "model_served"]
+    for row in trials.group_by(keys).aggregate([([], "count_all")]).to_pylist():
+        asked, by = row["model_id"], row["model_served"]
+        if None not in (asked, by) and not is_simulated(row["provider"]) and not same_model(asked, by):
+            counts = found[row["model"], asked]
+            counts[by] = counts.get(by, 0) + row["count_all"]
+    for (model, asked), counts in sorted(found.items()):
+        yield f"{model} asked for {asked}, but others answered: {_counted(counts)}"
 
 
 def _by_model(trials: pa.Table, column: str) -> dict[str, dict[str, int]]:

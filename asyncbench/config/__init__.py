@@ -12,6 +12,15 @@ imports only from lines above its own:
 from asyncbench.config.entry import NOT_BUILT
 from asyncbench.config.models import check_alias
 from asyncbench.config.sources import ProblemSource
-from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, sweep_from
+from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, priced_models, sweep_from
 
-__all__ = ["NOT_BUILT", "ProblemSource", "Sweep", "as_mapping", "check_alias", "load_sweep", "sweep_from"]
+__all__ = [
+    "NOT_BUILT",
+    "ProblemSource",
+    "Sweep",
+    "as_mapping",
+    "check_alias",
+    "load_sweep",
+    "priced_models",
+    "sweep_from",
+]

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from reprlib import repr as shown
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import quote
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from asyncbench.config.entry import Entry, Keys, Name, Number, Streaming, read_entry, refuse_taken
 from asyncbench.config.sources import ProblemSource, source_mapping
@@ -19,6 +19,8 @@ from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
+ADDRESS: Final = r"^https?://[^@\s?#]+$"
+VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 
 
 class LimitsEntry(Entry):
@@ -49,8 +51,8 @@ class TimeoutsEntry(Entry):
 class ModelEntry(LimitsEntry):
     model: Name
     alias: Name | None = None
-    base_url: Annotated[str, Field(pattern=r"^https?://[^@\s?#]+$")] | None = None
-    key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
+    base_url: Annotated[str, Field(pattern=ADDRESS)] | None = None
+    key_env: Annotated[str, Field(pattern=VARIABLE)] | None = None
     api: Literal["chat", "completions", "responses", "messages"] | None = None
     temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
     top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
@@ -130,6 +132,31 @@ def model_from(
     if fault := _complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
+
+
+class PricedEntry(Entry):
+    """What the price of a model depends on; the rest of its entry is not looked at."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: Name
+    alias: Name | None = None
+    base_url: str | None = None
+    price: dict[str, object] | None = None
+
+
+def priced_model(given: Mapping[str, object], *, place: str) -> Model:
+    """Return just enough of a model to price its calls: whom it asks, and where. It cannot be asked."""
+    entry = read_entry(PricedEntry, given, place=place, level="priced")
+    provider, _, model_id = entry.model.partition("/")
+    return Model(
+        alias=entry.alias or entry.model,
+        provider=provider,
+        model_id=model_id,
+        api=_known(provider, place=place).api,
+        base_url=entry.base_url,
+        price=_price(entry.price, place),
+    )
 
 
 def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: str) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from pydantic import Field, PositiveInt
 
 from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.entry import Entry, Keys, Name, Streaming, read_entry
-from asyncbench.config.models import limits_from, model_from, model_mapping
+from asyncbench.config.models import limits_from, model_from, model_mapping, priced_model
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
@@ -30,6 +30,8 @@ class Sweep:
     conditions: tuple[Condition, ...]
     repeats: int
     out: Path
+    # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
+    max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
 
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
         """Return what a model is asked: its own problems where it names some, else the sweep's."""
@@ -56,15 +58,34 @@ def load_sweep(path: Path | str) -> Sweep:
     Raises:
         ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
     """
-    path = Path(path)
+    return sweep_from(_written(Path(path)), place=str(path))
+
+
+def priced_models(path: Path) -> tuple[Model, ...]:
+    """Return the models of a sweep file with what their prices depend on, and nothing else of it.
+
+    For a sweep of the past, whose other files may be gone and which today's rules might refuse.
+
+    Raises:
+        ConfigError: the file is missing, is not YAML, or is no sweep.
+    """
+    raw = _written(path)
+    given = raw.get("models") if isinstance(raw, Mapping) else None
+    if not isinstance(given, list):
+        raise ConfigError(f"{path}: holds no list of models")
+    return tuple(
+        priced_model(_as_mapping(model), place=f"{path}, models[{i}]") for i, model in enumerate(given, 1)
+    )
+
+
+def _written(path: Path) -> object:
     try:
-        raw = yaml.safe_load(path.read_text("utf-8"))
+        return yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the path of a sweep file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())  # the parser's drawing of the place spans many lines
         raise ConfigError(f"{path}: not a YAML file: {reason}") from None
-    return sweep_from(raw, place=str(path))
 
 
 def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
@@ -98,6 +119,11 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         conditions=conditions,
         repeats=entry.repeats,
         out=Path(entry.out or Path("results") / entry.name),
+        max_tokens_demanded=frozenset(
+            model.alias
+            for model, given in zip(models, raw_models, strict=True)
+            if model.max_tokens is not None and given.get("max_tokens") is None
+        ),
     )
 
 

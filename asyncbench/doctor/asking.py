@@ -2,19 +2,23 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import reduce
 from typing import Final
+from urllib.parse import urlsplit
 
 from asyncbench import preflight
 from asyncbench.doctor.checkup import Checkup, Finding, State
 from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, rate_headers
 from asyncbench.doctor.question import knowing, question_for
-from asyncbench.errors import MAY_HAVE_BEEN_BILLED, ConfigError, ProviderError
+from asyncbench.errors import ConfigError, ProviderError
 from asyncbench.pricing import charge
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.loose_json import count, mapping
 from asyncbench.providers.opening import opened, wire_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.response import Response
@@ -25,10 +29,17 @@ from asyncbench.records import Model, Reply, Request
 # know who does: some answer a reply cut while they think with an error.
 ENOUGH_TOKENS: Final = 1024
 LONGEST_S: Final = 120.0  # of a call; a server of one's own may load the model first
+# What a body may call the longest reply, and where it may hold a budget for thinking besides the
+# endpoint's own place: Anthropic's.
+_LONGEST_REPLY: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+_BUDGET: Final = "thinking.budget_tokens"
 
 
 async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[Checkup, ...]:
-    """Make two cheap calls to each model, all models at once, and say what was found.
+    """Make two cheap calls to each model, and say what was found.
+
+    All models at once, but those of one address one after another: a small server may hold one model at a
+    time, and drop whatever else it is asked.
 
     Args:
         models: as a sweep would ask them, but for the longest reply and the deadlines.
@@ -38,9 +49,24 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         needed = any(one.simulated and one.base_url is None and one.replay is None for one in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None
+        turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         async with asyncio.TaskGroup() as beside:
-            tasks = [beside.create_task(_examined(model, env, url)) for model in models]
+            tasks = [
+                beside.create_task(_in_turn(turns[_server_of(model)], model, env, url)) for model in models
+            ]
         return tuple(task.result() for task in tasks)
+
+
+async def _in_turn(
+    turn: asyncio.Lock, model: Model, env: Mapping[str, str], simulator_url: str | None
+) -> Checkup:
+    async with turn:
+        return await _examined(model, env, simulator_url)
+
+
+def _server_of(model: Model) -> str:
+    """Return what a server is known by; without an address it is a vendor's or ours, and takes many calls."""
+    return model.alias if model.base_url is None else urlsplit(model.base_url).netloc
 
 
 async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | None) -> Checkup:
@@ -55,7 +81,8 @@ async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | N
 
 async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Call, Call | None]:
     """Make a plain call, and a streamed one where that went well."""
-    model, overheard = _cheap(model), Overheard(wire_of(model))
+    enough = _enough(model)
+    model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
     provider = opened(model, key=key, simulator_url=simulator_url, wire=overheard)
     try:
         plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
@@ -66,11 +93,33 @@ async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Cal
         await provider.aclose()
 
 
-def _cheap(model: Model) -> Model:
-    """Return a model with a short longest reply and short deadlines; the rest is as the sweep has it."""
+def _enough(model: Model) -> int:
+    """Return the longest reply that is asked for, tokens: above any budget for thinking in the body."""
+    body = wire_of(model).body(question_for(model))
+    places = (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET)
+    return ENOUGH_TOKENS + max(count(_found(body, place)) or 0 for place in places)
+
+
+def _found(body: Json, place: str) -> object:
+    """Return what stands at a place such as `reasoning.max_tokens`."""
+    *outer, last = place.split(".")
+    return reduce(lambda within, name: mapping(within.get(name)), outer, dict(body)).get(last)
+
+
+def _cheap(model: Model, enough: int) -> Model:
+    """Return a model with a longest reply and short deadlines; the rest is as the sweep has it.
+
+    A longest reply of the sweep's is left as it is, whatever it is called: `_capped` lowers it.
+    """
     timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
-    enough = (model.thinking_tokens or 0) + ENOUGH_TOKENS  # a budget must stay below it
-    return replace(model, timeouts=timeouts, max_tokens=min(model.max_tokens or enough, enough))
+    said = model.max_tokens is not None or any(name in model.params for name in _LONGEST_REPLY)
+    return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if said else enough)
+
+
+def _capped(body: dict[str, object], longest: int) -> dict[str, object]:
+    """Return what is sent with no longer a reply than this, whichever word it has for it."""
+    said = {name: tokens for name in _LONGEST_REPLY if (tokens := count(body.get(name))) is not None}
+    return body | {name: min(tokens, longest) for name, tokens in said.items()}
 
 
 async def _call(provider: Provider, request: Request, overheard: "Overheard") -> Call:
@@ -84,16 +133,16 @@ async def _call(provider: Provider, request: Request, overheard: "Overheard") ->
 
 
 class Overheard:
-    """A wire format that remembers the headers of the last reply; sweeps need not pay for that."""
+    """A wire format that keeps replies short and the last one's headers; sweeps need not pay for that."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, wire: Wire, *, longest: int) -> None:
+        self._wire, self._longest = wire, longest
         self.path = wire.path
         self.headers: Mapping[str, str] = {}
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent."""
-        return self._wire.body(request)
+        """Return what is sent: `params`, too, may ask for a long reply."""
+        return _capped(self._wire.body(request), self._longest)
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read a whole body."""
@@ -138,7 +187,7 @@ def _findings(
 def _cost(model: Model, call: Call) -> float | None:
     """Return what a call cost, USD; 0 when it was refused before any work, None when unknown."""
     if isinstance(call.ended, ProviderError):
-        return None if call.ended.kind in MAY_HAVE_BEEN_BILLED else 0.0
+        return None if call.ended.may_have_been_billed else 0.0
     return charge(call.ended, rates_of(model), at_s=time.time(), provider=model.provider).usd
 
 

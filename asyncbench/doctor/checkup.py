@@ -79,10 +79,16 @@ def _paragraph(one: Checkup) -> str:
 
 def _sum_of(checkups: Sequence[Checkup]) -> str:
     fine = sum(one.fine for one in checkups)
-    known = sum(one.cost_usd for one in checkups if one.cost_usd is not None)
-    unknown = sum(one.cost_usd is None for one in checkups)
-    others = f", and that of {unknown} more is unknown" if unknown else ""
-    return f"{fine} of {len(checkups)} models fine; these calls cost ${known:.6f}{others}"
+    paid = [one.cost_usd for one in checkups if not one.simulated]
+    made_up = [one.cost_usd for one in checkups if one.simulated]
+    simulated = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
+    return f"{fine} of {len(checkups)} models fine; these calls cost {_dollars(paid)}{simulated}"
+
+
+def _dollars(costs: Sequence[float | None]) -> str:
+    known = [cost for cost in costs if cost is not None]
+    unknown = len(costs) - len(known)
+    return f"${sum(known):.6f}" + (f", and what {unknown} more cost is unknown" if unknown else "")
 
 
 def _noise_line(one: Noise) -> str:

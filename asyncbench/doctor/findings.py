@@ -22,6 +22,7 @@ _FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
         "model",
         "check the model's name and base_url; `asyncbench models` lists some",
     ),
+    ErrorKind.REJECTED_PARAMETER: ("parameters", "change or remove what the message names"),
     ErrorKind.BAD_REQUEST: ("parameters", "change or remove what the message names"),
     ErrorKind.TOO_LONG: ("parameters", "lower max_tokens, or shorten the system prompt"),
     ErrorKind.BLOCKED: (
@@ -111,7 +112,7 @@ def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[F
         yield _note("name", why)
     yield _price(rates, simulated=model.simulated)
     if departures := _departures(quirks):
-        yield _ok("quirks", departures)
+        yield _note("quirks", f"assumed, not tried: {departures}")
 
 
 def served(asked: str, by: str | None) -> Finding:

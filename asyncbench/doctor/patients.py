@@ -1,9 +1,11 @@
 """Which models are looked at: those named, or those of a sweep file."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from asyncbench.config import load_sweep, sweep_from
+from asyncbench.config.models import ADDRESS, VARIABLE
 from asyncbench.errors import ConfigError
 from asyncbench.records import Model
 
@@ -22,8 +24,9 @@ def models_from(
         or_nothing: whether naming none will do.
 
     Raises:
-        ConfigError: none is named, a sweep cannot be read, or a model cannot be asked.
+        ConfigError: none is named, an option is none, a sweep cannot be read, or a model cannot be asked.
     """
+    _check(base_url, key_env)
     if not what:
         if or_nothing:
             return ()
@@ -38,6 +41,14 @@ def models_from(
         "models": [{"model": one, **keys} for one in what],
     }
     return sweep_from(sweep, place="doctor").models
+
+
+def _check(base_url: str | None, key_env: str | None) -> None:
+    """Refuse options by their own names. What was given is not repeated: by a slip it may be a key."""
+    if base_url is not None and not re.fullmatch(ADDRESS, base_url):
+        raise ConfigError("--base-url: give an address such as http://localhost:8000/v1")
+    if key_env is not None and not re.fullmatch(VARIABLE, key_env):
+        raise ConfigError("--key-env: give the NAME of a variable, such as OPENAI_API_KEY")
 
 
 def _of_sweep(what: Sequence[str], base_url: str | None, key_env: str | None) -> tuple[Model, ...]:

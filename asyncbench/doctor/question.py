@@ -1,29 +1,24 @@
 """The question that is put to every model, and a simulator that knows its answer."""
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import Final
 
-from asyncbench.problems import write_drafts
 from asyncbench.prompting import request_for
-from asyncbench.records import Condition, Draft, Model, Problem, Request, Trial
+from asyncbench.records import Condition, Model, Problem, Request, Trial
 from asyncbench.simulator.process import Simulator, running
+from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
 from asyncbench.simulator.settings import Settings
 
-DRAFT: Final = Draft(
+_PROBLEM: Final = Problem(
+    problem_id="doctor",
     suite="custom",
     task="doctor",
     representation="integer",
     length=1,
     operands=("2", "2"),
-    question="What is 2 + 2? Answer with the number alone.",
-    expected="4",
+    question=DOCTORS_QUESTION,
+    expected=DOCTORS_ANSWER,
     answer_type="integer",
-)
-_PROBLEM: Final = Problem(
-    problem_id="doctor", **{name: getattr(DRAFT, name) for name in Draft.__dataclass_fields__}
 )
 
 
@@ -42,11 +37,6 @@ def question_for(model: Model) -> Request:
     )
 
 
-@contextmanager
-def knowing(**settings: float) -> Iterator[Simulator]:
-    """Run a simulator that can answer the question, with settings of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "doctor.parquet"
-        write_drafts([DRAFT], path)
-        with running(Settings(problems=(path,), **settings)) as simulator:  # type: ignore[arg-type]  # checked by Settings
-            yield simulator
+def knowing(**settings: float) -> AbstractContextManager[Simulator]:
+    """Return a simulator that runs for as long as a block lasts: every one knows the question."""
+    return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings

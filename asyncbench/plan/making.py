@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,8 +17,6 @@ from asyncbench.plan.left import Left, Shape, left_by_model, sets_of
 from asyncbench.plan.tokens import Tokens, tokens_of
 from asyncbench.plan.used import Used, Way, used_in, way_of
 from asyncbench.pricing import Rates, cost_usd, tier_of
-from asyncbench.providers.anthropic.models import default_max_tokens
-from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import Condition, Model, Usage
 from asyncbench.store.catalog import finished_ids
@@ -76,12 +75,13 @@ class Share(NamedTuple):
 
 
 def _model_plan(sweep: Sweep, model: Model, left: Left, used: Mapping[Way, Used]) -> ModelPlan:
-    rates = _rates(model)
     conditions = {condition.name: condition for condition in sweep.conditions}
+    rates = {name: _rates(model, condition) for name, condition in conditions.items()}
     shares = [
-        _share(model, conditions[shape.condition], shape, count, used, rates)
+        _share(model, conditions[shape.condition], shape, count, used, rates[shape.condition])
         for shape, count in left.shapes.items()
     ]
+    source = _source([rates[name] for name in {shape.condition for shape in left.shapes} or rates])
     input_tokens = sum(one.trials * one.tokens.input for one in shares)
     output_tokens = sum(one.trials * one.tokens.output for one in shares)
     held_by = pacing.pace(
@@ -99,13 +99,13 @@ def _model_plan(sweep: Sweep, model: Model, left: Left, used: Mapping[Way, Used]
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         output_tokens_most=_most_output(shares),
-        cost_usd=_total([one.cost_usd for one in shares], rates),
-        cost_usd_most=_total([one.cost_usd_most for one in shares], rates),
-        price_source=rates.source if rates else None,
+        cost_usd=_total([one.cost_usd for one in shares], source),
+        cost_usd_most=_total([one.cost_usd_most for one in shares], source),
+        price_source=source,
         seconds=held_by.seconds,
         bound_by=held_by.bound_by,
         max_tokens=model.max_tokens,
-        max_tokens_required=_is_required(model),
+        max_tokens_required=model.alias in sweep.max_tokens_demanded,
     )
 
 
@@ -137,10 +137,16 @@ def _cost(count: int, input_tokens: int, output_tokens: int | None, rates: Rates
     return None if one is None else one * count
 
 
-def _total(costs: Sequence[float | None], rates: Rates | None) -> float | None:
+def _total(costs: Sequence[float | None], source: str | None) -> float | None:
     """Return the sum; None when a part of it is unknown, or the price: nothing left is then unknown, too."""
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if rates is not None and len(known) == len(costs) else None
+    return sum(known) if source is not None and len(known) == len(costs) else None
+
+
+def _source(rates: Sequence[Rates | None]) -> str | None:
+    """Return who says what a model costs; None when nobody knows it under some condition."""
+    known = [one.source for one in rates if one is not None]
+    return known[0] if len(known) == len(rates) else None
 
 
 def _most_output(shares: Sequence[Share]) -> int | None:
@@ -148,17 +154,12 @@ def _most_output(shares: Sequence[Share]) -> int | None:
     return sum(most) if len(most) == len(shares) else None
 
 
-def _rates(model: Model) -> Rates | None:
-    """Return what a model costs now, in the tier that its parameters ask for."""
-    tier = model.params.get("service_tier")
+def _rates(model: Model, condition: Condition) -> Rates | None:
+    """Return what a model costs now, in the tier that the parameters of a request ask for."""
+    params = {**model.params, **condition.params}
+    tier = params.get("service_tier")
     named = tier if isinstance(tier, str) and tier != "auto" else None
-    return rates_of(model)(tier_of(named, model.params), time.time())
-
-
-def _is_required(model: Model) -> bool:
-    """Whether max_tokens is the model's longest reply, as Anthropic's format demands one."""
-    anthropic = known_endpoints()[model.provider].via == "anthropic"
-    return anthropic and model.max_tokens == default_max_tokens(model.model_id)
+    return rates_of(model)(tier_of(named, params), time.time())
 
 
 # ── what was assumed, and what to beware of ──────────────────────────────────────────────────
@@ -168,19 +169,18 @@ def _assumptions(
     sweep: Sweep, models: Sequence[Model], left: Mapping[str, Left], used: Mapping[Way, Used]
 ) -> Iterator[str]:
     conditions = {condition.name: condition for condition in sweep.conditions}
-    guessed: list[Model] = []
+    guessed: list[tuple[Model, Condition]] = []
     for model in models:
-        asked = {(shape.suite, shape.condition) for shape in left[model.alias].shapes}
-        ways = [way_of(model, conditions[condition], suite) for suite, condition in asked]
-        seen = [used[way] for way in ways if way in used]
+        asked = sorted({(shape.suite, shape.condition) for shape in left[model.alias].shapes})
+        ways = [(conditions[name], way_of(model, conditions[name], suite)) for suite, name in asked]
+        seen = [used[way] for _, way in ways if way in used]
         if seen:
             count = sum(one.trials for one in seen)
             yield f"{model.alias}: tokens (mean) and latency (median) as of its {count:,} finished trials"
-        if len(seen) < len(ways):
-            guessed.append(model)
+        guessed += [(model, condition) for condition, way in ways if way not in used]
     if guessed:
         yield f"input: {CHARACTERS_PER_TOKEN} characters a token"
-        yield from dict.fromkeys(map(guesses.assumption, guessed))
+        yield from dict.fromkeys(starmap(guesses.assumption, guessed))
         yield (
             f"latency: {pacing.UNSEEN_LATENCY_S:g} s, then {pacing.UNSEEN_TOKENS_PER_S} tokens of a reply a "
             "second; `run --limit` first, and a plan goes by what was seen"
@@ -190,7 +190,7 @@ def _assumptions(
         f"at most: {guesses.MOST_TOKENS_PER_CHARACTER} token for every character sent, and every reply as "
         "long as max_tokens allows"
     )
-    if any(map(_is_required, models)):
+    if any(model.alias in sweep.max_tokens_demanded for model in models):
         yield "*: the model's longest reply; Anthropic's format demands a max_tokens"
 
 

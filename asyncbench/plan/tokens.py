@@ -15,6 +15,7 @@ from typing import Final
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.plan.used import Used
 from asyncbench.prompting import said_before
+from asyncbench.providers.effort import effort_asked
 from asyncbench.records import Condition, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
@@ -40,8 +41,13 @@ _THINKS_UNASKED: Final = re.compile(
     r"|(?<!non-)(reason|think)",
     re.IGNORECASE,
 )
-# What `params` may call the longest reply; they are merged into the request last, so they win.
-_LONGEST_REPLY: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+# What `params` may call the longest reply in each wire format; they are merged in last, so they win.
+_LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
+    "chat": ("max_completion_tokens", "max_tokens"),
+    "completions": ("max_tokens",),
+    "responses": ("max_output_tokens",),
+    "messages": ("max_tokens",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
     sent = question + said_before(model, condition)
     seen_input, seen_output = (used.input_tokens, used.output_tokens) if used else (None, None)
     told = math.ceil(sent / CHARACTERS_PER_TOKEN if seen_input is None else seen_input)
-    replied = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model))
+    replied = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
     if seen_output is not None:
         replied = math.ceil(seen_output)
     most = longest_reply(model, condition)
@@ -82,14 +88,14 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
 def longest_reply(model: Model, condition: Condition) -> int | None:
     """Return the most tokens that a reply may have, thinking included; None: nothing limits it."""
     params = {**model.params, **condition.params}
-    given = (value for name in _LONGEST_REPLY if isinstance(value := params.get(name), int))
+    given = (value for name in _LONGEST_REPLY[model.api] if isinstance(value := params.get(name), int))
     return next(given, model.max_tokens)
 
 
-def effort_of(model: Model) -> str | None:
+def effort_of(model: Model, condition: Condition) -> str | None:
     """Return how hard a model will think, as far as the sweep or its name tells; None: it does not."""
-    if model.effort is not None:
-        return model.effort
+    if (asked := effort_asked(model, condition.params)) is not None:
+        return asked
     if model.thinking is not None:
         return ADAPTIVE_EFFORT
     return USUAL_EFFORT if thinks_unasked(model) else None
@@ -100,21 +106,22 @@ def thinks_unasked(model: Model) -> bool:
     return not model.simulated and _THINKS_UNASKED.search(model.model_id) is not None
 
 
-def thinking(model: Model) -> float:
+def thinking(model: Model, condition: Condition) -> float:
     """Return the tokens that a model probably thinks with before a reply."""
     if model.thinking_tokens is not None:
         return model.thinking_tokens * THINKING_SHARE
-    effort = effort_of(model)
+    effort = effort_of(model, condition)
     return 0 if effort is None else EFFORT_TOKENS.get(effort, EFFORT_TOKENS[USUAL_EFFORT])
 
 
-def assumption(model: Model) -> str:
+def assumption(model: Model, condition: Condition) -> str:
     """Return how the length of a model's replies was guessed, in a sentence."""
     answer = f"{TOKENS_PER_ANSWER_CHARACTER} tokens for a character of the expected answer"
     if model.thinking_tokens is not None:
         return f"replies with a thinking budget: {answer}, and {THINKING_SHARE:.0%} of the budget"
-    effort = effort_of(model)
+    effort = effort_of(model, condition)
     if effort is None:
         return f"replies without thinking: {answer}"
-    whose = f"with effort {effort}" if model.effort or model.thinking else "of models known to think unasked"
-    return f"replies {whose}: {answer}, and {thinking(model):,.0f} tokens of thinking"
+    asked = effort_asked(model, condition.params) or model.thinking
+    whose = f"with effort {effort}" if asked else "of models known to think unasked"
+    return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} tokens of thinking"

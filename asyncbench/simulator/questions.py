@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,11 @@ class Known:
 
     expected: str
     length: int
+
+
+# What `asyncbench doctor` asks every model: known without any problem set, and not counted.
+DOCTORS_QUESTION: Final = "What is 2 + 2? Answer with the number alone."
+DOCTORS_ANSWER: Final = "4"
 
 
 class Questions:
@@ -39,7 +44,9 @@ class Questions:
 
     def find(self, question: str) -> Known | None:
         """Return what is known of a question; None: it is in no problem set."""
-        return self._known.get(digest(question))
+        if (known := self._known.get(digest(question))) is None and question == DOCTORS_QUESTION:
+            return Known(DOCTORS_ANSWER, len(DOCTORS_ANSWER))
+        return known
 
 
 def digest(question: str) -> bytes:

@@ -1,19 +1,23 @@
 """`report --prices now`: stored tokens under today's prices, as if the same calls were made today."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import genai_prices
+import pyarrow as pa
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from asyncbench.analysis.report import report_on
-from asyncbench.analysis.repricing import Unpriced
+from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced
+from asyncbench.analysis.repricing import repriced as repriced_tables
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.records import Attempt, Ended, Reply, Usage
+from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from tests.analysis.test_report import result
 from tests.engine.night import MODEL, requests
@@ -79,6 +83,32 @@ def test_a_price_in_the_sweep_comes_first(tmp_path):
 
     assert repriced(folder) == (3.0, 1, ())
     assert "by sweep" in report_on(folder, prices_at=NOW).as_text()
+
+
+@pytest.mark.parametrize(
+    ("entry", "others"),
+    [
+        pytest.param({}, {"conditions": [{"name": "a", "context": "gone.txt"}]}, id="files that are gone"),
+        pytest.param({"temperature": 0}, {}, id="a parameter that is refused today"),
+        pytest.param({"forgotten": 1}, {"unknown": 1}, id="keys of another version"),
+    ],
+)
+def test_of_the_sweep_only_the_prices_are_read(tmp_path, entry, others):
+    folder = night(tmp_path, REPLY)
+    with Store.open(folder, sweep="s") as store:
+        store.write_file("sweep.yaml", yaml.safe_dump(sweep_of(ENTRY | entry) | others).encode())
+
+    assert repriced(folder) == (0.25, 1, ())
+
+
+@pytest.mark.parametrize("text", ["models: 5", "[]", "{"], ids=["no models", "no mapping", "no YAML"])
+def test_a_sweep_file_that_is_none_is_an_error(tmp_path, text):
+    folder = night(tmp_path, REPLY)
+    with Store.open(folder, sweep="s") as store:
+        store.write_file("sweep.yaml", text.encode())
+
+    with pytest.raises(ConfigError, match=r"sweep\.yaml"):
+        report_on(folder, prices_at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +242,19 @@ def test_imported_trials_of_an_unknown_provider_have_no_price(tmp_path):
     assert report_on(tmp_path, prices_at=NOW).unpriced == (
         Unpriced(model="mini", why="no price is known", calls=1),
     )
+
+
+def test_rows_are_not_held_all_at_once(tmp_path):
+    folder, count = night(tmp_path, REPLY, entry=ENTRY), 20_000
+    one = read_attempts(folder, columns=list(ATTEMPT_COLUMNS))
+    attempts = one.take(pa.array([0] * count))
+    trials = read_trials(folder, columns=list(TRIAL_COLUMNS))
+    tracemalloc.start()
+    repriced_tables(folder, trials, attempts, now=NOW)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 400 * count  # bytes; a row as a dict takes more than 1,000
 
 
 def test_everything_but_the_cost_is_as_it_was(tmp_path):

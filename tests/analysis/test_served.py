@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+import pytest
 
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.served import COLUMNS, mixtures
@@ -12,11 +13,11 @@ from tests.analysis.test_report import result
 from tests.engine.night import requests
 
 
-def trials(*rows):
-    """Rows of (model, model_served, fingerprint, upstream)."""
-    names = ("model", *COLUMNS)
+def trials(*rows, provider="acme", model_id=None):
+    """Rows of (model, model_served, fingerprint, upstream), all of one provider and model."""
+    names = ("model", *COLUMNS, "provider")
     return pa.Table.from_pylist(
-        [dict(zip(names, row, strict=True)) for row in rows],
+        [dict(zip(names, (*row, model_id, provider), strict=True)) for row in rows],
         schema=pa.schema([(name, pa.string()) for name in names]),
     )
 
@@ -40,6 +41,24 @@ def test_two_aliases_with_a_model_each_are_no_mixture():
 
 def test_what_a_failed_trial_leaves_unknown_is_no_second_model():
     assert mixtures(trials(("m", "a", None, None), ("m", None, None, None))) == ()
+
+
+def test_another_model_than_the_one_asked_is_told_with_counts():
+    asked = trials(("m", "llama-3", None, None), ("m", "llama-3", None, None), model_id="qwen3-32b")
+    assert mixtures(asked) == ("m asked for qwen3-32b, but others answered: llama-3 (2)",)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "by", "provider"),
+    [
+        pytest.param("gpt-4o", "gpt-4o-2024-08-06", "openai", id="the dated name"),
+        pytest.param("qwen/qwen3-32b", "Qwen3-32B", "http", id="without its vendor"),
+        pytest.param("noisy-2", "noisy", "simulated", id="simulated"),
+        pytest.param("qwen3-32b", None, "http", id="untold"),
+    ],
+)
+def test_the_model_asked_is_not_told_by_its_other_names(model_id, by, provider):
+    assert mixtures(trials(("m", by, None, None), model_id=model_id, provider=provider)) == ()
 
 
 def test_an_empty_folder_tells_nothing():

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.simulator.questions import Known, Questions
+from asyncbench.simulator.questions import DOCTORS_QUESTION, Known, Questions
 
 
 def problem_set(path, **columns):
@@ -41,6 +41,13 @@ def test_of_a_question_in_two_sets_the_first_counts(tmp_path):
 
     assert len(questions) == 3
     assert questions.find("q") == Known("1", 1)
+
+
+def test_the_doctor_s_question_is_always_known_and_not_counted(tmp_path):
+    path = problem_set(tmp_path / "a.parquet", question=["q"], expected=["1"])
+
+    assert Questions([path]).find(DOCTORS_QUESTION) == Known("4", 1)
+    assert len(Questions([path])) == 1
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
