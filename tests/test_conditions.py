@@ -151,7 +151,7 @@ def test_padding_counts_only_where_it_goes_along(tmp_path, sets):
     model = {"model": "simulated/oracle", "tpm": 3000, "problems": [str(sets[1])]}
     padded = {"name": "padded", "context": "4k", "suites": ["llm_arithmetic"]}
     plain = {"name": "plain", "suites": ["string_reversal"]}
-    summary = asked(tmp_path / "out", sets, padded, plain, models=[model, "simulated/noisy"])
+    summary = asked(tmp_path / "out", sets, padded, plain, models=[model, "simulated/noisy"], limit=2)
     assert summary.exit is Exit.COMPLETE
 
 
