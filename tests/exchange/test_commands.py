@@ -14,6 +14,7 @@ from asyncbench.analysis.tables import SIMULATED
 from tests.exchange.made import jsonl, result_file, trial
 
 CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
 
 
 def asyncbench(*arguments):
@@ -140,7 +141,9 @@ def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_p
     file = jsonl(tmp_path / "a.jsonl", *[trial()] * lines)
     words = ("import", "llm-arithmetic", file, "--out", folder)
     code, complaint = interrupted(
-        folder, *words, when=lambda folder: any(one.stat().st_size for one in folder.glob("journal/*"))
+        folder,
+        *words,
+        when=lambda folder: any(one.stat().st_size > SOME_TRIALS for one in folder.glob("journal/*")),
     )
     assert (code, complaint) == (130, "asyncbench: interrupted; import again goes on\n")
     assert 0 < (kept := len(read_trials(folder, ["trial_id"]))) < lines
