@@ -148,7 +148,9 @@ def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_p
     assert (code, complaint) == (130, "asyncbench: interrupted; import again goes on\n")
     assert 0 < (kept := len(read_trials(folder, ["trial_id"]))) < lines
     (run,) = json.loads(asyncbench(*words, "--json").stdout)["runs"]
-    assert (run["there_before"], run["trials"]) == (kept, lines - kept)
+    # Ctrl-C may fall between a trial's last line and the note of it: then that one trial is closed again.
+    assert run["there_before"] in (kept - 1, kept)
+    assert run["there_before"] + run["trials"] == len(read_trials(folder, ["trial_id"])) == lines
 
 
 def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
