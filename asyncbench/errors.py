@@ -10,7 +10,12 @@ AsyncbenchError                  catch this to catch all of ours
       final for the lane    auth no_quota no_such_model rejected_parameter
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncbench.records import Allowance
 
 
 class AsyncbenchError(Exception):
@@ -77,6 +82,7 @@ class ProviderError(AsyncbenchError):
         request_id: the provider's id of the request, for its support.
         may_have_been_billed: the provider may have worked for it, so that what it cost is unknown; None: as
             is usual for its kind.
+        allowances: what the response told of the provider's limits.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class ProviderError(AsyncbenchError):
         retry_after_s: float | None = None,
         request_id: str | None = None,
         may_have_been_billed: bool | None = None,
+        allowances: "Sequence[Allowance]" = (),
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -98,3 +105,4 @@ class ProviderError(AsyncbenchError):
         self.may_have_been_billed = (
             kind in MAY_HAVE_BEEN_BILLED if may_have_been_billed is None else may_have_been_billed
         )
+        self.allowances = tuple(allowances)

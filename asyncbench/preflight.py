@@ -209,7 +209,7 @@ def raise_file_limit(models: Iterable[Model]) -> None:
     Raises:
         ConfigError: the system does not allow that many.
     """
-    needed = sum(model.limits.concurrency for model in models) + SPARE_FILES
+    needed = sum(model.limits.most_in_flight for model in models) + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= needed:
         return

@@ -44,13 +44,35 @@ class Problem(Draft):
     problem_id: str
 
 
+MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a lane may use of its provider."""
 
     rpm: float | None = None  # requests a minute
     tpm: float | None = None  # input and output tokens a minute, together
-    concurrency: int = 100  # calls in flight at once
+    input_tpm: float | None = None
+    output_tpm: float | None = None
+    concurrency: int | None = None  # calls in flight at once; None: as many as the limits need, or pay off
+    fraction: float = 1.0  # of all limits a minute, told ones too: the rest is for others with the same key
+    group: str | None = None  # models that name the same one share one lane
+
+    @property
+    def most_in_flight(self) -> int:
+        """No more calls are ever in flight at once."""
+        return self.concurrency or MOST_IN_FLIGHT
+
+    @property
+    def per_minute(self) -> Mapping[str, float | None]:
+        """The limits a minute, by the name of what they count."""
+        return {
+            "requests": self.rpm,
+            "tokens": self.tpm,
+            "input_tokens": self.input_tpm,
+            "output_tokens": self.output_tpm,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +194,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A limit as a provider tells it: what it is, what is left of it and when it is back; None: untold."""
+
+    what: str  # requests, tokens (input and output together), input_tokens or output_tokens
+    period_s: float  # what `limit` is for: 60 or 86,400
+    limit: float | None
+    remaining: float | None
+    reset_s: float | None  # from now until all of it is back
+
+
+UNSTORED: Mapping[str, object] = {"stored": False}  # metadata of a field that no file holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a provider answered to one call."""
 
@@ -189,6 +225,7 @@ class Reply:
     ttft_s: float | None = None  # request sent to first token; None when not streamed
     latency_s: float | None = None  # request sent to last byte; None where that was not measured
     http_status: int | None = 200  # None: recorded by others, who did not say
+    allowances: tuple[Allowance, ...] = field(default=(), compare=False, metadata=UNSTORED)
 
 
 CUT_SHORT = frozenset(
@@ -297,7 +334,25 @@ class Result:
     finished_at: float  # UTC, seconds since 1970
 
 
-Event = Sent | Ended | Result
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneMinute:
+    """What a lane did within one minute of the clock: one row of `lanes`."""
+
+    lane: str
+    started_at: float  # UTC, seconds since 1970
+    seconds: float  # of that minute in which it ran
+    requests: int  # calls started
+    tokens: float  # as the provider counts them, of calls that ended
+    input_tokens: float
+    output_tokens: float
+    limits: Mapping[str, float]  # a minute, in force at its end, by what they count
+    share: float  # of them that the lane allowed itself at its end, after refusals
+    most_in_flight: int
+    refused: int  # calls that were one too many: 429, 503, 529
+    waited_s: Mapping[str, float]  # by what kept the next call from starting
+
+
+Event = Sent | Ended | Result | LaneMinute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,9 @@ import yaml
 
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep
-from asyncbench.engine.lane import GRADER_ERROR, Lane
+from asyncbench.engine.asker import GRADER_ERROR, Asker
+from asyncbench.engine.lane import Lane
+from asyncbench.engine.limits import Counting
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError
@@ -28,6 +30,7 @@ from asyncbench.known_models import moves
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.opening import opened
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
@@ -43,6 +46,7 @@ DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
 OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
+MANY_CALLS = 10_000  # beyond which the threshold no longer grows
 UNKNOWN = History()  # of a trial that no earlier run knows
 
 
@@ -160,22 +164,22 @@ class _Run:
         async with contextlib.AsyncExitStack() as stack:
             simulators = await asyncio.to_thread(self._simulate, sets, stack)
             urls = {replay: simulator.url for replay, simulator in simulators.items()}
-            lanes = [
-                self._lane(model, sets[model.alias], urls.get(model.replay), lag, stack)
+            askers = [
+                self._asker(model, sets[model.alias], urls.get(model.replay), lag, stack)
                 for model in self.asked
             ]
+            lanes = [self._lane(name, many, lag) for name, many in _grouped(askers).items()]
             scheduler = Scheduler(lanes=lanes, lag=lag)
             await self._drive(scheduler)
             seen = [await asyncio.to_thread(simulator.stats) for simulator in simulators.values()]
         return self._summary(scheduler, time.monotonic() - started_s, seen)
 
     async def _drive(self, scheduler: Scheduler) -> None:
-        counters = {lane.name: lane.counters for lane in scheduler.lanes}
-        calls = sum(model.limits.concurrency for model in self.asked)
+        calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in self.asked))
         async with asyncio.TaskGroup() as beside:
             tasks = [
                 beside.create_task(self.store.tend(), name="store"),
-                beside.create_task(self.screen.show(counters), name="screen"),
+                beside.create_task(self.screen.show(_counters(scheduler)), name="screen"),
             ]
             with _interruptible(scheduler, self.screen), _rare_garbage_collection(calls):
                 await scheduler.run()
@@ -196,20 +200,30 @@ class _Run:
             simulators[replay] = stack.enter_context(running(settings))
         return simulators
 
-    def _lane(
+    def _lane(self, name: str, askers: list[Asker], lag: LoopLag) -> Lane:
+        return Lane(
+            name=name,
+            askers=askers,
+            limits=askers[0].model.limits,
+            keep=self.store.keep,
+            say=self.screen.say,
+            lag=lag,
+            epoch_s=askers[0].epoch_s,
+        )
+
+    def _asker(
         self,
         model: Model,
         sets: tuple[Asked, ...],
         simulator_url: str | None,
         lag: LoopLag,
         stack: contextlib.AsyncExitStack,
-    ) -> Lane:
+    ) -> Asker:
         provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit))
         every = trials(self.sweep, model, sets, limit=self.limit)
-        return Lane(
-            name=model.alias,
+        return Asker(
             model=model,
             source=_unfinished(every, self.store, counters),
             ask=provider.ask,
@@ -221,6 +235,7 @@ class _Run:
             lag=lag,
             epoch_s=time.time() - asyncio.get_running_loop().time(),
             jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
+            counting=Counting(known_endpoints()[model.provider].counts),
         )
 
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
@@ -267,7 +282,7 @@ class _Run:
             self.screen.say(f"{why}. The report tells who answered.")
 
     def _summary(self, scheduler: Scheduler, seconds: float, seen: Sequence[ServerStats]) -> Summary:
-        models = {lane.name: lane.counters for lane in scheduler.lanes}
+        models = _counters(scheduler)
         causes = set()
         if scheduler.stopped:
             causes.add(Exit.INTERRUPTED)
@@ -282,6 +297,18 @@ class _Run:
             simulated=any(model.simulated for model in self.asked),
             seen=seen,
         )
+
+
+def _grouped(askers: Sequence[Asker]) -> dict[str, list[Asker]]:
+    """Return the models of each lane: those of a group together, every other by itself."""
+    lanes: dict[str, list[Asker]] = {}
+    for asker in askers:
+        lanes.setdefault(asker.model.limits.group or asker.model.alias, []).append(asker)
+    return lanes
+
+
+def _counters(scheduler: Scheduler) -> dict[str, Counters]:
+    return {asker.model.alias: asker.counters for lane in scheduler.lanes for asker in lane.askers}
 
 
 async def _unfinished(

@@ -10,12 +10,10 @@ from asyncbench.errors import ConfigError
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
     "sweep": frozenset(
-        {"budget_usd", "mode", "deadline", "notify", "allow_unpriced", "stop_when"},
+        {"budget_usd", "mode", "notify", "allow_unpriced", "stop_when"},
     ),
-    "model": frozenset(
-        {"mode", "budget_usd", "input_tpm", "output_tpm", "fraction", "group"},
-    ),
-    "limits": frozenset({"input_tpm", "output_tpm", "fraction", "group", "budget_usd"}),
+    "model": frozenset({"mode", "budget_usd"}),
+    "limits": frozenset({"budget_usd"}),
 }
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
 # They would change who is asked, what, or how.

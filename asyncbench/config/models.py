@@ -26,7 +26,11 @@ VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 class LimitsEntry(Entry):
     rpm: Number | None = None
     tpm: Number | None = None
+    input_tpm: Number | None = None
+    output_tpm: Number | None = None
     concurrency: PositiveInt | None = None
+    fraction: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
+    group: Name | None = None
 
 
 class PriceEntry(Entry):

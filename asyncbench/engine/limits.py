@@ -1,87 +1,199 @@
-"""Requests and tokens a minute: reserve before a call, settle after it."""
+"""Requests and tokens a minute: one gate for all limits of a lane, taken before a call, settled after it."""
 
-import asyncio
-from contextlib import suppress
+import math
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-from aiolimiter import AsyncLimiter
+from asyncbench.records import Allowance, Limits, Usage
 
-from asyncbench.records import Usage
-
-CHARACTERS_PER_TOKEN = 4  # a rule of thumb: exact counts need a vocabulary per model
-UNSEEN_OUTPUT_TOKENS = 256  # expected of a reply before any was seen and where no max_tokens is set
-
-
-def now_s() -> float:
-    """Return the event loop's clock, which a simulated night may run as fast as it likes."""
-    return asyncio.get_running_loop().time()
+CHARACTERS_PER_TOKEN: Final = 4  # a rule of thumb: exact counts need a vocabulary per model
+# Calls arrive a little earlier or later than they were sent, and a window is counted by another clock.
+DAY: Final = "day"  # the name under which a day's limit holds a lane
+HEADROOM: Final = 0.995
+REQUEST_BURST_S: Final = 0.02  # of requests, saved up: what a late wake-up may catch up with
+TOKEN_BURST_S: Final = 0.5  # of tokens: what many replies at once give back
 
 
-def request_pacer(rpm: float) -> AsyncLimiter:
-    """Return a pacer of `rpm` requests a minute that never lets more than 100 ms' worth go at once.
+class Amounts(NamedTuple):
+    """What a call takes of each limit."""
 
-    A larger bucket would be let through whole at the start (aiolimiter starts empty of debt).
+    requests: float = 1.0
+    tokens: float = 0.0  # input and output together
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+
+
+class Counting(StrEnum):
+    """What a provider counts against tokens a minute (specs of the vendors, 2026)."""
+
+    USED = "used"  # input and output, as they turn out
+    UNCACHED = "uncached"  # the same without what was read from a cache: Anthropic, Groq
+    DEMANDED = "demanded"  # max_tokens, or the prompt where that is more, at admission and for good: OpenAI
+
+
+class Bucket:
+    """`per_minute` of something a minute, at most `burst_s` seconds' worth of it saved up.
+
+    Starts with one unit, or empty if it holds less: no burst. More than it holds waits for a full bucket and
+    leaves a debt. Times are seconds of a clock that never goes back.
     """
-    per_s = rpm / 60
-    capacity = max(1.0, per_s * 0.1)
-    return AsyncLimiter(capacity, capacity / per_s)
 
+    __slots__ = ("_burst_s", "_capacity", "_filled_at_s", "_level", "_per_s", "per_minute")
 
-class TokenBucket:
-    """`per_minute` tokens a minute, first come first served, at most `capacity` saved up.
+    def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
+        self._burst_s = burst_s
+        self._level, self._filled_at_s = 1.0, at_s
+        self._set(per_minute)
 
-    Starts empty: no burst. More than `capacity` waits for a full bucket and leaves a debt.
-    """
+    def wait_s(self, amount: float, at_s: float) -> float:
+        """Return how long until `amount` may be taken; 0: now."""
+        missing = min(amount, self._capacity) - self._fill(at_s)
+        # Rounding must not ask for a wait that no clock can tell.
+        return missing / self._per_s if missing > 1e-9 * self._capacity else 0.0
 
-    def __init__(self, per_minute: float, *, capacity: float) -> None:
-        self._per_s = per_minute / 60
-        self._capacity = capacity
-        self._level = 0.0
-        self._filled_at_s = now_s()
-        self._turn = asyncio.Lock()
-        self._changed = asyncio.Event()
+    def take(self, amount: float, at_s: float) -> None:
+        """Take what may be taken; a negative amount gives it back."""
+        self._level = min(self._capacity, self._fill(at_s) - amount)
 
-    async def reserve(self, tokens: float) -> None:
-        """Wait until `tokens` may be used, in the order of the calls."""
-        async with self._turn:  # a fair lock
-            while (missing := min(tokens, self._capacity) - self._fill()) > 0:
-                self._changed.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(missing / self._per_s):
-                        await self._changed.wait()
-            self._level -= tokens
+    def set_rate(self, per_minute: float, at_s: float) -> None:
+        """Go on at another rate; what is saved up, or owed, stays."""
+        self._fill(at_s)
+        self._set(per_minute)
 
-    def settle(self, *, reserved: float, used: float) -> None:
-        """Put an estimate right: give back what was not used, charge what was used beyond it."""
-        self._level = self._fill() + reserved - used
-        self._changed.set()
+    def _set(self, per_minute: float) -> None:
+        self.per_minute, self._per_s = per_minute, per_minute / 60
+        self._capacity = 1.0 + self._per_s * self._burst_s
+        self._level = min(self._level, self._capacity)
 
-    def set_rate(self, per_minute: float) -> None:
-        """Go on at another rate; what is saved up stays."""
-        self._fill()
-        self._per_s = per_minute / 60
-        self._changed.set()
-
-    def _fill(self) -> float:
-        at_s = now_s()
+    def _fill(self, at_s: float) -> float:
         grown = self._level + (at_s - self._filled_at_s) * self._per_s
         self._level, self._filled_at_s = min(self._capacity, grown), at_s
         return self._level
 
 
-class ExpectedTokens:
-    """What a call will probably use: its characters, and replies like those seen so far."""
+class Wait(NamedTuple):
+    """How long nothing may be taken, and which limit says so."""
 
-    def __init__(self, max_tokens: int | None) -> None:
-        self._output = float(max_tokens or UNSEEN_OUTPUT_TOKENS)
-        self._seen = 0
+    seconds: float
+    limit: str
 
-    def of(self, characters: int) -> float:
-        """Return the tokens expected of a call that sends this many characters."""
-        return characters / CHARACTERS_PER_TOKEN + self._output
 
-    def learn(self, usage: Usage | None) -> None:
-        """Move the expected reply towards the one just seen; an unknown usage teaches nothing."""
-        if usage is None or usage.output_tokens is None:
-            return
-        self._seen += 1
-        self._output += (usage.output_tokens - self._output) / min(self._seen, 50)
+class Gate:
+    """All limits of a lane: a call passes all of them at once or takes nothing of any.
+
+    Who asks first is served first as long as one caller asks for one call at a time, as a lane does.
+    """
+
+    def __init__(self, limits: Limits, *, at_s: float) -> None:
+        self._fraction = limits.fraction
+        self._share = 1.0
+        self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
+        self._told: dict[str, float] = {}  # by the provider's headers
+        self._held: dict[str, float] = {}  # nothing remains until then
+        self._buckets = {name: self._bucket(name, at_s) for name in self._said}
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit a minute."""
+        return bool(self._buckets)
+
+    def in_force(self) -> Mapping[str, float]:
+        """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
+        return {name: self._most(name) * self._fraction for name in self._buckets}
+
+    def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
+        """Return how long and for which limit a call has to wait; None: it may go."""
+        longest = Wait(0.0, "")
+        for name, until_s in self._held.items():
+            if until_s - at_s > longest.seconds:
+                longest = Wait(until_s - at_s, name)
+        for name, bucket in self._buckets.items():
+            seconds = bucket.wait_s(getattr(amounts, name), at_s)
+            if seconds > longest.seconds:
+                longest = Wait(seconds, name)
+        return longest if longest.seconds else None
+
+    def take(self, amounts: Amounts, at_s: float) -> None:
+        """Take what a call is counted for."""
+        for name, bucket in self._buckets.items():
+            bucket.take(getattr(amounts, name), at_s)
+
+    def settle(self, reserved: Amounts, used: Amounts, at_s: float) -> None:
+        """Put an estimate right: give back what was not used, charge what was used beyond it."""
+        for name, bucket in self._buckets.items():
+            surplus = getattr(reserved, name) - getattr(used, name)
+            if surplus:
+                bucket.take(-surplus, at_s)
+
+    def use(self, share: float, at_s: float) -> None:
+        """Go on at a share of all limits, in (0, 1]; a change too small to matter is not made."""
+        if abs(share - self._share) > 0.0005 or (share == 1.0) != (self._share == 1.0):
+            self._share = share
+            for name, bucket in self._buckets.items():
+                bucket.set_rate(self._rate(name), at_s)
+
+    def follow(self, told: Allowance, at_s: float) -> str | None:
+        """Follow what a response's headers tell of a limit; return what a person should hear of it.
+
+        A lower limit than configured wins, an unset limit starts, one that is told anew is followed again;
+        where nothing remains, nothing is taken until the reset.
+        """
+        if told.remaining is not None and told.remaining <= 0 and told.reset_s:
+            news = self._hold(told, told.reset_s, at_s)
+            if news is not None:
+                return news
+        if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:
+            return None
+        first = told.what not in self._told
+        self._told[told.what] = told.limit
+        if told.what in self._buckets:
+            self._buckets[told.what].set_rate(self._rate(told.what), at_s)
+        else:
+            self._buckets[told.what] = self._bucket(told.what, at_s)
+        said = self._said.get(told.what)
+        if not first or said is None or said <= told.limit:
+            return None
+        return (
+            f"the provider allows {told.limit:,.0f} {_words(told.what)} a minute, not {said:,.0f} as "
+            "configured; its word is followed"
+        )
+
+    def _hold(self, told: Allowance, reset_s: float, at_s: float) -> str | None:
+        name = DAY if told.period_s > 60 else told.what
+        before_s = self._held.get(name, -math.inf)
+        # A minute's limit is back after a minute, whatever else its reset may mean.
+        self._held[name] = max(before_s, at_s + min(reset_s, told.period_s))
+        if told.period_s <= 60 or before_s > at_s:
+            return None
+        return f"no {_words(told.what)} remain of this day's; waiting {reset_s / 3600:.1f} hours for more"
+
+    def _most(self, name: str) -> float:
+        return min(self._said.get(name, math.inf), self._told.get(name, math.inf))
+
+    def _rate(self, name: str) -> float:
+        return self._most(name) * self._fraction * HEADROOM * self._share
+
+    def _bucket(self, name: str, at_s: float) -> Bucket:
+        burst_s = REQUEST_BURST_S if name == "requests" else TOKEN_BURST_S
+        return Bucket(self._rate(name), burst_s=burst_s, at_s=at_s)
+
+
+def _words(what: str) -> str:
+    return what.replace("_", " ")
+
+
+def demanded(characters: int, max_tokens: int | None) -> float:
+    """Return the tokens that OpenAI counts for a call when it admits it."""
+    return max(float(max_tokens or 0), characters / CHARACTERS_PER_TOKEN)
+
+
+def counted(usage: Usage | None, reserved: Amounts, counting: Counting) -> Amounts:
+    """Return what a provider counted for a call that it answered; what is unknown counts as reserved."""
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return reserved
+    taken = float(usage.input_tokens)
+    if counting is Counting.UNCACHED:
+        taken -= usage.cached_input_tokens or 0
+    total = reserved.tokens if counting is Counting.DEMANDED else taken + usage.output_tokens
+    return Amounts(reserved.requests, total, taken, float(usage.output_tokens))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asyncbench.engine.lane import Lane
-from asyncbench.engine.limits import now_s
 from asyncbench.engine.telemetry import LoopLag
 
 
@@ -17,6 +16,7 @@ class Scheduler:
     lag: LoopLag
     stopped: bool = False
     abandoned: bool = False  # calls still in flight were given up
+    overdue: bool = False  # the deadline stopped it
     _bound: asyncio.Timeout | None = None  # of the drain; while running
 
     async def run(self) -> None:
@@ -37,10 +37,15 @@ class Scheduler:
         finally:
             self._bound = None
 
+    def pass_deadline(self, *, drain_s: float) -> None:
+        """Stop because there is no more time."""
+        self.overdue = not self.stopped
+        self.stop(drain_s=drain_s)
+
     def stop(self, *, drain_s: float) -> None:
         """Admit nothing more and give what is in flight `drain_s` seconds to end; 0 gives it up now."""
         self.stopped = True
         for lane in self.lanes:
             lane.stop()
         if self._bound is not None and not self._bound.expired():
-            self._bound.reschedule(now_s() + drain_s)
+            self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)

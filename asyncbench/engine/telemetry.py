@@ -1,6 +1,7 @@
 """What a run knows about itself: counters for the screen, and how late the event loop is."""
 
 import asyncio
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -24,7 +25,8 @@ class Counters:
     unpriced: int = 0  # attempts whose cost is not
     lost: int = 0  # those of them without a reply: billed or not, whatever the price
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
-    suspended: str | None = None  # why this lane stopped before its work was done
+    suspended: str | None = None  # why this model was given up before its work was done
+    client_bound: bool = False  # this machine, not the provider, held it back at some time
 
     @property
     def done(self) -> int:
@@ -58,15 +60,28 @@ class Counters:
 class LoopLag:
     """How late the event loop wakes a sleeper: the client's own delay in every latency it measures."""
 
-    INTERVAL_S = 0.1
+    LATE_S = 0.5  # calls in flight are kept waiting for so long that they may miss their deadlines
 
-    def __init__(self) -> None:
+    def __init__(self, *, interval_s: float = 0.1) -> None:
+        self.interval_s = interval_s  # between two readings
         self.now_s = 0.0  # the last reading
+        self._late_at_s = -math.inf
+
+    @property
+    def late(self) -> bool:
+        """Whether the loop has more to do than it can."""
+        return self.now_s > self.LATE_S
+
+    def late_since(self, at_s: float) -> bool:
+        """Whether it was late at any time since `at_s`, on the loop's clock."""
+        return self._late_at_s >= at_s
 
     async def measure(self) -> None:
         """Take readings until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            due_s = loop.time() + self.INTERVAL_S
-            await asyncio.sleep(self.INTERVAL_S)
+            due_s = loop.time() + self.interval_s
+            await asyncio.sleep(self.interval_s)
             self.now_s = max(0.0, loop.time() - due_s)
+            if self.late:
+                self._late_at_s = loop.time()

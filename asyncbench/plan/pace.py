@@ -32,7 +32,7 @@ def pace(limits: Limits, *, trials: int, tokens: int, latency_s: float, longest_
     """
     if not trials:
         return Pace(0.0, None)
-    bounds = [Pace(max(latency_s / limits.concurrency, longest_s), "concurrency")]
+    bounds = [Pace(max(latency_s / limits.most_in_flight, longest_s), "concurrency")]
     if limits.rpm is not None:
         bounds.append(Pace(trials / limits.rpm * 60, "rpm"))
     if limits.tpm is not None:

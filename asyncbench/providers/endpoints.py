@@ -24,6 +24,7 @@ class KnownEndpoint:
     key_header: str | None = None
     prices: str | None = None
     concurrency: int | None = None
+    counts: str = "used"
     quirks: Quirks = field(default_factory=Quirks)
     simulated: bool = False
 

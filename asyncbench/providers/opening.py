@@ -31,6 +31,6 @@ def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | No
         api_key=key,
         key_header=known.key_header,
         timeouts=model.timeouts,
-        connections=model.limits.concurrency,
+        connections=model.limits.most_in_flight,
     )
     return PROVIDERS[known.via](endpoint, wire or wire_of(model))

@@ -6,6 +6,7 @@ A line of it holds one of:
     {"attempt": row, "reply": reply}     it is over: its row of `attempts`, and all that came back
     {"carried": row, "reply": reply}     the same again, from an earlier segment: it is not graded yet
     {"trial": row, "grades": [row, …]}   the trial is closed: its row, and what its grades add to it
+    {"lane": row}                        what a lane did in a minute: its row of `lanes`
 
 So each segment can be made into tables on its own.
 """
@@ -18,10 +19,10 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import StoreError
-from asyncbench.records import Attempt, Ended, Event, Reply, Result, Sent, Usage
+from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Usage
 from asyncbench.store.durable import make_folder, storing
 from asyncbench.store.encoding import encode
-from asyncbench.store.schema import Row, attempt_row, grade_rows, trial_row
+from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, trial_row
 from asyncbench.store.segment import Segment, name_of, number_of
 
 
@@ -73,7 +74,7 @@ class Journal:
 
     @property
     def holds_rows(self) -> bool:
-        return self.attempts + self.results > 0
+        return self.attempts + self.results + self.minutes > 0
 
     def append(self, event: Event) -> None:
         """Write an event down.
@@ -93,6 +94,9 @@ class Journal:
                 self.segment.append(encode({"trial": trial_row(event), "grades": grade_rows(event)}))
                 self._unfinished.close(event.trial.trial_id)
                 self.results += 1
+            case LaneMinute():
+                self.segment.append(encode({"lane": lane_row(event)}))
+                self.minutes += 1
 
     def rotate(self) -> None:
         """Begin the next segment with all that is unfinished, so that the one before is complete."""
@@ -116,7 +120,7 @@ class Journal:
             fresh.path.unlink()
             raise
         self.segment = fresh
-        self.attempts = self.results = 0  # lines that will become rows
+        self.attempts = self.results = self.minutes = 0  # lines that will become rows
 
 
 # what Attempt and its row have in common; the rest is built anew

@@ -1,4 +1,4 @@
-"""The three tables of a results folder: their columns, and records as rows of them.
+"""The four tables of a results folder: their columns, and records as rows of them.
 
 `docs/results.md` says what each column means; a test holds the two together.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from asyncbench.prompting import sent_parameters
-from asyncbench.records import Attempt, Result, Usage
+from asyncbench.records import Attempt, LaneMinute, Result, Usage
 from asyncbench.store.encoding import canonical
 
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
@@ -129,11 +129,32 @@ ATTEMPTS = _schema(
     _maybe("raw_usage", TEXT),
 )
 
-SCHEMAS: Mapping[str, pa.Schema] = {"trials": TRIALS, "grades": GRADES, "attempts": ATTEMPTS}
+LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
+WAITS = (*LIMITS, "day", "concurrency", "pause", "client", "ramp", "work")  # for what no call could start
+
+LANES = _schema(
+    _always("lane", TEXT),
+    _always("started_at", TIME),
+    _always("seconds", REAL),
+    *(_always(name, LONG) for name in LIMITS),
+    *(_maybe(f"{name}_limit", REAL) for name in LIMITS),
+    _always("share", REAL),
+    _always("most_in_flight", SHORT),
+    _always("refused", LONG),
+    *(_always(f"waited_for_{name}_s", REAL) for name in WAITS),
+)
+
+SCHEMAS: Mapping[str, pa.Schema] = {
+    "trials": TRIALS,
+    "grades": GRADES,
+    "attempts": ATTEMPTS,
+    "lanes": LANES,
+}
 PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "trials": ("suite", "model"),
     "grades": ("suite", "model"),
     "attempts": ("model",),
+    "lanes": ("lane",),
 }
 
 
@@ -234,6 +255,22 @@ def attempt_row(attempt: Attempt) -> Row:
         "in_flight": attempt.in_flight,
         "loop_lag_s": attempt.loop_lag_s,
         "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
+    }
+
+
+def lane_row(minute: LaneMinute) -> Row:
+    """Return the row of `lanes` of one minute; times are microseconds since 1970."""
+    used = (minute.requests, minute.tokens, minute.input_tokens, minute.output_tokens)
+    return {
+        "lane": minute.lane,
+        "started_at": _microseconds(minute.started_at),
+        "seconds": minute.seconds,
+        **{name: round(amount) for name, amount in zip(LIMITS, used, strict=True)},
+        **{f"{name}_limit": minute.limits.get(name) for name in LIMITS},
+        "share": minute.share,
+        "most_in_flight": minute.most_in_flight,
+        "refused": minute.refused,
+        **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
     }
 
 

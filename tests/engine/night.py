@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
@@ -82,6 +83,7 @@ MODEL = Model(
     limits=Limits(concurrency=10),
     retry=RetryPolicy(attempts=5, total_s=3600),
 )
+EPOCH_S = 1_000_000.0
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 RIGHT = Reply(text="4", usage=Usage(input_tokens=10, output_tokens=5))
 
@@ -122,6 +124,8 @@ class Night:
 
     kept: list[Event] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    lag: LoopLag = field(default_factory=lambda: LoopLag(interval_s=60.0))  # a virtual loop is never late
     seconds: float = 0.0
     scheduler: Scheduler = field(init=False)  # from `go` on
 
@@ -142,11 +146,30 @@ class Night:
     def statuses(self) -> list[str]:
         return [ended.attempt.status for ended in self.of(Ended)]
 
-    def lane(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Lane:
-        """Add a lane."""
-        asked = list(asked)
+    def lane(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Asker:
+        """Add a lane of one model; return that model."""
+        asker = self.asker(ask, asked, model)
+        self.group([asker])
+        return asker
+
+    def group(self, askers: list[Asker]) -> Lane:
+        """Add a lane of several models."""
         lane = Lane(
-            name=model.alias,
+            name=askers[0].model.limits.group or askers[0].model.alias,
+            askers=askers,
+            limits=askers[0].model.limits,
+            keep=self.kept.append,
+            say=self.said.append,
+            lag=self.lag,
+            epoch_s=EPOCH_S,
+        )
+        self.lanes.append(lane)
+        return lane
+
+    def asker(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Asker:
+        """Return a model that is asked; of no lane yet."""
+        asked = list(asked)
+        return Asker(
             model=model,
             source=_source(asked),
             ask=ask,
@@ -155,19 +178,17 @@ class Night:
             characters=lambda request: len(request.messages[0].content),
             rates=rates_at(model.model_id, price=model.price, vendor=None),
             counters=Counters(planned=len(asked)),
-            lag=LoopLag(),
-            epoch_s=1_000_000.0,
+            lag=self.lag,
+            epoch_s=EPOCH_S,
             jitter=random.Random(0),
         )
-        self.lanes.append(lane)
-        return lane
 
     def stop(self, *, drain_s: float) -> None:
         self.scheduler.stop(drain_s=drain_s)
 
     async def go(self) -> "Night":
         """Run all lanes to their end."""
-        self.scheduler = Scheduler(lanes=self.lanes, lag=LoopLag())
+        self.scheduler = Scheduler(lanes=self.lanes, lag=self.lag)
         started_s = asyncio.get_running_loop().time()
         await self.scheduler.run()
         self.seconds = asyncio.get_running_loop().time() - started_s

@@ -8,7 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from asyncbench.engine.lane import GROWTH, _tokens_used
+from asyncbench.engine.lane import GROWTH
+from asyncbench.engine.limits import Amounts
+from asyncbench.engine.turn import Turn
 from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.records import (
     Attempt,
@@ -74,9 +76,9 @@ def test_as_many_calls_are_in_flight_as_allowed_and_never_more():
     assert night.seconds == about(10.0)  # 100 calls, 10 at a time, a second each: no slot was idle
 
 
-def test_a_lane_that_starts_thousands_of_calls_lets_others_have_their_turn():
-    model = replace(MODEL, limits=Limits(concurrency=2_000))
-    desk = Desk()
+def test_a_lane_that_starts_many_calls_lets_others_have_their_turn():
+    model = replace(MODEL, limits=Limits(concurrency=96))  # so few are not slowed down by the ramp
+    desk = Desk(latency_s=0.01)
     called = []
 
     async def bystander():
@@ -86,14 +88,14 @@ def test_a_lane_that_starts_thousands_of_calls_lets_others_have_their_turn():
 
     async def night():
         told = Night()
-        told.lane(desk.ask, fresh(2_000, model), model)
+        told.lane(desk.ask, fresh(96, model), model)
         turns = asyncio.create_task(bystander())
         await told.go()
         turns.cancel()
         await asyncio.wait([turns])
 
     virtually(night())
-    assert desk.most_in_flight == 2_000
+    assert desk.most_in_flight == 96
     assert max(after - before for before, after in pairwise(called)) <= GROWTH
 
 
@@ -102,7 +104,8 @@ def test_calls_that_end_together_are_replaced_together():
     desk = Desk(latency_s=1.0)
     night_of(desk, fresh(400, model), model)
     started_s = [at_s for at_s, _ in desk.calls]
-    assert max(started_s[200:]) - min(started_s[200:]) < 0.001
+    gaps_s = [after_s - before_s for before_s, after_s in zip(started_s, started_s[200:], strict=False)]
+    assert max(gaps_s) < 1.001
 
 
 def test_an_error_leaves_no_cycle_behind():
@@ -136,7 +139,7 @@ def test_trials_are_asked_in_order():
 
 def test_sent_is_written_before_the_call_and_ended_before_the_result():
     night = night_of(Desk(), fresh(1))
-    assert [type(event).__name__ for event in night.kept] == ["Sent", "Ended", "Result"]
+    assert [type(event).__name__ for event in night.kept] == ["Sent", "Ended", "Result", "LaneMinute"]
 
 
 def test_a_failed_attempt_is_tried_again_and_all_its_attempts_are_kept():
@@ -187,7 +190,7 @@ def test_a_final_error_closes_its_trial_at_the_first_attempt():
 def test_a_dead_lane_is_suspended_at_the_first_proof_and_its_trials_stay_open(kind):
     desk = Desk(q5=fails(kind, 1))
     night = night_of(desk, fresh(1000))
-    assert night.lanes[0].counters.suspended == f"{kind.value}: no"
+    assert night.lanes[0].askers[0].counters.suspended == f"{kind.value}: no"
     assert "t5" not in night.results
     assert len(desk.calls) <= 20  # those in flight, and none after the proof
 
@@ -212,7 +215,7 @@ def test_a_lane_without_success_that_is_refused_in_the_same_words_is_suspended(c
     model = replace(MODEL, limits=Limits(concurrency=concurrency))
     desk = refusing(range(100))
     night = night_of(desk, fresh(100, model), model)
-    assert night.lanes[0].counters.suspended == "bad_request: seed: not permitted"
+    assert night.lanes[0].askers[0].counters.suspended == "bad_request: seed: not permitted"
     assert len(desk.calls) == max(3, concurrency)
     assert night.results == {}
 
@@ -231,7 +234,7 @@ def test_a_reply_on_its_way_may_show_that_refusals_are_about_their_trials():
         return await told.go()
 
     told = virtually(night())
-    assert told.lanes[0].counters.suspended is None
+    assert told.lanes[0].askers[0].counters.suspended is None
     assert {name for name, one in told.results.items() if one.error} == {"t1", "t4", "t7", "t8"}
     assert len(told.results) == 30
 
@@ -253,7 +256,7 @@ def test_a_refusal_that_is_about_its_trial_closes_it_alone(desk, count):
     model = replace(MODEL, limits=Limits(concurrency=1))
     refused = set(desk.scripts)
     night = night_of(desk, fresh(count, model), model)
-    assert night.lanes[0].counters.suspended is None
+    assert night.lanes[0].askers[0].counters.suspended is None
     assert {one.trial.problem.question for one in night.results.values() if one.error} == refused
     assert len(night.results) == count
 
@@ -265,7 +268,7 @@ def test_a_reply_to_an_earlier_run_shows_that_refusals_are_about_their_trials():
         return await told.go()
 
     told = virtually(night())
-    assert (told.lanes[0].counters.suspended, len(told.results)) == (None, 9)
+    assert (told.lanes[0].askers[0].counters.suspended, len(told.results)) == (None, 9)
 
 
 def test_an_error_that_comes_last_does_not_hide_that_a_lane_is_refused():
@@ -284,7 +287,7 @@ def test_an_error_that_comes_last_does_not_hide_that_a_lane_is_refused():
         return await told.go()
 
     told = virtually(night())
-    assert told.lanes[0].counters.suspended == "bad_request: seed: not permitted"
+    assert told.lanes[0].askers[0].counters.suspended == "bad_request: seed: not permitted"
     assert told.results == {}
     assert len(told.sent) <= 4 + 3  # those in flight when the third refusal came, and none after it
 
@@ -299,7 +302,7 @@ def test_a_suspended_lane_holds_up_no_other():
         return await told.go()
 
     told = virtually(night())
-    assert told.lanes[1].counters.done == 30
+    assert told.lanes[1].askers[0].counters.done == 30
 
 
 def test_stopping_lets_calls_in_flight_end_and_starts_no_others():
@@ -383,8 +386,10 @@ def test_tokens_that_may_have_been_used_are_not_given_back():
     billed, refused = (
         ProviderError(ErrorKind.OVERLOADED, "no", may_have_been_billed=one) for one in (True, False)
     )
-    assert _tokens_used(billed, 100.0) == 100.0
-    assert _tokens_used(refused, 100.0) == 0.0
+    asker, reserved = Night().asker(Desk().ask, []), Amounts(1.0, 100.0, 60.0, 40.0)
+    turn = Turn(request=requests(1)[0], history=NEW, characters=4, taken_s=0.0, reserved=reserved)
+    assert asker.used(turn, billed) == reserved
+    assert asker.used(turn, refused) == Amounts(1.0)
 
 
 def test_one_unknown_cost_makes_a_trials_cost_unknown():
@@ -451,7 +456,7 @@ def test_a_retry_that_would_pass_its_time_is_not_made():
 
 
 def test_when_most_calls_fail_fresh_trials_wait_for_the_failed():
-    desk = Desk(latency_s=0.01, **{f"q{i}": fails(ErrorKind.SERVER_ERROR, 3) for i in range(500)})
+    desk = Desk(latency_s=0.01, **{f"q{i}": fails(ErrorKind.SERVER_ERROR, 3) for i in range(500) if i % 4})
     night = night_of(desk, fresh(500))
     assert len(night.results) == 500
     firsts: dict[str, int] = {}

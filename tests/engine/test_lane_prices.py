@@ -25,8 +25,8 @@ def priced(*replies, vendor="openai", model_id="gpt-5-mini", at_s=1_795_176_000.
     async def run():
         night = Night()
         asked = [(request, History()) for request in requests(len(replies), UNPRICED)]
-        lane = night.lane(answer, asked, UNPRICED)
-        lane.rates, lane.epoch_s = rates_at(model_id, price=None, vendor=vendor), at_s
+        asker = night.lane(answer, asked, UNPRICED)
+        asker.rates, asker.epoch_s = rates_at(model_id, price=None, vendor=vendor), at_s
         return (await night.go()).results
 
     results = virtually(run())

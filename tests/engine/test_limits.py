@@ -1,116 +1,196 @@
-"""Requests and tokens a minute, on a virtual clock."""
-
-import asyncio
+"""The limits of a lane: buckets that are taken from, given back to and set right, on a clock that is told."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asyncbench.engine.limits import ExpectedTokens, TokenBucket, now_s, request_pacer
-from asyncbench.records import Usage
-from tests.engine.night import virtually
+from asyncbench.engine.limits import (
+    HEADROOM,
+    Amounts,
+    Bucket,
+    Counting,
+    Gate,
+    counted,
+    demanded,
+)
+from asyncbench.records import Allowance, Limits, Usage
 
 
-def about(seconds: float) -> object:
-    return pytest.approx(seconds, abs=0.01)
+def about(value: float | list[float]) -> object:
+    return pytest.approx(value, rel=1e-3, abs=1e-3)
 
 
-async def admitted(bucket: TokenBucket, amounts: list[float]) -> list[tuple[float, float]]:
-    """Reserve all at once, in order; return (amount, when) as they were let through."""
-    through: list[tuple[float, float]] = []
-
-    async def one(amount: float) -> None:
-        await bucket.reserve(amount)
-        through.append((amount, now_s()))
-
-    async with asyncio.TaskGroup() as tasks:
-        for amount in amounts:
-            tasks.create_task(one(amount))
-    return through
+def served(bucket: Bucket, amounts: list[float]) -> list[float]:
+    """Take one amount after the other, each as soon as it may be; return when each was."""
+    at_s, times = 0.0, []
+    for amount in amounts:
+        at_s += bucket.wait_s(amount, at_s)
+        bucket.take(amount, at_s)
+        times.append(at_s)
+    return times
 
 
-def test_tokens_are_served_first_come_first_served_whatever_their_size():
-    async def night():
-        return await admitted(TokenBucket(600, capacity=10), [8, 1, 1, 9, 1])
-
-    assert [amount for amount, _ in virtually(night())] == [8, 1, 1, 9, 1]
+def gate(**limits) -> Gate:
+    return Gate(Limits(**limits), at_s=0.0)
 
 
-def test_a_bucket_starts_empty_so_there_is_no_burst_at_the_start():
-    async def night():
-        return await admitted(TokenBucket(600, capacity=10), [10])
+def told(what="requests", *, limit=None, remaining=None, reset_s=None, period_s=60.0) -> Allowance:
+    return Allowance(what=what, period_s=period_s, limit=limit, remaining=remaining, reset_s=reset_s)
 
-    assert [when for _, when in virtually(night())] == [about(1.0)]
+
+def paced(gate: Gate, amounts: Amounts, *, for_s: float) -> int:
+    """Take calls as fast as the gate lets them through; return how many within `for_s` seconds."""
+    at_s, taken = 0.0, 0
+    while (at_s := at_s + (wait.seconds if (wait := gate.wait(amounts, at_s)) else 0.0)) < for_s:
+        gate.take(amounts, at_s)
+        taken += 1
+    return taken
+
+
+def test_a_bucket_starts_with_one_unit_so_there_is_no_burst_at_the_start():
+    assert served(Bucket(600, burst_s=1.0, at_s=0.0), [1, 1, 1]) == about([0.0, 0.1, 0.2])
 
 
 @settings(max_examples=50)
 @given(st.lists(st.floats(0.1, 30), min_size=1, max_size=60))
 def test_no_window_gets_more_than_the_rate_and_one_bucket(amounts):
-    capacity, per_s = 10.0, 10.0
-
-    async def night():
-        return await admitted(TokenBucket(per_s * 60, capacity=capacity), amounts)
-
-    through = virtually(night())
-    for first, (_, since_s) in enumerate(through):
+    per_s, times = 10.0, served(Bucket(600, burst_s=1.0, at_s=0.0), amounts)
+    for first, since_s in enumerate(times):
         # An amount beyond the bucket waits for a full one and leaves a debt, paid before the next.
-        used = sum(amount for amount, _ in through[first:-1])
-        assert used <= per_s * (through[-1][1] - since_s) + capacity + max(amounts) + 1e-6
+        used = sum(amounts[first:-1])
+        assert used <= per_s * (times[-1] - since_s) + 11 + max(amounts) + 1e-6
 
 
 def test_more_than_a_bucket_is_let_through_and_leaves_a_debt():
-    async def night():
-        return await admitted(TokenBucket(600, capacity=10), [50, 1])
-
-    assert virtually(night()) == [(50, about(1.0)), (1, about(5.1))]
+    first_s, second_s = served(Bucket(600, burst_s=1.0, at_s=0.0), [100, 1])
+    assert first_s == about(1.0)  # full: eleven, of which one was there
+    assert second_s - first_s == about((100 - 11 + 1) / 10)
 
 
 def test_what_was_not_used_is_given_back_at_once():
-    async def night():
-        bucket = TokenBucket(60, capacity=100)
-        await bucket.reserve(50)
-        bucket.settle(reserved=50, used=10)
-        before_s = now_s()
-        await bucket.reserve(40)
-        return now_s() - before_s
-
-    assert virtually(night()) == about(0.0)
+    bucket = Bucket(600, burst_s=1.0, at_s=0.0)
+    bucket.take(101, at_s=0.0)
+    assert bucket.wait_s(1, at_s=0.0) == about(10.1)
+    bucket.take(-95, at_s=0.0)
+    assert bucket.wait_s(1, at_s=0.0) == about(0.6)
 
 
-def test_a_waiter_follows_a_change_of_rate():
-    async def night():
-        bucket = TokenBucket(60, capacity=100)
-        waiting = asyncio.create_task(bucket.reserve(100))
-        await asyncio.sleep(50)
-        bucket.set_rate(600)
-        await waiting
-        return now_s()
-
-    assert virtually(night()) == about(55.0)
+def test_a_bucket_follows_a_change_of_rate_and_keeps_its_debt():
+    bucket = Bucket(600, burst_s=1.0, at_s=0.0)
+    bucket.take(11, at_s=0.0)
+    bucket.set_rate(6_000, at_s=0.0)
+    assert bucket.wait_s(1, at_s=0.0) == about(0.11)
 
 
-def test_requests_are_paced_at_sixty_a_minute_and_at_sixty_thousand():
-    async def night(rpm: float, count: int) -> float:
-        pacer = request_pacer(rpm)
-        for _ in range(count):
-            await pacer.acquire()
-        return now_s()
-
-    assert 58 <= virtually(night(60, 60)) <= 60
-    assert 9.8 <= virtually(night(60_000, 10_000)) <= 10.1
+@pytest.mark.parametrize("rpm", [3, 60, 6_000, 60_000])
+def test_requests_are_paced_at_any_rate_and_a_little_is_left(rpm):
+    seconds = max(60.0, 600 / rpm)
+    share = paced(gate(rpm=rpm), Amounts(), for_s=seconds) / (rpm * seconds / 60)
+    assert HEADROOM - 0.01 <= share <= 1 or rpm == 3
+    assert paced(gate(rpm=rpm), Amounts(), for_s=seconds) <= rpm * seconds / 60 * HEADROOM + 1
 
 
-def test_expected_tokens_move_towards_what_was_seen():
-    expected = ExpectedTokens(max_tokens=1000)
-    assert expected.of(400) == 1100
-    for _ in range(20):
-        expected.learn(Usage(input_tokens=100, output_tokens=7))
-    assert expected.of(400) == 107
+def test_a_call_passes_all_limits_at_once_and_the_slowest_says_how_long():
+    both = gate(rpm=60, input_tpm=6_000)
+    both.take(Amounts(1, 0, 1_000, 0), at_s=0.0)
+    wait = both.wait(Amounts(1, 0, 10, 0), at_s=0.0)
+    assert wait is not None
+    assert wait.limit == "input_tokens"
+    assert wait.seconds > 9
 
 
-def test_an_unknown_usage_teaches_nothing():
-    expected = ExpectedTokens(max_tokens=None)
-    before = expected.of(0)
-    expected.learn(None)
-    expected.learn(Usage())
-    assert expected.of(0) == before
+def test_a_call_that_has_to_wait_for_one_limit_takes_nothing_of_another():
+    both = gate(rpm=60, tpm=60)
+    both.take(Amounts(1, 2), at_s=0.0)
+    assert both.wait(Amounts(1, 1), at_s=1.5) is not None  # for tokens
+    assert both.wait(Amounts(1, 0), at_s=1.5) is None  # requests were left alone
+
+
+def test_a_fraction_of_every_limit_is_used():
+    assert gate(rpm=600, tpm=9_000, fraction=0.5).in_force() == {"requests": 300, "tokens": 4_500}
+    shared = gate(fraction=0.5)
+    shared.follow(told(limit=600), at_s=0.0)
+    assert shared.in_force() == {"requests": 300}
+
+
+def test_a_lower_limit_that_the_provider_tells_is_followed_and_said_once():
+    lane = gate(rpm=6_000)
+    news = lane.follow(told(limit=600, remaining=599, reset_s=0.1), at_s=0.0)
+    assert news == "the provider allows 600 requests a minute, not 6,000 as configured; its word is followed"
+    assert lane.in_force() == {"requests": 600}
+    assert lane.follow(told(limit=600), at_s=1.0) is None
+    assert lane.follow(told(limit=500), at_s=2.0) is None  # followed, and not said again
+    assert lane.in_force() == {"requests": 500}
+
+
+def test_a_higher_limit_than_configured_is_left_unused():
+    lane = gate(rpm=60)
+    assert lane.follow(told(limit=6_000), at_s=0.0) is None
+    assert lane.in_force() == {"requests": 60}
+
+
+def test_a_limit_that_rises_again_is_followed_again():
+    lane = gate(rpm=6_000)
+    for limit in (600, 1_800, 9_000):
+        lane.follow(told(limit=limit), at_s=0.0)
+    assert lane.in_force() == {"requests": 6_000}
+
+
+def test_limits_that_are_not_configured_start_from_what_the_provider_tells():
+    lane = gate()
+    assert not lane.limited
+    lane.follow(told("input_tokens", limit=50_000), at_s=0.0)
+    assert lane.in_force() == {"input_tokens": 50_000}
+
+
+def test_a_limit_of_a_day_is_not_taken_for_one_of_a_minute():
+    lane = gate()
+    lane.follow(told(limit=14_400, remaining=14_000, period_s=86_400), at_s=0.0)
+    assert lane.in_force() == {}
+
+
+def test_where_nothing_remains_nothing_is_taken_until_the_reset():
+    lane = gate()
+    assert lane.follow(told("tokens", limit=6_000, remaining=0, reset_s=20.0), at_s=0.0) is None
+    assert lane.wait(Amounts(1, 0), at_s=5.0) == (15.0, "tokens")
+    assert lane.wait(Amounts(1, 0), at_s=20.5) is None
+
+
+def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once():
+    lane, day = gate(), told(limit=14_400, remaining=0, reset_s=7_200.0, period_s=86_400)
+    assert lane.follow(day, at_s=0.0) == "no requests remain of this day's; waiting 2.0 hours for more"
+    assert lane.follow(day, at_s=0.0) is None
+    assert lane.wait(Amounts(), at_s=1.0) == (7_199.0, "day")
+
+
+def test_a_share_of_the_limits_slows_all_of_them():
+    lane = gate(rpm=6_000)
+    lane.use(0.5, at_s=0.0)
+    assert paced(lane, Amounts(), for_s=60) == pytest.approx(3_000, rel=0.01)
+
+
+CACHED = Usage(input_tokens=1_000, cached_input_tokens=900, output_tokens=50)
+RESERVED = Amounts(1.0, 700.0, 1_100.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("counting", "amounts"),
+    [
+        (Counting.USED, Amounts(1.0, 1_050.0, 1_000.0, 50.0)),
+        (Counting.UNCACHED, Amounts(1.0, 150.0, 100.0, 50.0)),
+        (Counting.DEMANDED, Amounts(1.0, 700.0, 1_000.0, 50.0)),
+    ],
+)
+def test_what_a_call_is_counted_for_is_the_providers_own_way(counting, amounts):
+    assert counted(CACHED, RESERVED, counting) == amounts
+
+
+@pytest.mark.parametrize("usage", [None, Usage(), Usage(input_tokens=5)])
+def test_an_unknown_usage_counts_as_reserved(usage):
+    assert counted(usage, RESERVED, Counting.USED) == RESERVED
+
+
+def test_openai_counts_max_tokens_or_the_prompt_where_that_is_more():
+    assert demanded(4_000, 500) == 1_000
+    assert demanded(4_000, 5_000) == 5_000
+    assert demanded(4_000, None) == 1_000

@@ -9,6 +9,7 @@ from asyncbench.records import (
     Ended,
     Event,
     Grade,
+    LaneMinute,
     Model,
     Outcome,
     Problem,
@@ -49,6 +50,23 @@ def trial(n: int, *, alias: str = "small", suite: str = "nupa") -> Trial:
         ),
         model=model(alias),
         condition=Condition(name="zero-shot"),
+    )
+
+
+def minute(lane: str = "small") -> LaneMinute:
+    return LaneMinute(
+        lane=lane,
+        started_at=AT,
+        seconds=60.0,
+        requests=100,
+        tokens=5_700.4,
+        input_tokens=5_000.0,
+        output_tokens=700.4,
+        limits={"requests": 600.0},
+        share=0.995,
+        most_in_flight=12,
+        refused=1,
+        waited_s={"requests": 50.0, "work": 2.5},
     )
 
 

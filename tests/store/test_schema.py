@@ -16,9 +16,10 @@ from asyncbench.store.schema import (
     TRIALS,
     attempt_row,
     grade_rows,
+    lane_row,
     trial_row,
 )
-from tests.store.made import AT, ended, model, reply, result, trial
+from tests.store.made import AT, ended, minute, model, reply, result, trial
 
 COLUMNS = {
     "trials": """
@@ -39,11 +40,18 @@ COLUMNS = {
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
         in_flight loop_lag_s raw_usage
         """,
+    "lanes": """
+        lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
+        input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
+        waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
+        waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_work_s
+        """,
 }
 ROWS = {
     "trials": trial_row(result(trial(1), reply(1))),
     "grades": dict.fromkeys(OF_THE_TRIAL) | grade_rows(result(trial(1), reply(1)))[0],
     "attempts": attempt_row(ended(trial(1), reply(1)).attempt),
+    "lanes": lane_row(minute()),
 }
 
 

@@ -1,0 +1,338 @@
+"""One model of a lane: makes its calls, writes down what came of each, grades replies and closes trials."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Final
+
+from asyncbench.engine.expected import Expected, cell_of
+from asyncbench.engine.limits import Amounts, Counting, counted, demanded
+from asyncbench.engine.retry import wait_before_retry
+from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
+from asyncbench.pricing import Charge, RatesAt, charge
+from asyncbench.records import (
+    Attempt,
+    Ended,
+    Event,
+    Grade,
+    History,
+    Model,
+    Problem,
+    Reply,
+    Request,
+    Result,
+    Sent,
+)
+
+Ask = Callable[[Request], Awaitable[Reply]]
+GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
+Keep = Callable[[Event], None]
+Source = AsyncGenerator[tuple[Request, History], None]
+
+GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
+PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
+LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
+SAME_WORDS: Final = 4  # failures in a row of a trial while others are answered: it does so for good
+GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
+_OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
+
+
+@dataclass(slots=True, kw_only=True)
+class Asker:
+    """The trials of one model, from its source to their results."""
+
+    model: Model
+    source: Source
+    ask: Ask
+    grade: GradeReply
+    keep: Keep
+    characters: Callable[[Request], int]  # what is sent, for token estimates
+    rates: RatesAt  # what it costs, by tier served and time
+    counters: Counters
+    lag: LoopLag
+    epoch_s: float  # UTC at zero of the loop's clock
+    jitter: random.Random
+    counting: Counting = Counting.USED
+    queue: deque[Turn] = field(default_factory=deque)
+    _expected: Expected = field(init=False)
+    _now_s: Callable[[], float] = field(init=False)  # the loop's clock
+    _refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
+    _accepted: bool = False  # requests as such: refusals are each about a trial of its own
+    _answers: int = 0  # of this run
+    _fed: bool = False
+    _hungry: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def begin(self) -> None:
+        """Get ready, on the running loop."""
+        self._now_s = asyncio.get_running_loop().time
+        self._expected = Expected(self.model.max_tokens)
+        self._accepted = self.counters.done_before > self.counters.failed_before
+
+    @property
+    def suspended(self) -> bool:
+        """Whether no further call can succeed."""
+        return self.counters.suspended is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a fresh trial may be taken."""
+        if self._suspicious and self.counters.in_flight:
+            return False  # before one of those in flight was answered
+        return bool(self.queue) and not self.suspended
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is, and will be, nothing more to take."""
+        return self.suspended or (self._fed and not self.queue)
+
+    def suspend(self, reason: str) -> None:
+        """Give up what is not asked yet; the first proof is kept as the reason."""
+        if self.counters.suspended is None:
+            self.counters.suspended = reason
+        self.queue.clear()
+        self._hungry.set()
+
+    # ── feeding ──────────────────────────────────────────────────────────────────────────────
+
+    async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
+        """Keep up to `depth()` trials in the queue: memory does not grow with the set."""
+        async with aclosing(self.source) as source:
+            async for request, history in source:
+                if self.suspended:
+                    break
+                self.queue.append(self._turn(request, history))
+                changed()
+                if len(self.queue) >= depth():
+                    self._hungry.clear()
+                    await self._hungry.wait()
+        self._fed = True
+        changed()
+
+    def take(self, depth: int) -> Turn:
+        """Return the next fresh trial."""
+        turn = self.queue.popleft()
+        if len(self.queue) <= depth // 2:
+            self._hungry.set()
+        return turn
+
+    def _turn(self, request: Request, history: History) -> Turn:
+        return Turn(
+            request=request,
+            history=history,
+            characters=self.characters(request),
+            taken_s=self._now_s(),
+            attempts=history.attempts,
+            cost_usd=history.cost_usd,
+        )
+
+    # ── tokens ───────────────────────────────────────────────────────────────────────────────
+
+    def amounts(self, turn: Turn) -> Amounts:
+        """Return what to set aside for a call."""
+        taken = self._expected.input_tokens(turn.characters)
+        given = self._expected.output_tokens(cell_of(turn.request.trial))
+        if self.counting is Counting.DEMANDED:
+            return Amounts(1.0, demanded(turn.characters, self.model.max_tokens), taken, given)
+        return Amounts(1.0, taken + given, taken, given)
+
+    def used(self, turn: Turn, ended: Reply | ProviderError) -> Amounts:
+        """Return what a call was counted for, as far as that is known."""
+        if isinstance(ended, Reply):
+            self._expected.learn(cell_of(turn.request.trial), turn.characters, ended.usage)
+            return counted(ended.usage, turn.reserved, self.counting)
+        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
+            return turn.reserved
+        return Amounts(turn.reserved.requests)
+
+    # ── one attempt ──────────────────────────────────────────────────────────────────────────
+
+    async def call(self, turn: Turn) -> tuple[Attempt, Reply | ProviderError]:
+        """Make one call and write it down, before anything is made of it."""
+        sent_s = self._begin(turn)
+        ended: Reply | ProviderError
+        try:
+            async with asyncio.timeout(self.model.timeouts.total + GRACE_S):
+                ended = await self.ask(turn.request)
+        except ProviderError as error:
+            ended = error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
+        except TimeoutError:
+            ended = ProviderError(ErrorKind.TIMEOUT, "no reply within timeouts.total, nor after it")
+        except asyncio.CancelledError:
+            self._end(turn, sent_s, "lost", None)
+            raise
+        if isinstance(ended, ProviderError):
+            self._mark(ended, sent_s)
+            return self._end(turn, sent_s, ended.kind.value, ended), ended
+        self._answers += 1
+        self.accept()
+        return self._end(turn, sent_s, "ok", ended), ended
+
+    def _mark(self, error: ProviderError, sent_s: float) -> None:
+        """Say of a timeout whether it may have been our own."""
+        if error.kind is ErrorKind.TIMEOUT and self.lag.late_since(sent_s):
+            error.message += "; meanwhile our own event loop was late: this may be no fault of the provider's"
+
+    def _begin(self, turn: Turn) -> float:
+        """Write down that a call is about to be made; return when, on the loop's clock."""
+        turn.sent_s = self._now_s()
+        turn.tries += 1
+        turn.attempts += 1
+        if turn.tries == 1:
+            turn.since_s = turn.sent_s
+        self.keep(
+            Sent(
+                trial_id=turn.request.trial.trial_id,
+                attempt=turn.attempts,
+                model=self.model.alias,
+                provider=self.model.provider,
+                started_at=self.epoch_s + turn.sent_s,
+            )
+        )
+        return turn.sent_s
+
+    def _end(self, turn: Turn, sent_s: float, status: str, ended: Reply | ProviderError | None) -> Attempt:
+        """Write down how a call ended."""
+        reply = ended if isinstance(ended, Reply) else None
+        error = ended if isinstance(ended, ProviderError) else None
+        attempt = Attempt(
+            trial_id=turn.request.trial.trial_id,
+            attempt=turn.attempts,
+            model=self.model.alias,
+            provider=self.model.provider,
+            started_at=self.epoch_s + sent_s,
+            queued_s=sent_s - turn.taken_s,
+            ttft_s=reply.ttft_s if reply else None,
+            latency_s=self._now_s() - sent_s if reply is None or reply.latency_s is None else reply.latency_s,
+            status=status,
+            http_status=ended.http_status if ended else None,
+            retry_after_s=error.retry_after_s if error else None,
+            request_id=ended.request_id if ended else None,
+            usage=reply.usage if reply else None,
+            cost_usd=self._cost(ended, self.epoch_s + sent_s),
+            in_flight=turn.in_flight,
+            loop_lag_s=self.lag.now_s,
+            raw_usage=reply.raw_usage if reply else None,
+        )
+        self.keep(Ended(attempt=attempt, reply=reply))
+        turn.charge(attempt.cost_usd)
+        self.counters.count(attempt)
+        return attempt
+
+    def _cost(self, ended: Reply | ProviderError | None, at_s: float) -> float | None:
+        """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
+        if isinstance(ended, Reply):
+            return self._charge(ended, at_s).usd
+        return None if ended is None or ended.may_have_been_billed else 0.0
+
+    def _charge(self, reply: Reply, at_s: float) -> Charge:
+        return charge(reply, self.rates, at_s=at_s, provider=self.model.provider)
+
+    # ── what follows ─────────────────────────────────────────────────────────────────────────
+
+    def failed(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
+        """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
+
+        Args:
+            paused: the lane is. What the provider says to wait then is about the lane, not the trial's time.
+        """
+        wait_s = None
+        if error.kind in FINAL_FOR_LANE:
+            self._suspend_for(error)
+        elif not self._accepted and _may_be_about_all(error):
+            self._refused.append((turn, error))
+        else:
+            wait_s = self._wait_s(turn, error, paused=paused)
+            if wait_s is None:
+                self._close_failed(turn, error)
+        self._judge()
+        return None if self.suspended else wait_s
+
+    def _wait_s(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
+        turn.hears(f"{error.kind} {error.message}", answers=self._answers)
+        others_do_well = self._answers > turn.answers_then
+        if error.kind in _OF_THE_TRIAL and turn.same_words >= SAME_WORDS and others_do_well:
+            return None
+        now_s, policy = self._now_s(), self.model.retry
+        excused = paused and error.retry_after_s is not None
+        wait_s = wait_before_retry(
+            error,
+            attempt=turn.tries,
+            elapsed_s=now_s - turn.since_s,
+            policy=replace(policy, total_s=inf) if excused else policy,
+            jitter=self.jitter.random(),
+        )
+        if excused and wait_s is not None:
+            turn.since_s = now_s + wait_s
+        return wait_s
+
+    def _suspend_for(self, error: ProviderError) -> None:
+        """Stop; what was refused like this stays open: a later run asks it again."""
+        self.suspend(f"{error.kind.value}: {error.message}")
+
+    def _close_failed(self, turn: Turn, error: ProviderError) -> None:
+        grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
+        self._write_result(turn, None, error, grades)
+
+    @property
+    def _suspicious(self) -> bool:
+        """Whether what was refused so far looks as if anything would be."""
+        return len(self._refused) >= PROOF
+
+    def _judge(self) -> None:
+        """Decide whether refusals are about their trials or about whatever this model would be asked."""
+        if len({error.message for _, error in self._refused}) > 1:
+            self.accept()
+        elif self._suspicious and not self.counters.in_flight:
+            self._suspend_for(self._refused[0][1])
+
+    def accept(self) -> None:
+        """Close the refused trials: each is alone in it. Of a suspended model they stay open."""
+        self._accepted = True
+        if not self.suspended:
+            for turn, error in self._refused:
+                self._close_failed(turn, error)
+        self._refused.clear()
+
+    async def close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
+        """Grade a reply and close its trial."""
+        problem, style = turn.request.trial.problem, turn.request.trial.condition.style
+        if len(reply.text) > LONG_REPLY:
+            grades = await asyncio.to_thread(self.grade, problem, reply, style)
+        else:
+            grades = self.grade(problem, reply, style)
+        self._write_result(turn, attempt, reply, grades)
+
+    def _write_result(
+        self, turn: Turn, answered: Attempt | None, ended: Reply | ProviderError, grades: tuple[Grade, ...]
+    ) -> None:
+        """Close a trial; its times are those of the attempt that was answered."""
+        reply = ended if isinstance(ended, Reply) else None
+        self.keep(
+            Result(
+                trial=turn.request.trial,
+                reply=reply,
+                error=ended if isinstance(ended, ProviderError) else None,
+                grades=grades,
+                attempts=turn.attempts,
+                cost_usd=turn.cost_usd,
+                price_source=self._charge(reply, answered.started_at).source if reply and answered else None,
+                queued_s=answered.queued_s if answered else None,
+                ttft_s=answered.ttft_s if answered else None,
+                latency_s=answered.latency_s if answered else None,
+                finished_at=self.epoch_s + self._now_s(),
+            )
+        )
+        self.counters.outcomes[grades[0].outcome] += 1
+        self.counters.grader_errors += grades[0].reason == GRADER_ERROR
+
+
+def _may_be_about_all(error: ProviderError) -> bool:
+    """Whether a refusal may be about what every request of a model has, such as a parameter."""
+    # Another status, such as the 404 for a question that our simulator does not know, is about the question.
+    return error.kind is ErrorKind.BAD_REQUEST and error.http_status in (None, 400, 422)

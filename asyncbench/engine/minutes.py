@@ -1,0 +1,90 @@
+"""What a lane did with its limits, minute by minute: how much was used, and what it waited for."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from asyncbench.engine.limits import Amounts
+from asyncbench.records import LaneMinute
+
+MINUTE_S: Final = 60.0
+
+# What a lane may wait for; every second of it belongs to one of them.
+WORK = "work"  # nothing to ask: the source is dry or still being read, or what is left waits for its time
+CONCURRENCY = "concurrency"  # all slots are taken
+PAUSE = "pause"  # the provider refuses everything for now
+CLIENT = "client"  # our own event loop is late
+RAMP = "ramp"  # connections are opened no faster
+
+
+class Minutes:
+    """The account of one lane; a minute is written down when it is over, the last one when the lane ends.
+
+    Times are the loop's clock; `epoch_s` is UTC at its zero.
+    """
+
+    def __init__(self, lane: str, *, epoch_s: float, at_s: float, keep: Callable[[LaneMinute], None]) -> None:
+        self._lane, self._epoch_s, self._keep = lane, epoch_s, keep
+        self._begin(at_s)
+
+    def waited(self, cause: str, seconds: float) -> None:
+        """Add time in which no call could start, and why."""
+        self._waited[cause] += seconds
+
+    def admitted(self, in_flight: int) -> None:
+        """Count a call that starts."""
+        self._calls += 1
+        self._most = max(self._most, in_flight)
+
+    def settled(self, used: Amounts) -> None:
+        """Count what a call took of the limits."""
+        self._tokens += used.tokens
+        self._input += used.input_tokens
+        self._output += used.output_tokens
+
+    def refused(self) -> None:
+        """Count a call that was one too many."""
+        self._refused += 1
+
+    def left_s(self, at_s: float) -> float:
+        """Return how long this minute lasts."""
+        return max(0.0, self._end_s - at_s)
+
+    def close(self, at_s: float, limits: Mapping[str, float], share: float) -> None:
+        """Write the minute down as far as it went, and begin another.
+
+        Args:
+            limits: in force, by what they count, a minute.
+            share: of them that the lane allows itself.
+        """
+        seconds = at_s - self._start_s
+        if self._calls or self._waited:
+            self._keep(
+                LaneMinute(
+                    lane=self._lane,
+                    started_at=self._epoch_s + self._start_s,
+                    seconds=seconds,
+                    requests=self._calls,
+                    tokens=self._tokens,
+                    input_tokens=self._input,
+                    output_tokens=self._output,
+                    limits=dict(limits),
+                    share=share,
+                    most_in_flight=self._most,
+                    refused=self._refused,
+                    waited_s=dict(self._waited),
+                )
+            )
+        self._begin(at_s)
+
+    def _begin(self, at_s: float) -> None:
+        self._start_s = at_s
+        # Minutes of the clock on the wall: those of all lanes can be laid side by side.
+        self._end_s = at_s + MINUTE_S - (self._epoch_s + at_s) % MINUTE_S
+        self._calls = 0
+        self._most = 0
+        self._refused = 0
+        self._tokens = 0.0
+        self._input = 0.0
+        self._output = 0.0
+        self._waited: Counter[str] = Counter()

@@ -1,0 +1,77 @@
+"""How many calls a lane keeps in flight: as many as it is told to, or as many as still pay off."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from asyncbench.records import MOST_IN_FLIGHT
+
+FIRST: Final = 8  # of a lane that finds out by itself
+GROWTH: Final = 1.5
+PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
+ROUND: Final = 16  # answers, at least, before a number of slots is judged
+HOLD_ROUNDS: Final = 10  # before more is tried again
+SLOWER: Final = 2.0  # times the usual latency: somebody else is there
+
+
+@dataclass(slots=True, kw_only=True)
+class Slots:
+    """The ceiling of calls in flight.
+
+    `fixed` is what the sweep says. Without it, and without limits a minute, the ceiling climbs as long as
+    more calls in flight bring more answers (Little's law: their number over their latency), steps back
+    where they only wait longer, and tries again later.
+    """
+
+    fixed: int | None
+    _ceiling: float = FIRST
+    _before: float = FIRST  # the ceiling of the round before
+    _rate_before: float = 0.0  # answers a second then
+    _usual_s: float = 0.0  # the latency at the ceiling that was found good
+    _answers: int = 0
+    _seconds: float = 0.0  # of their latencies
+    _filled: bool = False  # in this round every slot was in use
+    _holding: int = 0  # rounds to go before the next try
+
+    def ceiling(self, *, limited: bool, share: float) -> int:
+        """Return how many calls may be in flight.
+
+        Args:
+            limited: a limit a minute says how much may be asked: slots are not what to save on.
+            share: of the ceiling, while the provider refuses calls.
+        """
+        most = self.fixed or (MOST_IN_FLIGHT if limited else self._ceiling)
+        return max(1, int(most * share))
+
+    def full(self) -> None:
+        """Note that a call had to wait for a slot."""
+        self._filled = True
+
+    def answered(self, latency_s: float) -> None:
+        """Take in how long an answer took; at the end of a round, judge the ceiling."""
+        self._answers += 1
+        self._seconds += latency_s
+        if self._answers >= max(ROUND, self._ceiling):
+            self._judge(self._seconds / self._answers)
+            self._answers, self._seconds, self._filled = 0, 0.0, False
+
+    def _judge(self, latency_s: float) -> None:
+        rate = self._ceiling / latency_s if latency_s > 0 else 0.0
+        if self._holding:
+            self._hold(latency_s, rate)
+        elif self._filled:
+            grown = self._ceiling / self._before
+            if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
+                self._before, self._rate_before = self._ceiling, rate
+                self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
+            else:
+                self._ceiling, self._holding, self._usual_s = self._before, HOLD_ROUNDS, 0.0
+
+    def _hold(self, latency_s: float, rate: float) -> None:
+        self._usual_s = self._usual_s or latency_s
+        if latency_s > SLOWER * self._usual_s:
+            self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
+            self._usual_s = 0.0
+        self._holding -= 1
+        if not self._holding:  # what the ceiling brings now is what more has to beat
+            self._before, self._rate_before = self._ceiling, rate
+            self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)

@@ -1,0 +1,144 @@
+"""How much of its limits a lane uses, judged by what the provider refuses.
+
+Three answers to refusals, from light to heavy: use a smaller share, in the measure of what was refused; stop,
+and send a scout now and then, when nothing is admitted any more; and no answer at all when a smaller share
+changed nothing, for then the refusals are not about how much is asked.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+MEMORY_S: Final = 2.0  # answers older than this count little
+ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
+DEEPEST_CUT: Final = 0.7  # of the share, at one judgement
+SMALLEST_SHARE: Final = 0.01
+BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
+CREEP_PER_S: Final = 0.001  # back to what was admitted
+PROBE_AFTER_S: Final = 10.0  # and then beyond it, the faster the longer nothing is refused
+PROBE_S: Final = 60.0  # to twice as much
+IN_VAIN: Final = 4  # cuts in quick succession that changed nothing
+QUICKLY_S: Final = 3.0
+RESIGNED_S: Final = 60.0  # before refusals are answered again
+CLOSES_AT: Final = 5  # calls in a row without an answer
+FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
+RAREST_SCOUT_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
+RAREST_OF_LONG_S: Final = 900.0  # of a pause that the provider says is longer than an hour
+
+
+@dataclass(slots=True, kw_only=True)
+class Throttle:
+    """The share of a lane's limits in use; times are the loop's clock."""
+
+    closed: bool = False  # nothing is admitted but a scout
+    scouting: bool = False  # one is on its way
+    scout_s: float = 0.0  # when the next may leave
+    told_s: float = 0.0  # how long the provider said to wait when it last refused, 0: it did not say
+    _streak: int = 0  # calls in a row that came to nothing
+    _opened_s: float = -math.inf
+    _closed_s: float = -math.inf
+    _wait_s: float = FIRST_SCOUT_S
+    _top: float = 1.0  # the share that was admitted
+    _cut_s: float = -math.inf
+    _judged_s: float = 0.0
+    _answers: float = 0.0
+    _refusals: float = 0.0
+    _worst: float = 0.0  # the refused part at the last cut
+    _in_vain: int = 0
+    _before: float = 1.0  # the share before cuts that may be in vain
+    _resigned_until_s: float = -math.inf
+
+    def share(self, at_s: float) -> float:
+        """Return the share of its limits that the lane may use, in (0, 1]."""
+        if self._top == 1.0 and at_s - self._cut_s > PROBE_AFTER_S:
+            return 1.0
+        since_s = at_s - self._cut_s
+        near = min(1.0, BELOW + since_s * CREEP_PER_S)
+        probe = 1 + (max(0.0, since_s - PROBE_AFTER_S) / PROBE_S) ** 2
+        share = max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
+        if share == 1.0:
+            self._top = 1.0
+        return share
+
+    def admits(self, at_s: float) -> bool:
+        """Whether a call may be made at all: an open lane's, or a scout whose time has come."""
+        return not self.closed or (not self.scouting and at_s >= self.scout_s)
+
+    def wait_s(self, at_s: float) -> float:
+        """Return how long until a call may be made; without end while a scout is on its way."""
+        if self.admits(at_s):
+            return 0.0
+        return math.inf if self.scouting else self.scout_s - at_s
+
+    def answered(self, sent_s: float, at_s: float) -> None:
+        """Take in that a call was answered."""
+        self._fade(at_s)
+        self._answers += sent_s >= self._cut_s
+        if sent_s >= self._opened_s:
+            self._streak = 0
+        if self.closed:
+            # It frees a slot, which may be all that was missing: some name a minute whatever the limit.
+            self.scout_s = min(self.scout_s, max(at_s, self._closed_s + self._wait_s))
+
+    def scouted(self, at_s: float) -> None:
+        """Take in that a scout was answered: the pause is over."""
+        self.closed = self.scouting = False
+        self._streak, self._opened_s, self._wait_s, self.told_s = 0, at_s, FIRST_SCOUT_S, 0.0
+
+    def refused(self, sent_s: float, at_s: float, *, wait_s: float | None) -> bool:
+        """Take in that a call was refused for being one too many; return whether this begins a pause.
+
+        Args:
+            wait_s: how long the provider says to wait.
+        """
+        self.told_s = wait_s or 0.0
+        if sent_s >= self._cut_s:  # else it belongs to what was answered with a cut already
+            self._fade(at_s)
+            self._answers += 1
+            self._refusals += 1
+            if self._answers >= ENOUGH or self._refusals >= 3:
+                self._cut(at_s)
+        return self.broke(sent_s, at_s, wait_s=wait_s)
+
+    def broke(self, sent_s: float, at_s: float, *, wait_s: float | None = None) -> bool:
+        """Take in that a call came to nothing, by whatever fault; return whether this begins a pause."""
+        if self.closed:
+            return False
+        self._streak += sent_s >= self._opened_s
+        if self._streak < CLOSES_AT:
+            return False
+        self.closed, self._closed_s = True, at_s
+        self._await_scout(at_s, wait_s)
+        return True
+
+    def scouted_in_vain(self, at_s: float, *, wait_s: float | None) -> None:
+        """Take in that a scout came back with nothing: the next leaves later."""
+        self.scouting = False
+        self._wait_s = min(RAREST_SCOUT_S, self._wait_s * 2)
+        self.told_s = wait_s or 0.0
+        self._await_scout(at_s, wait_s)
+
+    def _await_scout(self, at_s: float, told_s: float | None) -> None:
+        rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
+        self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
+
+    def _cut(self, at_s: float) -> None:
+        refused = self._refusals / self._answers
+        before = self.share(at_s)
+        vain = at_s - self._cut_s < QUICKLY_S and refused >= 0.7 * self._worst
+        if at_s < self._resigned_until_s:
+            return
+        if not vain:
+            self._in_vain, self._before = 0, before
+        self._in_vain += vain
+        self._top = max(SMALLEST_SHARE, before * (1 - min(refused, DEEPEST_CUT)))
+        if self._in_vain >= IN_VAIN and refused < 0.5:
+            self._top, self._resigned_until_s, self._in_vain = self._before, at_s + RESIGNED_S, 0
+        self._cut_s, self._worst = at_s, refused
+        self._answers = self._refusals = 0.0
+
+    def _fade(self, at_s: float) -> None:
+        kept = math.exp((self._judged_s - at_s) / MEMORY_S)
+        self._judged_s = at_s
+        self._answers *= kept
+        self._refusals *= kept
