@@ -242,7 +242,7 @@ def status(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
-    style: Annotated[str | None, typer.Option(help="llm-arithmetic or integer-addition.")] = None,
+    style: Annotated[str | None, typer.Option(help="quota, llm-arithmetic or integer-addition.")] = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
@@ -253,9 +253,12 @@ def report(
 
     asyncbench report results/overnight --prices now
 
+    asyncbench report results/overnight --style quota
+
     asyncbench report results/published --style llm-arithmetic --min-depth 5
 
-    A style shows the tables that the benchmark of that name publishes.
+    quota: how much of its limits each lane used, and what the rest was lost to. Another style shows the
+    tables that the benchmark of that name publishes.
     """
     given = {"min_depth": min_depth, "grader": grader, "prices": prices}
     options = {name: value for name, value in given.items() if value is not None}
@@ -267,13 +270,22 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
     """Return the report of a style; None: our own."""
     from asyncbench.errors import ConfigError
 
-    known = {None: {"prices"}, "llm-arithmetic": {"min_depth", "grader"}, "integer-addition": set[str]()}
+    known = {
+        None: {"prices"},
+        "quota": set[str](),
+        "llm-arithmetic": {"min_depth", "grader"},
+        "integer-addition": set[str](),
+    }
     if style not in known:
-        raise ConfigError(f"--style {style}: choose of llm-arithmetic, integer-addition")
+        raise ConfigError(f"--style {style}: choose of {', '.join(filter(None, known))}")
     if odd := sorted(options.keys() - known[style]):
         said = f"--style {style}" if style else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
     match style:
+        case "quota":
+            from asyncbench.analysis.quota import quota_report_on
+
+            return quota_report_on(folder)
         case "llm-arithmetic":
             from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
 

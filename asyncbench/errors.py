@@ -10,12 +10,9 @@ AsyncbenchError                  catch this to catch all of ours
       final for the lane    auth no_quota no_such_model rejected_parameter
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from asyncbench.records import Allowance
+from asyncbench.allowance import Allowance
 
 
 class AsyncbenchError(Exception):
@@ -62,7 +59,6 @@ WORTH_ANOTHER_TRY = frozenset(
         ErrorKind.BAD_REPLY,
     }
 )
-FINAL_FOR_TRIAL = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED})
 FINAL_FOR_LANE = frozenset(
     {ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL, ErrorKind.REJECTED_PARAMETER}
 )
@@ -94,7 +90,7 @@ class ProviderError(AsyncbenchError):
         retry_after_s: float | None = None,
         request_id: str | None = None,
         may_have_been_billed: bool | None = None,
-        allowances: "Sequence[Allowance]" = (),
+        allowances: tuple[Allowance, ...] = (),
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -105,4 +101,4 @@ class ProviderError(AsyncbenchError):
         self.may_have_been_billed = (
             kind in MAY_HAVE_BEEN_BILLED if may_have_been_billed is None else may_have_been_billed
         )
-        self.allowances = tuple(allowances)
+        self.allowances = allowances

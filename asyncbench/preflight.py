@@ -186,15 +186,21 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
     Raises:
         ConfigError: such a request would never be admitted as the limit says.
     """
-    if model.limits.tpm is None:
+    limits, given = model.limits, model.max_tokens or 0
+    if (limits.tpm, limits.input_tpm, limits.output_tpm) == (None, None, None):
         return
-    sent = max(_longest(model, conditions, one) for one in sets)
-    worst = sent // CHARACTERS_PER_TOKEN + (model.max_tokens or 0)
-    if worst > model.limits.tpm:
-        raise ConfigError(
-            f"{model.alias} may use {model.limits.tpm:,.0f} tokens a minute, but one request may need "
-            f"{worst:,}. Raise `tpm` or lower `max_tokens`."
-        )
+    sent = max(_longest(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
+    for key, per_minute, worst in (
+        ("tpm", limits.tpm, sent + given),
+        ("input_tpm", limits.input_tpm, sent),
+        ("output_tpm", limits.output_tpm, given),
+    ):
+        if per_minute is not None and worst > per_minute * limits.fraction:
+            way_out = "ask shorter questions" if key == "input_tpm" else "lower `max_tokens`"
+            raise ConfigError(
+                f"{model.alias} may use {per_minute * limits.fraction:,.0f} tokens a minute ({key}), but one "
+                f"request may need {worst:,}. Raise `{key}` or {way_out}."
+            )
 
 
 def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from asyncbench.allowance import Allowance as Allowance
 from asyncbench.errors import ProviderError
 
 
@@ -58,6 +59,7 @@ class Limits:
     concurrency: int | None = None  # calls in flight at once; None: as many as the limits need, or pay off
     fraction: float = 1.0  # of all limits a minute, told ones too: the rest is for others with the same key
     group: str | None = None  # models that name the same one share one lane
+    counts: str = "used"  # what the provider counts against tokens a minute: used, uncached or demanded
 
     @property
     def most_in_flight(self) -> int:
@@ -191,17 +193,6 @@ class Usage:
     cache_write_1h_tokens: int | None = None  # the part of them that is kept for an hour
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """A limit as a provider tells it: what it is, what is left of it and when it is back; None: untold."""
-
-    what: str  # requests, tokens (input and output together), input_tokens or output_tokens
-    period_s: float  # what `limit` is for: 60 or 86,400
-    limit: float | None
-    remaining: float | None
-    reset_s: float | None  # from now until all of it is back
 
 
 UNSTORED: Mapping[str, object] = {"stored": False}  # metadata of a field that no file holds

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +20,7 @@ import orjson
 import yaml
 
 from asyncbench import preflight
-from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep
+from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left
 from asyncbench.engine.asker import GRADER_ERROR, Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import Counting
@@ -30,7 +31,6 @@ from asyncbench.known_models import moves
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
-from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.opening import opened
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
@@ -80,9 +80,18 @@ async def run_sweep(
     preflight.check_conditions(sweep, asked, checked)
     preflight.check_replays(asked)
     preflight.raise_file_limit(asked)
+    within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     try:
-        run = _Run(sweep=sweep, asked=asked, keys=keys, limit=limit, store=store, screen=screen or Quiet())
+        run = _Run(
+            sweep=sweep,
+            asked=asked,
+            keys=keys,
+            limit=limit,
+            within_s=within_s,
+            store=store,
+            screen=screen or Quiet(),
+        )
         return await run.go(await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store))
     except BaseExceptionGroup as errors:
         raise _cause(errors) from None
@@ -148,6 +157,7 @@ class _Run:
     asked: Sequence[Model]
     keys: Mapping[str, str]
     limit: int | None
+    within_s: float | None  # the deadline, from now
     store: Store
     screen: Screen
 
@@ -181,10 +191,24 @@ class _Run:
                 beside.create_task(self.store.tend(), name="store"),
                 beside.create_task(self.screen.show(_counters(scheduler)), name="screen"),
             ]
+            alarm = self._alarm(scheduler)
             with _interruptible(scheduler, self.screen), _rare_garbage_collection(calls):
                 await scheduler.run()
+            if alarm is not None:
+                alarm.cancel()
             for task in tasks:
                 task.cancel()
+
+    def _alarm(self, scheduler: Scheduler) -> asyncio.TimerHandle | None:
+        """Stop the run when its time is over."""
+
+        def ring() -> None:
+            self.screen.say(f"deadline: up to {DRAIN_S:.0f} s for calls in flight; the rest stays open")
+            scheduler.pass_deadline(drain_s=DRAIN_S)
+
+        if self.within_s is None:
+            return None
+        return asyncio.get_running_loop().call_later(self.within_s, ring)
 
     def _simulate(
         self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
@@ -235,7 +259,7 @@ class _Run:
             lag=lag,
             epoch_s=time.time() - asyncio.get_running_loop().time(),
             jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
-            counting=Counting(known_endpoints()[model.provider].counts),
+            counting=Counting(model.limits.counts),
         )
 
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
@@ -284,7 +308,9 @@ class _Run:
     def _summary(self, scheduler: Scheduler, seconds: float, seen: Sequence[ServerStats]) -> Summary:
         models = _counters(scheduler)
         causes = set()
-        if scheduler.stopped:
+        if scheduler.overdue:
+            causes.add(Exit.DEADLINE)
+        elif scheduler.stopped:
             causes.add(Exit.INTERRUPTED)
         if not all(one.complete for one in models.values()):
             causes.add(Exit.UNFINISHED)

@@ -74,6 +74,7 @@ class Summary:
                 "cost_usd": one.cost_usd,
                 "unpriced_attempts": one.unpriced,
                 "suspended": one.suspended,
+                "client_bound": one.client_bound,
             }
             for alias, one in self.models.items()
         }
@@ -104,6 +105,7 @@ class Summary:
 
 WHY = {
     Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
+    Exit.DEADLINE: "Stopped by its deadline; everything answered so far is saved.",
     Exit.UNFINISHED: "Not complete: trials failed (--retry failed asks them again) or a model is suspended.",
 }
 
@@ -122,4 +124,6 @@ def _sentence(alias: str, one: Counters) -> str:
     parts.append(cost_text(one))
     if one.suspended:
         parts.append(f"SUSPENDED ({one.suspended})")
+    if one.client_bound:
+        parts.append("client-bound at times: this machine was the bottleneck")
     return ", ".join(parts)

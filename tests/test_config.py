@@ -1,11 +1,12 @@
 """Sweep files: what is understood, and how each slip is named."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
-from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, sweep_from
+from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, seconds_left, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import sent_parameters
 from asyncbench.providers.endpoints import known_endpoints
@@ -34,7 +35,7 @@ def test_a_model_may_be_a_name_alone():
     (model,) = sweep_from(small(models=["openai/gpt-5-mini"])).models
     assert (model.alias, model.provider, model.model_id) == ("openai/gpt-5-mini", "openai", "gpt-5-mini")
     assert (model.api, model.key_env, model.base_url) == ("chat", "OPENAI_API_KEY", None)
-    assert (model.limits.concurrency, model.retry.attempts) == (100, 10)
+    assert (model.limits, model.retry.attempts) == (Limits(counts="demanded"), 10)
     assert (model.timeouts.connect, model.timeouts.total) == (30, 600)
 
 
@@ -70,7 +71,7 @@ def test_every_key_of_a_model_arrives():
     assert (model.api, model.effort, model.stream) == ("responses", "none", True)
     assert (model.system, model.params) == ("be brief", {"verbosity": "low"})
     assert model.price == Price(input=1, output=2.5, cached_input=0.1, cache_write=1.25)
-    assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7)
+    assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7, counts="demanded")
     assert model.retry == RetryPolicy(attempts=3, total_s=60)
     assert model.timeouts == Timeouts(connect=5, total=50, first_byte=20, between_chunks=10.5)
 
@@ -155,7 +156,7 @@ def test_a_wire_format_may_be_chosen(provider, api):
 def test_an_endpoints_own_limit_holds_where_the_sweep_says_none():
     models = ["deepseek/deepseek-chat", {"model": "ollama/qwen3", "concurrency": 2}, "openai/gpt-5-mini"]
     limits = [model.limits.concurrency for model in sweep_from(small(models=models)).models]
-    assert limits == [known_endpoints()["deepseek"].concurrency, 2, Limits().concurrency]
+    assert limits == [known_endpoints()["deepseek"].concurrency, 2, None]
 
 
 def test_a_providers_limit_holds_for_each_of_its_models_and_a_models_own_wins():
@@ -169,6 +170,100 @@ def test_a_providers_limit_holds_for_each_of_its_models_and_a_models_own_wins():
         Limits(rpm=100, concurrency=9),
         Limits(rpm=7, concurrency=9),
     ]
+
+
+@pytest.mark.parametrize(
+    ("model", "counts"),
+    [("openai/gpt-5-mini", "demanded"), ("anthropic/claude-haiku-4-5", "uncached"), ("vllm/qwen3", "used")],
+)
+def test_what_a_provider_counts_is_known_and_may_be_said(model, counts):
+    address = {"base_url": "http://localhost:8000/v1"}
+    said = [{"model": model}, {"model": model, "alias": "b", "counts": "used", "max_tokens": 5}]
+    said = [one | address for one in said]
+    models = sweep_from(small(models=said)).models
+    assert [one.limits.counts for one in models] == [counts, "used"]
+
+
+def test_models_of_a_group_have_the_same_limits():
+    limits = {"simulated": {"rpm": 100, "group": "shared", "fraction": 0.5}}
+    sweep = sweep_from(small(limits=limits, models=["simulated/oracle", "simulated/noisy"]))
+    assert {model.limits for model in sweep.models} == {Limits(rpm=100, group="shared", fraction=0.5)}
+    assert sweep_from(as_mapping(sweep)) == sweep
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        pytest.param(
+            [
+                {"model": "simulated/oracle", "group": "g", "rpm": 60},
+                {"model": "simulated/noisy", "group": "g", "rpm": 70},
+            ],
+            ["models[1] and models[2]", "'g'", "rpm 60", "rpm 70", "say the same"],
+            id="of different limits",
+        ),
+        pytest.param(
+            [{"model": "simulated/oracle", "group": "b"}, {"model": "simulated/noisy", "alias": "b"}],
+            ["models[1]", "'b' is the alias of a model"],
+            id="called like a model",
+        ),
+        pytest.param(
+            [{"model": "simulated/oracle", "group": "7"}], ["models[1].group", "'7'", "letter"], id="a number"
+        ),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(models, said):
+    message = complaint_about(small(models=models))
+    assert all(word in message for word in said), message
+
+
+@pytest.mark.parametrize("fraction", [0, 1.1, -1])
+def test_a_fraction_is_a_part_of_the_whole(fraction):
+    assert "'fraction'" in complaint_about(with_model(fraction=fraction))
+
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("8h", 28_800),
+        ("1h30m", 5_400),
+        ("1.5h", 5_400),
+        ("90s", 90),
+        ("12:30", 1_800),
+        ("07:30", 19.5 * 3600),  # tomorrow
+        ("12:00", 86_400),  # now has passed
+        ("2026-11-21 13:00", 3_600),
+        ("2026-11-21T15:00+02:00", 3_600),
+    ],
+)
+def test_a_deadline_is_a_while_a_time_of_day_or_a_moment(written, seconds):
+    sweep = sweep_from(small(deadline=written))
+    assert sweep.deadline == written
+    assert seconds_left(written, NOON) == seconds
+    assert sweep_from(as_mapping(sweep)) == sweep
+
+
+def test_a_moment_that_yaml_reads_by_itself_is_a_deadline():
+    sweep = sweep_from(small(deadline=datetime(2026, 11, 21, 13)))  # noqa: DTZ001  as YAML gives it
+    assert seconds_left(str(sweep.deadline), NOON) == 3_600
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [(450, "put it into quotes"), ("soon", "'soon' cannot be read"), ("25:00", "cannot"), ("0h", "cannot")],
+)
+def test_a_deadline_that_cannot_be_read_is_refused(written, said):
+    message = complaint_about(small(deadline=written))
+    assert "'deadline'" in message
+    assert said in message
+
+
+def test_a_deadline_that_has_passed_is_refused():
+    with pytest.raises(ConfigError, match="has passed"):
+        seconds_left("2026-11-21 11:59", NOON)
 
 
 def test_a_model_may_have_problems_of_its_own():
@@ -190,7 +285,7 @@ def test_results_go_to_a_folder_of_the_sweeps_name_unless_told_otherwise():
         pytest.param(with_model(tempreature=0), ["models[1]", "'tempreature'", "temperature"], id="model"),
         pytest.param(
             small(limits={"simulated": {"rmp": 1}}),
-            ["limits.simulated", "'rmp'", "known keys: rpm, tpm, concurrency"],
+            ["limits.simulated", "'rmp'", "known keys: rpm, tpm, input_tpm, output_tpm, concurrency"],
             id="limits",
         ),
         pytest.param(small(limits={"opnai": {}}), ["limits", "'opnai'", "openai"], id="provider"),

@@ -264,10 +264,14 @@ def test_a_reply_is_never_expected_to_exceed_its_most():
         pytest.param(Limits(concurrency=5000), 3, "concurrency", id="never faster than one call"),
         pytest.param(Limits(rpm=60, concurrency=100), 1000, "rpm", id="requests"),
         pytest.param(Limits(rpm=6000, tpm=3000, concurrency=100), 2000, "tpm", id="tokens"),
+        pytest.param(Limits(rpm=60, fraction=0.5, concurrency=100), 2000, "rpm", id="half of the requests"),
+        pytest.param(
+            Limits(input_tpm=6000, output_tpm=600, concurrency=100), 4000, "output_tpm", id="output"
+        ),
     ],
 )
 def test_the_tightest_limit_says_how_long_it_takes(limits, seconds, bound_by):
-    found = pace(limits, trials=1000, tokens=100_000, latency_s=2000, longest_s=3)
+    found = pace(limits, trials=1000, input_tokens=60_000, output_tokens=40_000, latency_s=2000, longest_s=3)
     assert (found.seconds, found.bound_by) == (pytest.approx(seconds), bound_by)
 
 

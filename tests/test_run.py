@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from asyncbench import grade, read_attempts, read_grades, read_trials, run_sweep
+from asyncbench.analysis.quota import quota_report_on
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set
@@ -339,7 +340,9 @@ def test_an_unknown_alias_is_named(tmp_path):
 def test_fewer_tokens_a_minute_than_one_request_needs_are_refused(tmp_path):
     model = {"model": "simulated/oracle", "tpm": 500, "max_tokens": 1000}
     asked = sweep(tmp_path / "out", problem_set(tmp_path), model)
-    with pytest.raises(ConfigError, match=r"may use 500 tokens a minute, but one request may need 1,0\d\d"):
+    with pytest.raises(
+        ConfigError, match=r"may use 500 tokens a minute \(tpm\), but one request may need 1,0\d\d"
+    ):
         run(asked)
 
 
@@ -435,3 +438,43 @@ def test_a_path_is_as_good_as_a_sweep(tmp_path):
         )
     )
     assert run(file, limit=3).exit is Exit.COMPLETE
+
+
+def test_a_deadline_stops_the_run_and_another_goes_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        model = entry(server, "simulated/oracle", rpm=1_200)
+        stopped = run(sweep(out, problems, model, deadline="2s"))
+        done = len(outcomes(out))
+        rest = run(sweep(out, problems, model))
+        stats = server.stats()
+
+    assert stopped.exit is Exit.DEADLINE
+    assert 0 < done < 144
+    assert rest.exit is Exit.COMPLETE
+    assert len(outcomes(out)) == stats["delivered"] == 144
+
+
+def test_models_of_a_group_share_one_limit_and_take_turns(tmp_path):
+    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
+    with simulator(problems) as server:
+        models = [entry(server, f"simulated/noisy-{n}", group="both", rpm=3_000) for n in (1, 2)]
+        summary = run(sweep(out, problems, *models))
+
+    assert summary.exit is Exit.COMPLETE
+    (lane,) = quota_report_on(out).lanes
+    assert (lane.lane, lane.used["requests"]) == ("both", 144)
+    assert lane.allowed["requests"] >= 144 * 0.9
+    began = read_attempts(out).sort_by("started_at")["model"].to_pylist()
+    assert abs(began[:72].count("simulated/noisy-1") - 36) < 12
+
+
+def test_limits_that_the_server_tells_are_kept_without_any_in_the_sweep(tmp_path):
+    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
+    with simulator(problems, rpm=1_800) as server:
+        summary = run(sweep(out, problems, entry(server, "simulated/oracle", concurrency=4)))
+
+    assert summary.exit is Exit.COMPLETE
+    last = quota_report_on(out).minutes[-1]
+    assert last.allowed["requests"] == pytest.approx(1_800 * last.seconds / 60)
+    assert last.refused <= 4  # before the first answer

@@ -8,7 +8,7 @@ import pytest
 from asyncbench.config import load_sweep
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Entry
-from asyncbench.config.models import ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry
+from asyncbench.config.models import LimitsEntry, ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry
 from asyncbench.config.sources import ProblemsEntry
 from asyncbench.config.sweep import SweepEntry
 
@@ -18,6 +18,7 @@ ENTRIES: dict[str, tuple[type[Entry], ...]] = {
     "Top level": (SweepEntry,),
     "A problem set": (ProblemsEntry,),
     "A model": (ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry),
+    "Limits": (LimitsEntry,),
     "A condition": (ConditionEntry,),
 }
 

@@ -4,11 +4,12 @@ Entries are pydantic models as written in YAML; what leaves this room is made of
 imports only from lines above its own:
 
     entry
-    sources · conditions
+    sources · conditions · deadline
     models
     sweep
 """
 
+from asyncbench.config.deadline import seconds_left
 from asyncbench.config.entry import NOT_BUILT
 from asyncbench.config.models import check_alias
 from asyncbench.config.sources import ProblemSource
@@ -22,5 +23,6 @@ __all__ = [
     "check_alias",
     "load_sweep",
     "priced_models",
+    "seconds_left",
     "sweep_from",
 ]

@@ -31,6 +31,7 @@ class LimitsEntry(Entry):
     concurrency: PositiveInt | None = None
     fraction: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
     group: Name | None = None
+    counts: Literal["used", "uncached", "demanded"] | None = None
 
 
 class PriceEntry(Entry):
@@ -126,7 +127,7 @@ def model_from(
         thinking=entry.thinking,
         params=entry.params,
         price=_price(entry.price, place),
-        limits=_merged(LimitsEntry(concurrency=endpoint.concurrency), limits.get(provider), entry),
+        limits=_merged(_of_endpoint(endpoint), limits.get(provider), entry),
         retry=_retry(entry.retry, place),
         timeouts=_timeouts(entry.timeouts, place),
         replay=entry.replay,
@@ -220,6 +221,10 @@ def _retry(given: Mapping[str, object], place: str) -> RetryPolicy:
 def _timeouts(given: Mapping[str, object], place: str) -> Timeouts:
     entry = read_entry(TimeoutsEntry, given, place=f"{place}.timeouts", level="timeouts")
     return Timeouts(**entry.model_dump())
+
+
+def _of_endpoint(endpoint: KnownEndpoint) -> LimitsEntry:
+    return LimitsEntry(concurrency=endpoint.concurrency, counts=endpoint.counts)
 
 
 def _merged(endpoint: LimitsEntry, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +11,13 @@ import yaml
 from pydantic import Field, PositiveInt
 
 from asyncbench.config.conditions import condition_from, condition_mapping
+from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Entry, Keys, Name, Streaming, read_entry
-from asyncbench.config.models import limits_from, model_from, model_mapping, priced_model
+from asyncbench.config.models import check_alias, limits_from, model_from, model_mapping, priced_model
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
-from asyncbench.records import Condition, Model
+from asyncbench.records import Condition, Limits, Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class Sweep:
     conditions: tuple[Condition, ...]
     repeats: int
     out: Path
+    deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -46,6 +48,7 @@ class SweepEntry(Entry):
     conditions: Annotated[list[object], Field(min_length=1, default_factory=lambda: [{"name": "plain"}])]
     repeats: PositiveInt = 1
     stream: Streaming = "auto"
+    deadline: object = None
     out: Name | None = None
 
 
@@ -109,6 +112,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
     _refuse_namesakes("models", [model.alias for model in models], "give one another `alias`", place)
     _refuse_namesakes("conditions", [condition.name for condition in conditions], "rename one", place)
     _refuse_equals(models, conditions, place)
+    _refuse_unlike_in_group(models, place)
     if not entry.problems and len(own) < len(models):
         raise ConfigError(f"{place}: no problems; list problem sets under `problems:`")
     return Sweep(
@@ -119,6 +123,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         conditions=conditions,
         repeats=entry.repeats,
         out=Path(entry.out or Path("results") / entry.name),
+        deadline=None if entry.deadline is None else deadline_from(entry.deadline, place=place),
         max_tokens_demanded=frozenset(
             model.alias
             for model, given in zip(models, raw_models, strict=True)
@@ -135,6 +140,31 @@ def _refuse_namesakes(kind: str, names: Sequence[str], way_out: str, place: str)
     for (i, one), (j, other) in itertools.combinations(enumerate(names, 1), 2):
         if one == other:
             raise ConfigError(f"{place}: {kind}[{i}] and {kind}[{j}] are both called {one!r}; {way_out}")
+
+
+def _refuse_unlike_in_group(models: Sequence[Model], place: str) -> None:
+    """The models of a group have one limit in common, so each has to say the same one."""
+    first: dict[str, tuple[int, Model]] = {}
+    for i, model in enumerate(models, 1):
+        group = model.limits.group
+        if group is None:
+            continue
+        check_alias(group, place=f"{place}, models[{i}].group")
+        if group in {other.alias for other in models}:
+            raise ConfigError(f"{place}, models[{i}]: group {group!r} is the alias of a model; rename one")
+        j, other = first.setdefault(group, (i, model))
+        if other.limits != model.limits:
+            raise ConfigError(
+                f"{place}: models[{j}] and models[{i}] share the lane of group {group!r}, but not their "
+                f"limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}); say the same at both, "
+                "or under `limits` of their provider"
+            )
+
+
+def _limits_text(limits: Limits) -> str:
+    hidden = ("group", "counts")
+    said = {name: value for name, value in asdict(limits).items() if value is not None and name not in hidden}
+    return ", ".join(f"{name} {value:g}" for name, value in said.items())
 
 
 def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
@@ -176,4 +206,5 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "conditions": [condition_mapping(condition) for condition in sweep.conditions],
         "repeats": sweep.repeats,
         "out": str(sweep.out),
+        **({} if sweep.deadline is None else {"deadline": sweep.deadline}),
     }

@@ -25,6 +25,8 @@ from asyncbench.records import Limits, Reply
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
 RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on a connection of its own
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
+REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
+FEW: Final = 4
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 WORTH_TELLING_S: Final = 60.0  # of a pause
 
@@ -53,6 +55,7 @@ class Lane:
     _in_flight: int = 0
     _highest: int = 0  # in flight so far
     _stopped: bool = False
+    _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _told_client_bound: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
@@ -66,6 +69,15 @@ class Lane:
     async def run(self) -> None:
         """Feed and dispatch until the sources are dry and every trial is closed, or until stopped."""
         self._get_ready()
+        try:
+            await self._work()
+        finally:  # whatever ends it: what it did up to here is told
+            self._close_minute()
+        if not self._stopped:
+            for asker in self.askers:
+                asker.accept()
+
+    async def _work(self) -> None:
         async with asyncio.TaskGroup() as in_flight:
             feeding = [
                 in_flight.create_task(asker.feed(self._depth, self._changed.set), name=f"feed {self.name}")
@@ -75,10 +87,6 @@ class Lane:
             self._admission = [*feeding, dispatching]
             if self._stopped:
                 self.stop()
-        if not self._stopped:
-            for asker in self.askers:
-                asker.accept()
-        self._minutes.close(self._now_s(), self._gate.in_force(), self._throttle.share(self._now_s()))
 
     def stop(self) -> None:
         """Admit nothing more; what is in flight goes on to its end."""
@@ -147,7 +155,7 @@ class Lane:
         depth = self._depth()
         if len(self._retries) >= 2 * depth:
             return None  # when most calls fail, fresh trials would only lengthen the queue of the failed
-        for _ in self._turns:
+        for _ in self.askers:
             asker = self._turns[0]
             self._turns.rotate(-1)
             if asker.ready:
@@ -181,6 +189,8 @@ class Lane:
             self._slots.full()
             return Wait(math.inf, minutes.CONCURRENCY)
         self._gate.use(self._throttle.share(at_s), at_s)
+        if self._throttle.recovered(at_s):
+            self._gate.forget_guess()
         return self._gate.wait(turn.reserved, at_s)
 
     def _client_bound(self) -> None:
@@ -197,6 +207,7 @@ class Lane:
         self._in_flight += 1
         asker.counters.in_flight += 1
         turn.in_flight = self._in_flight
+        self._starts.append(self._now_s())
         turn.scouts = self._throttle.scouting = self._throttle.closed
         self._minutes.admitted(self._in_flight)
 
@@ -213,7 +224,13 @@ class Lane:
         at_s = self._now_s()
         self._minutes.waited(cause, at_s - began_s)
         if at_s >= began_s + left_s:
-            self._minutes.close(at_s, self._gate.in_force(), self._throttle.share(at_s))
+            self._close_minute()
+
+    def _close_minute(self) -> None:
+        at_s = self._now_s()
+        self._minutes.close(
+            at_s, self._gate.in_force(), self._throttle.share(at_s), in_flight=self._in_flight
+        )
 
     # ── one attempt ──────────────────────────────────────────────────────────────────────────
 
@@ -250,6 +267,7 @@ class Lane:
         wait_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
         if kind in _ONE_TOO_MANY:
             self._minutes.refused()
+            self._slow_down(at_s)
         if turn.scouts and kind in _ONE_TOO_MANY | _BROKEN:
             throttle.scouted_in_vain(at_s, wait_s=wait_s)
         elif turn.scouts:
@@ -262,6 +280,12 @@ class Lane:
         else:
             throttle.answered(turn.sent_s, at_s)
         turn.scouts = False
+
+    def _slow_down(self, at_s: float) -> None:
+        """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
+        if not self._gate.limited and len(self._starts) > FEW:
+            since_s = max(at_s - self._starts[0], 1e-3)
+            self._gate.guess(len(self._starts) / since_s * 60, at_s)
 
     def _paused(self, begins: bool, error: Reply | ProviderError, at_s: float) -> None:
         """Tell of a long pause; give up where it is longer than a run should wait."""

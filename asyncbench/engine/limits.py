@@ -91,6 +91,7 @@ class Gate:
         self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
         self._told: dict[str, float] = {}  # by the provider's headers
         self._held: dict[str, float] = {}  # nothing remains until then
+        self._guessed = False
         self._buckets = {name: self._bucket(name, at_s) for name in self._said}
 
     @property
@@ -100,7 +101,8 @@ class Gate:
 
     def in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
-        return {name: self._most(name) * self._fraction for name in self._buckets}
+        known = (name for name in self._buckets if not self._guessed or name != "requests")
+        return {name: self._most(name) * self._fraction for name in known}
 
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
@@ -158,6 +160,21 @@ class Gate:
             f"the provider allows {told.limit:,.0f} {_words(told.what)} a minute, not {said:,.0f} as "
             "configured; its word is followed"
         )
+
+    def guess(self, rpm: float, at_s: float) -> None:
+        """Take it that no more requests a minute are admitted, where nobody says how many are."""
+        if not self._buckets:
+            self._guessed = True
+            self._said["requests"] = rpm
+            self._buckets["requests"] = self._bucket("requests", at_s)
+
+    def forget_guess(self) -> None:
+        """Go on without a limit that was only a guess."""
+        if self._guessed:
+            self._guessed = False
+            self._said.pop("requests", None)
+            if "requests" not in self._told:
+                self._buckets.pop("requests", None)
 
     def _hold(self, told: Allowance, reset_s: float, at_s: float) -> str | None:
         name = DAY if told.period_s > 60 else told.what

@@ -1,6 +1,6 @@
 """What a lane did with its limits, minute by minute: how much was used, and what it waited for."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -23,9 +23,11 @@ class Minutes:
     Times are the loop's clock; `epoch_s` is UTC at its zero.
     """
 
+    _most: int  # calls in flight at once
+
     def __init__(self, lane: str, *, epoch_s: float, at_s: float, keep: Callable[[LaneMinute], None]) -> None:
         self._lane, self._epoch_s, self._keep = lane, epoch_s, keep
-        self._begin(at_s)
+        self._begin(at_s, in_flight=0)
 
     def waited(self, cause: str, seconds: float) -> None:
         """Add time in which no call could start, and why."""
@@ -50,10 +52,11 @@ class Minutes:
         """Return how long this minute lasts."""
         return max(0.0, self._end_s - at_s)
 
-    def close(self, at_s: float, limits: Mapping[str, float], share: float) -> None:
+    def close(self, at_s: float, limits: Mapping[str, float], share: float, *, in_flight: int) -> None:
         """Write the minute down as far as it went, and begin another.
 
         Args:
+            in_flight: calls that go over into the next one.
             limits: in force, by what they count, a minute.
             share: of them that the lane allows itself.
         """
@@ -75,16 +78,16 @@ class Minutes:
                     waited_s=dict(self._waited),
                 )
             )
-        self._begin(at_s)
+        self._begin(at_s, in_flight)
 
-    def _begin(self, at_s: float) -> None:
+    def _begin(self, at_s: float, in_flight: int) -> None:
         self._start_s = at_s
         # Minutes of the clock on the wall: those of all lanes can be laid side by side.
         self._end_s = at_s + MINUTE_S - (self._epoch_s + at_s) % MINUTE_S
         self._calls = 0
-        self._most = 0
+        self._most = in_flight
         self._refused = 0
         self._tokens = 0.0
         self._input = 0.0
         self._output = 0.0
-        self._waited: Counter[str] = Counter()
+        self._waited: dict[str, float] = defaultdict(float)

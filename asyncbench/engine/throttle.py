@@ -19,6 +19,7 @@ PROBE_AFTER_S: Final = 10.0  # and then beyond it, the faster the longer nothing
 PROBE_S: Final = 60.0  # to twice as much
 IN_VAIN: Final = 4  # cuts in quick succession that changed nothing
 QUICKLY_S: Final = 3.0
+TRUSTED_S: Final = 120.0  # after a cut, when the whole share is in use again
 RESIGNED_S: Final = 60.0  # before refusals are answered again
 CLOSES_AT: Final = 5  # calls in a row without an answer
 FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
@@ -59,6 +60,10 @@ class Throttle:
         if share == 1.0:
             self._top = 1.0
         return share
+
+    def recovered(self, at_s: float) -> bool:
+        """Whether a cut is long over, and the whole share was in use since."""
+        return math.isfinite(self._cut_s) and at_s - self._cut_s > TRUSTED_S and self.share(at_s) == 1.0
 
     def admits(self, at_s: float) -> bool:
         """Whether a call may be made at all: an open lane's, or a scout whose time has come."""

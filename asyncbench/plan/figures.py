@@ -29,8 +29,9 @@ class ModelPlan:
     cost_usd: float | None  # None: no price is known
     cost_usd_most: float | None  # None: no price is known, or nothing limits the replies
     price_source: str | None
+    group: str | None  # whose lane it shares
     seconds: float
-    bound_by: str | None  # the limit it waits for: rpm, tpm or concurrency; None: nothing is left
+    bound_by: str | None  # the limit it waits for: rpm, tpm, …, or concurrency; None: nothing is left
     max_tokens: int | None
     max_tokens_required: bool  # the model's longest reply: the format demands one where the sweep has none
 
@@ -61,7 +62,11 @@ class Plan:
     @property
     def seconds(self) -> float:
         """Until the slowest model is done: each has limits of its own."""
-        return max((one.seconds for one in self.models), default=0.0)
+        lanes: dict[str, float] = {}
+        for one in self.models:
+            lane = one.group or one.model
+            lanes[lane] = lanes.get(lane, 0.0) + one.seconds  # of a group, one model's turn is not another's
+        return max(lanes.values(), default=0.0)
 
     def as_json(self) -> str:
         """Return everything as JSON."""

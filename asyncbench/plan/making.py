@@ -87,12 +87,14 @@ def _model_plan(sweep: Sweep, model: Model, left: Left, used: Mapping[Way, Used]
     held_by = pacing.pace(
         model.limits,
         trials=left.trials,
-        tokens=input_tokens + output_tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         latency_s=sum(one.trials * one.latency_s for one in shares),
         longest_s=max((one.latency_s for one in shares), default=0.0),
     )
     return ModelPlan(
         model=model.alias,
+        group=model.limits.group,
         trials=left.done + left.trials,
         done=left.done,
         left=left.trials,

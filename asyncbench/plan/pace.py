@@ -12,7 +12,7 @@ class Pace(NamedTuple):
     """The seconds that a lane takes, and what holds it back."""
 
     seconds: float
-    bound_by: str | None  # rpm, tpm or concurrency; None: there is nothing to do
+    bound_by: str | None  # rpm, tpm, input_tpm, output_tpm or concurrency; None: there is nothing to do
 
 
 def latency_of(output_tokens: float) -> float:
@@ -20,21 +20,35 @@ def latency_of(output_tokens: float) -> float:
     return UNSEEN_LATENCY_S + output_tokens / UNSEEN_TOKENS_PER_S
 
 
-def pace(limits: Limits, *, trials: int, tokens: int, latency_s: float, longest_s: float) -> Pace:
+def pace(
+    limits: Limits,
+    *,
+    trials: int,
+    input_tokens: int,
+    output_tokens: int,
+    latency_s: float,
+    longest_s: float,
+) -> Pace:
     """Return how long a lane takes when each of its trials is answered at once.
 
     Args:
         limits: the lane's.
         trials: calls to make.
-        tokens: input and output of all of them.
+        input_tokens, output_tokens: of all of them.
         latency_s: of all calls together, one after the other.
         longest_s: of one call; no lane is faster.
     """
     if not trials:
         return Pace(0.0, None)
     bounds = [Pace(max(latency_s / limits.most_in_flight, longest_s), "concurrency")]
-    if limits.rpm is not None:
-        bounds.append(Pace(trials / limits.rpm * 60, "rpm"))
-    if limits.tpm is not None:
-        bounds.append(Pace(tokens / limits.tpm * 60, "tpm"))
+    bounds += [
+        Pace(amount / (per_minute * limits.fraction) * 60, name)
+        for name, per_minute, amount in (
+            ("rpm", limits.rpm, trials),
+            ("tpm", limits.tpm, input_tokens + output_tokens),
+            ("input_tpm", limits.input_tpm, input_tokens),
+            ("output_tpm", limits.output_tpm, output_tokens),
+        )
+        if per_minute is not None
+    ]
     return max(bounds)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from asyncbench.providers.quirks import Quirks
 
@@ -24,7 +24,7 @@ class KnownEndpoint:
     key_header: str | None = None
     prices: str | None = None
     concurrency: int | None = None
-    counts: str = "used"
+    counts: Literal["used", "uncached", "demanded"] = "used"
     quirks: Quirks = field(default_factory=Quirks)
     simulated: bool = False
 

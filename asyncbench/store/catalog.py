@@ -43,6 +43,13 @@ def read_attempts(
     return look(Path(folder)).read("attempts", columns, filters)
 
 
+def read_lanes(
+    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
+) -> pa.Table:
+    """Return `lanes`, one row a lane and minute; raises as `read_trials` does."""
+    return look(Path(folder)).read("lanes", columns, filters)
+
+
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
     """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
     return _as_ids(_finished(look(Path(folder)), again))

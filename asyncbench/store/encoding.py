@@ -2,22 +2,28 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any, Final
 
 import orjson
+
+# Records are opened by us: what is not to be stored is left out.
+_OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
+_STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
 
 
 def encode(value: object) -> bytes:
     """Return `value` as one line of JSON: records as objects, NaN and infinity as null.
 
-    What JSON or Arrow cannot hold is kept as near as can be: half a surrogate pair becomes U+FFFD, an
-    integer beyond 64 bits its decimal text, anything else unknown its `str`.
+    Fields that are `UNSTORED` are left out. What JSON or Arrow cannot hold is kept as near as can be: half a
+    surrogate pair becomes U+FFFD, an integer beyond 64 bits its decimal text, anything else unknown its
+    `str`.
     """
-    return _dumped(value, 0)
+    return _dumped(value, _OURS)
 
 
 def canonical(value: Mapping[str, object]) -> str:
     """Return `value` as `encode` does, as text with its keys in order: equal values, equal text."""
-    return _dumped(value, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    return _dumped(value, _OURS | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _dumped(value: object, option: int) -> bytes:
@@ -28,7 +34,21 @@ def _dumped(value: object, option: int) -> bytes:
 
 
 def _open(value: object) -> object:
+    if (names := _stored(value)) is not None:
+        return {name: getattr(value, name) for name in names}
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _stored(value: object) -> tuple[str, ...] | None:
+    """Return the fields of a record that are stored; None: no record."""
+    kind = type(value)
+    if kind not in _STORED:
+        _STORED[kind] = _fields(kind) if dataclasses.is_dataclass(kind) else None
+    return _STORED[kind]
+
+
+def _fields(record: type[Any]) -> tuple[str, ...]:  # Any: of a dataclass
+    return tuple(one.name for one in dataclasses.fields(record) if one.metadata.get("stored", True))
 
 
 def _storable(value: object) -> object:
@@ -40,6 +60,6 @@ def _storable(value: object) -> object:
         return {_storable(str(key)): _storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_storable(item) for item in value]
-    if dataclasses.is_dataclass(value):
-        return {field.name: _storable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if (names := _stored(value)) is not None:
+        return {name: _storable(getattr(value, name)) for name in names}
     return value

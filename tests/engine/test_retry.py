@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.engine.retry import wait_before_retry
-from asyncbench.errors import FINAL_FOR_LANE, FINAL_FOR_TRIAL, WORTH_ANOTHER_TRY, ErrorKind, ProviderError
+from asyncbench.errors import FINAL_FOR_LANE, WORTH_ANOTHER_TRY, ErrorKind, ProviderError
 from asyncbench.records import RetryPolicy
 
+FINAL_FOR_TRIAL = {ErrorKind.BAD_REQUEST, ErrorKind.TOO_LONG, ErrorKind.BLOCKED}
 POLICY = RetryPolicy(attempts=10, total_s=3600)
 
 
@@ -50,6 +51,17 @@ def test_a_trial_is_given_up_when_the_wait_would_pass_its_time():
 
 def test_a_providers_own_retry_after_wins_even_when_it_is_long():
     assert wait(retry_after_s=89.0) == 89.0
+
+
+def test_a_retry_after_that_was_too_short_again_and_again_is_not_believed():
+    assert [wait(attempt=n, jitter=0.0, retry_after_s=0.01) for n in range(1, 7)] == [
+        0.01,
+        0.01,
+        0.01,
+        0.5,
+        1,
+        2,
+    ]
 
 
 @given(st.floats(0, 0.999), st.floats(0, 1000))

@@ -69,7 +69,7 @@ def test_a_row_sets_how_many_calls_are_in_flight_where_no_header_tells_limits():
     assert model("deepseek").limits.concurrency == known_endpoints()["deepseek"].concurrency == 400
     assert model("ollama").limits.concurrency == 4
     assert model("ollama", concurrency=2).limits.concurrency == 2
-    assert model("openai").limits.concurrency == 100
+    assert model("openai").limits.concurrency is None  # as many as its limits need
 
 
 def test_azure_is_asked_nowhere_but_at_the_address_given():

@@ -1,6 +1,7 @@
 """Segments become Parquet that anyone can read, each row once, however often it is tried."""
 
 import shutil
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Outcome, Reply, Usage
-from asyncbench.store.catalog import read_attempts, read_grades, read_trials
+from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim
@@ -23,7 +24,20 @@ from asyncbench.store.partitions import next_number, seal
 from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS, attempt_row, grade_rows, trial_row
 from asyncbench.store.staging import ROW_GROUP
 from tests.store.disk import disk_for
-from tests.store.made import AT, answered, ended, grade, keep, refused, reply, result, sent, trial, trial_id
+from tests.store.made import (
+    AT,
+    answered,
+    ended,
+    grade,
+    keep,
+    minute,
+    refused,
+    reply,
+    result,
+    sent,
+    trial,
+    trial_id,
+)
 
 ALIASES = ("small", "openai/gpt-5 100%", "модель=ё", "a%2Fb", "x&y?#z'\"")
 
@@ -36,11 +50,13 @@ def folder(tmp_path_factory):
         for n, alias in enumerate(ALIASES):
             keep(store, *answered(n, alias=alias), *answered(n + 100, alias=alias, suite="custom"))
             keep(store, *refused(n + 200, alias=alias))
+            keep(store, minute(alias))
     return path
 
 
 def with_pandas(path):
-    return pd.read_parquet(path).astype({"model": str}).to_dict("list")
+    read = pd.read_parquet(path)
+    return read.astype({"lane" if "lane" in read else "model": str}).to_dict("list")
 
 
 def with_duckdb(path):
@@ -58,16 +74,21 @@ READERS = {
 }
 
 
+READ = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts, "lanes": read_lanes}
+
+
 @pytest.mark.parametrize("table", SCHEMAS)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_everyone_reads_every_column_of_every_alias(folder, reader, table):
     read = reader(folder / table)
-    ours = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts}[table](folder)
+    ours = READ[table](folder)
     assert set(read) == set(SCHEMAS[table].names)
-    assert sorted(zip(read["trial_id"], read["model"], strict=True)) == sorted(
-        zip(ours["trial_id"].to_pylist(), ours["model"].to_pylist(), strict=True)
-    )
-    assert set(read["model"]) == set(ALIASES)
+    row, alias = ("started_at", "lane") if table == "lanes" else ("trial_id", "model")
+    assert len(read[row]) == ours.num_rows
+    assert Counter(read[alias]) == Counter(ours[alias].to_pylist())
+    if table != "lanes":
+        assert set(read[row]) == set(ours[row].to_pylist())
+    assert set(read[alias]) == set(ALIASES)
 
 
 def test_a_query_groups_by_model_without_anything_of_ours(folder):

@@ -1,0 +1,66 @@
+"""When a sweep has to stop: after a while, at a time of day, or at a moment."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+from asyncbench.errors import ConfigError
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_FORMS: Final = (
+    'a while from the start ("8h", "90m", "1h30m"), a time of day ("07:30") or a moment ("2026-11-22 07:30")'
+)
+
+
+def deadline_from(given: object, *, place: str) -> str:
+    """Return a deadline as it is kept: text of one of the three forms.
+
+    Raises:
+        ConfigError: it is of none of them.
+    """
+    written = given.isoformat(sep=" ") if isinstance(given, datetime) else given
+    if not isinstance(written, str):
+        raise ConfigError(
+            f"{place}: 'deadline': {given!r} is no text: YAML reads a bare time of day as a number, so put "
+            f"it into quotes; it is {_FORMS}"
+        )
+    if not (_seconds(written) or _time_of_day(written) or _moment(written)):
+        raise ConfigError(f"{place}: 'deadline': {written!r} cannot be read; it is {_FORMS}")
+    return written
+
+
+def seconds_left(deadline: str, now: datetime) -> float:
+    """Return the seconds from `now`, the start of a run with its time zone, to its deadline.
+
+    Raises:
+        ConfigError: that moment has passed.
+    """
+    if seconds := _seconds(deadline):
+        return seconds
+    if due := _time_of_day(deadline):
+        then = now.replace(hour=due[0], minute=due[1], second=0, microsecond=0)
+        return (then - now + timedelta(days=then <= now)).total_seconds()
+    moment = _moment(deadline) or now
+    left_s = (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp() - now.timestamp()
+    if left_s <= 0:
+        raise ConfigError(f"deadline {deadline!r} has passed; set a later one, or leave it out")
+    return left_s
+
+
+def _seconds(written: str) -> float | None:
+    if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", written):
+        return None
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
+
+
+def _time_of_day(written: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", written)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _moment(written: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        return None
