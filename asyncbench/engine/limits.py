@@ -96,8 +96,8 @@ class Gate:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit a minute."""
-        return bool(self._buckets)
+        """Whether there is any limit a minute that somebody told."""
+        return bool(self._buckets) and not self._guessed
 
     def in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
@@ -147,6 +147,7 @@ class Gate:
                 return news
         if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:
             return None
+        self.forget_guess()
         first = told.what not in self._told
         self._told[told.what] = told.limit
         if told.what in self._buckets:

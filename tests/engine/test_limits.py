@@ -163,6 +163,20 @@ def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once():
     assert lane.wait(Amounts(), at_s=1.0) == (7_199.0, "day")
 
 
+def test_a_guessed_limit_holds_until_it_is_forgotten_or_the_provider_tells_one():
+    lane = gate()
+    lane.guess(600, at_s=0.0)
+    lane.take(Amounts(), at_s=0.0)
+    assert lane.wait(Amounts(), at_s=0.0) is not None
+    assert (lane.limited, lane.in_force()) == (False, {})  # nobody said so
+    lane.forget_guess()
+    assert lane.wait(Amounts(), at_s=0.0) is None
+
+    lane.guess(600, at_s=0.0)
+    lane.follow(told(limit=60), at_s=0.0)
+    assert lane.in_force() == {"requests": 60}
+
+
 def test_a_share_of_the_limits_slows_all_of_them():
     lane = gate(rpm=6_000)
     lane.use(0.5, at_s=0.0)
