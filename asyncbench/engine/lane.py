@@ -27,6 +27,7 @@ RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on 
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 FEW: Final = 4
+SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 WORTH_TELLING_S: Final = 60.0  # of a pause
 
@@ -103,9 +104,6 @@ class Lane:
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
         for asker in self.askers:
             asker.begin()
-
-    def _ceiling(self, at_s: float) -> int:
-        return self._slots.ceiling(limited=self._gate.limited, share=self._throttle.share(at_s))
 
     def _depth(self) -> int:
         """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
@@ -185,10 +183,11 @@ class Lane:
         if self.lag.late:
             self._client_bound()
             return Wait(self.lag.interval_s, minutes.CLIENT)
-        if self._in_flight >= self._ceiling(at_s):
+        share = self._throttle.share(at_s)
+        if self._in_flight >= self._slots.ceiling(limited=self._gate.limited, share=share):
             self._slots.full()
-            return Wait(math.inf, minutes.CONCURRENCY)
-        self._gate.use(self._throttle.share(at_s), at_s)
+            return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
+        self._gate.use(share, at_s)
         if self._throttle.recovered(at_s):
             self._gate.forget_guess()
         return self._gate.wait(turn.reserved, at_s)
@@ -274,7 +273,8 @@ class Lane:
             throttle.scouted(at_s)
             self._highest = self._in_flight
         elif kind in _ONE_TOO_MANY:
-            self._paused(throttle.refused(turn.sent_s, at_s, wait_s=wait_s), ended, at_s)
+            per_s = self._per_s(at_s)
+            self._paused(throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s), ended, at_s)
         elif kind in _BROKEN:
             self._paused(throttle.broke(turn.sent_s, at_s, wait_s=wait_s), ended, at_s)
         else:
@@ -284,8 +284,11 @@ class Lane:
     def _slow_down(self, at_s: float) -> None:
         """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
         if not self._gate.limited and len(self._starts) > FEW:
-            since_s = max(at_s - self._starts[0], 1e-3)
-            self._gate.guess(len(self._starts) / since_s * 60, at_s)
+            self._gate.guess(self._per_s(at_s) * 60, at_s)
+
+    def _per_s(self, at_s: float) -> float:
+        """Return how many calls a second started lately."""
+        return len(self._starts) / max(at_s - self._starts[0], 1e-3) if self._starts else 0.0
 
     def _paused(self, begins: bool, error: Reply | ProviderError, at_s: float) -> None:
         """Tell of a long pause; give up where it is longer than a run should wait."""

@@ -11,7 +11,8 @@ CHARACTERS_PER_TOKEN: Final = 4  # a rule of thumb: exact counts need a vocabula
 # Calls arrive a little earlier or later than they were sent, and a window is counted by another clock.
 DAY: Final = "day"  # the name under which a day's limit holds a lane
 HEADROOM: Final = 0.995
-REQUEST_BURST_S: Final = 0.02  # of requests, saved up: what a late wake-up may catch up with
+SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
+REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.5  # of tokens: what many replies at once give back
 
 
@@ -141,8 +142,8 @@ class Gate:
         A lower limit than configured wins, an unset limit starts, one that is told anew is followed again;
         where nothing remains, nothing is taken until the reset.
         """
-        if told.remaining is not None and told.remaining <= 0 and told.reset_s:
-            news = self._hold(told, told.reset_s, at_s)
+        if told.remaining is not None and told.remaining <= 0 and (told.reset_s or 0.0) > SOON_S:
+            news = self._hold(told, told.reset_s or 0.0, at_s)
             if news is not None:
                 return news
         if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:

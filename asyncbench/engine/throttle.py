@@ -9,7 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-MEMORY_S: Final = 2.0  # answers older than this count little
+MEMORY: Final = (
+    0.99  # of what was counted before, kept at each answer: those before the last 200 hardly count
+)
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
 DEEPEST_CUT: Final = 0.7  # of the share, at one judgement
 SMALLEST_SHARE: Final = 0.01
@@ -20,6 +22,8 @@ PROBE_S: Final = 60.0  # to twice as much
 IN_VAIN: Final = 4  # cuts in quick succession that changed nothing
 QUICKLY_S: Final = 3.0
 TRUSTED_S: Final = 120.0  # after a cut, when the whole share is in use again
+FAST_PER_S: Final = 10.0  # calls; a lane of fewer takes its time, for as much is learnt from each of them
+SLOWEST: Final = 10.0  # times as much time
 RESIGNED_S: Final = 60.0  # before refusals are answered again
 CLOSES_AT: Final = 5  # calls in a row without an answer
 FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
@@ -41,7 +45,7 @@ class Throttle:
     _wait_s: float = FIRST_SCOUT_S
     _top: float = 1.0  # the share that was admitted
     _cut_s: float = -math.inf
-    _judged_s: float = 0.0
+    _stretch: float = 1.0  # of all times of coming back
     _answers: float = 0.0
     _refusals: float = 0.0
     _worst: float = 0.0  # the refused part at the last cut
@@ -51,9 +55,9 @@ class Throttle:
 
     def share(self, at_s: float) -> float:
         """Return the share of its limits that the lane may use, in (0, 1]."""
-        if self._top == 1.0 and at_s - self._cut_s > PROBE_AFTER_S:
+        since_s = (at_s - self._cut_s) / self._stretch
+        if self._top == 1.0 and since_s > PROBE_AFTER_S:
             return 1.0
-        since_s = at_s - self._cut_s
         near = min(1.0, BELOW + since_s * CREEP_PER_S)
         probe = 1 + (max(0.0, since_s - PROBE_AFTER_S) / PROBE_S) ** 2
         share = max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
@@ -77,8 +81,7 @@ class Throttle:
 
     def answered(self, sent_s: float, at_s: float) -> None:
         """Take in that a call was answered."""
-        self._fade(at_s)
-        self._answers += sent_s >= self._cut_s
+        self._count(sent_s, refused=False)
         if sent_s >= self._opened_s:
             self._streak = 0
         if self.closed:
@@ -90,19 +93,16 @@ class Throttle:
         self.closed = self.scouting = False
         self._streak, self._opened_s, self._wait_s, self.told_s = 0, at_s, FIRST_SCOUT_S, 0.0
 
-    def refused(self, sent_s: float, at_s: float, *, wait_s: float | None) -> bool:
+    def refused(self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float) -> bool:
         """Take in that a call was refused for being one too many; return whether this begins a pause.
 
         Args:
             wait_s: how long the provider says to wait.
+            per_s: calls that start in a second.
         """
         self.told_s = wait_s or 0.0
-        if sent_s >= self._cut_s:  # else it belongs to what was answered with a cut already
-            self._fade(at_s)
-            self._answers += 1
-            self._refusals += 1
-            if self._answers >= ENOUGH or self._refusals >= 3:
-                self._cut(at_s)
+        if self._count(sent_s, refused=True) and (self._answers >= ENOUGH or self._refusals >= 3):
+            self._cut(at_s, per_s)
         return self.broke(sent_s, at_s, wait_s=wait_s)
 
     def broke(self, sent_s: float, at_s: float, *, wait_s: float | None = None) -> bool:
@@ -127,10 +127,10 @@ class Throttle:
         rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
         self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
 
-    def _cut(self, at_s: float) -> None:
+    def _cut(self, at_s: float, per_s: float) -> None:
         refused = self._refusals / self._answers
         before = self.share(at_s)
-        vain = at_s - self._cut_s < QUICKLY_S and refused >= 0.7 * self._worst
+        vain = at_s - self._cut_s < QUICKLY_S * self._stretch and refused >= 0.7 * self._worst
         if at_s < self._resigned_until_s:
             return
         if not vain:
@@ -139,11 +139,14 @@ class Throttle:
         self._top = max(SMALLEST_SHARE, before * (1 - min(refused, DEEPEST_CUT)))
         if self._in_vain >= IN_VAIN and refused < 0.5:
             self._top, self._resigned_until_s, self._in_vain = self._before, at_s + RESIGNED_S, 0
+        self._stretch = min(SLOWEST, max(1.0, FAST_PER_S * before / max(per_s, 1e-9)))
         self._cut_s, self._worst = at_s, refused
         self._answers = self._refusals = 0.0
 
-    def _fade(self, at_s: float) -> None:
-        kept = math.exp((self._judged_s - at_s) / MEMORY_S)
-        self._judged_s = at_s
-        self._answers *= kept
-        self._refusals *= kept
+    def _count(self, sent_s: float, *, refused: bool) -> bool:
+        """Count an answer, unless it belongs to what was answered with a cut already."""
+        if sent_s < self._cut_s:
+            return False
+        self._answers = self._answers * MEMORY + 1
+        self._refusals = self._refusals * MEMORY + refused
+        return True
