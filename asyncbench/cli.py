@@ -373,6 +373,13 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Of the answers, latencies and faults.")] = 0,
     rpm: Annotated[float | None, typer.Option(help="Requests a minute, per model.")] = None,
     tpm: Annotated[float | None, typer.Option(help="Tokens a minute, per model.")] = None,
+    input_tpm: Annotated[float | None, typer.Option(help="Input tokens a minute, per model.")] = None,
+    output_tpm: Annotated[float | None, typer.Option(help="Output tokens a minute, per model.")] = None,
+    limit_model: Annotated[
+        str, typer.Option(help="token_bucket, gcra, fixed_window, sliding_window or quanta.")
+    ] = "token_bucket",
+    burst: Annotated[float | None, typer.Option(help="Seconds' worth that a bucket holds. [1]")] = None,
+    tokens_counted: Annotated[str, typer.Option(help="Against --tpm: used or demanded.")] = "used",
     latency: Annotated[float, typer.Option(help="Median seconds to an answer.")] = 0.0,
     latency_sigma: Annotated[float, typer.Option(help="Of a lognormal; 0: always the median.")] = 0.0,
     ttft: Annotated[float | None, typer.Option(help="Median seconds to a stream's first token.")] = None,
@@ -389,11 +396,13 @@ def simulate(
 
     asyncbench simulate --problems data/llm_arithmetic.parquet --like deepseek --latency 2 --ttft 0.3
 
+    asyncbench simulate --problems data/llm_arithmetic.parquet --rpm 6000 --limit-model sliding_window
+
     It speaks OpenAI's and Anthropic's wire formats, streamed or not, as models oracle, noisy, noisy-2 and so
-    on, and as every run and model that a --replay folder holds; what it saw is at /stats. Other providers'
-    ways are played with --like, or for one call by the model's name: mistral:noisy. Kinds of faults: 429,
-    500, 529, stall, reset, cut, invalid_json, dead_key, no_quota, error_200, stale, and of streams
-    cut_stream, no_terminator, stream_error, silent.
+    on, and as every run and model that a --replay folder holds; what it saw is at /stats, what its limits did
+    in each second at /stats/seconds. Other providers' ways are played with --like, or for one call by the
+    model's name: mistral:noisy. Kinds of faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key,
+    no_quota, error_200, stale, and of streams cut_stream, no_terminator, stream_error, silent.
     """
     from asyncbench.errors import ConfigError
     from asyncbench.simulator.faults import parse_fault
@@ -412,6 +421,11 @@ def simulate(
         keys=tuple(key or ()),
         rpm=rpm,
         tpm=tpm,
+        input_tpm=input_tpm,
+        output_tpm=output_tpm,
+        limit_model=limit_model,
+        burst_s=burst,
+        tokens_counted=tokens_counted,
         latency_s=latency,
         latency_sigma=latency_sigma,
         ttft_s=ttft,

@@ -1,11 +1,14 @@
 """What a server has seen, counted: the other side of every figure that a client reports."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, TypedDict
 
 from asyncbench.simulator.faults import FaultKind
+
+LAST_S = 3600  # how many seconds are remembered one by one
 
 
 class Stats(TypedDict):
@@ -30,6 +33,47 @@ class ServerStats(Stats):
     questions: int  # known from problem sets
     cpu_s: float  # CPU time of the server's process
     models: dict[str, Stats]
+
+
+class Second(TypedDict):
+    """What the limits of a model did within one second of the server's clock."""
+
+    at_s: int  # whole seconds of a clock that never goes back
+    accepted: int  # calls
+    rejected: int
+    charged: dict[str, float]  # by what is counted: requests, tokens, input-tokens, output-tokens
+
+
+class ServerSeconds(TypedDict):
+    """The answer of `GET /stats/seconds`: seconds without a call are left out, the last hour's are kept."""
+
+    simulated: bool
+    now_s: float
+    models: dict[str, list[Second]]
+
+
+class Seconds:
+    """Counts what limits do, second by second, so that a client may leave out its warm-up."""
+
+    def __init__(self) -> None:
+        self.rows: deque[Second] = deque(maxlen=LAST_S)
+
+    def accepted(self, at_s: float, cost: Mapping[str, float]) -> None:
+        """Count a call that the limits let in."""
+        row = self._row(at_s)
+        row["accepted"] += 1
+        charged = row["charged"]
+        for what, amount in cost.items():
+            charged[what] = charged.get(what, 0) + amount
+
+    def rejected(self, at_s: float) -> None:
+        """Count a call that they did not."""
+        self._row(at_s)["rejected"] += 1
+
+    def _row(self, at_s: float) -> Second:
+        if not self.rows or self.rows[-1]["at_s"] != int(at_s):
+            self.rows.append(Second(at_s=int(at_s), accepted=0, rejected=0, charged={}))
+        return self.rows[-1]
 
 
 @dataclass(slots=True)

@@ -1,13 +1,20 @@
 """Rate limits: how much of what a model may be asked for, and what is left of it.
 
-Another way to count (fixed window, sliding window, one-second quanta) is another `Limiter`.
+Pure: whoever asks says what time it is. `LIMIT_MODELS` names the ways to count.
 """
 
-from collections.abc import Mapping
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+MINUTE_S = 60.0
+SECOND_S = 1.0
+BURST_S = 1.0  # what a bucket holds unless told otherwise
 _ROUNDING = 1e-9  # a bucket refilled in many small steps ends a hair below the exact sum
+_INSTANT_S = 1e-6  # who comes back exactly when told comes a hair early: sums of floats are rounded
+_FORGET = 1024  # of a sliding window: entries that have left before they are cleared away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,159 @@ class TokenBucket:
         grown = self._level + (at_s - self._filled_at_s) * self._per_s
         self._level, self._filled_at_s = min(self._capacity, grown), at_s
         return self._level
+
+
+class GCRA:
+    """The generic cell rate algorithm (ITU-T I.371): a `TokenBucket` kept as one moment in time.
+
+    That moment is when all that was admitted would have been due at an even pace; an amount is admitted
+    while it runs ahead by no more than `burst_s` seconds, or one amount of 1.
+    """
+
+    def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
+        self._per_minute, self._each_s = per_minute, MINUTE_S / per_minute
+        self._ahead_s = max(self._each_s, burst_s)
+        self._due_s = at_s
+
+    def wait_s(self, amount: float, at_s: float) -> float:
+        due_s = max(self._due_s, at_s) + min(amount * self._each_s, self._ahead_s)
+        wait_s = due_s - self._ahead_s - at_s
+        return wait_s if wait_s > _INSTANT_S else 0.0
+
+    def take(self, amount: float, at_s: float) -> None:
+        self._due_s = max(self._due_s, at_s) + amount * self._each_s
+
+    def allowance(self, at_s: float) -> Allowance:
+        reset_s = max(0.0, self._due_s - at_s)
+        left_s = max(0.0, self._ahead_s - reset_s)
+        return Allowance(per_minute=self._per_minute, remaining=left_s / self._each_s, reset_s=reset_s)
+
+
+class FixedWindow:
+    """`per_minute`, counted anew in each window of `window_s` seconds, of which one begins at `at_s`.
+
+    A window admits whole amounts, and fractions are carried into the next: 90 a minute are 1 and 2 by turns
+    in windows of one second. Where a window would admit less than 1 it is longer instead, so that it admits
+    1. An amount that no window is sure to hold is admitted to an untouched one and leaves a debt.
+    """
+
+    def __init__(self, per_minute: float, *, at_s: float, window_s: float = MINUTE_S) -> None:
+        self._per_minute, self._began_s = per_minute, at_s
+        self._window_s = max(window_s, MINUTE_S / per_minute)
+        self._each = max(1.0, per_minute * window_s / MINUTE_S)
+        self._sure = float(math.floor(self._each))  # the least that a window admits
+        self._taken = -math.inf  # since `at_s`, with all that went unused
+
+    def wait_s(self, amount: float, at_s: float) -> float:
+        need, window = min(amount, self._sure), self._window(at_s)
+        reached = max(self._taken, self._due(window)) + need
+        if reached <= self._due(window + 1):
+            return 0.0
+        # The first window by whose end so much is due: it holds `need` even if untouched until then.
+        return self._begins_s(self._until(reached) - 1) - at_s
+
+    def take(self, amount: float, at_s: float) -> None:
+        self._taken = max(self._taken, self._due(self._window(at_s))) + amount
+
+    def allowance(self, at_s: float) -> Allowance:
+        window = self._window(at_s)
+        untouched = self._taken <= self._due(window)
+        return Allowance(
+            per_minute=self._per_minute,
+            remaining=max(0.0, self._due(window + 1) - max(self._taken, self._due(window))),
+            reset_s=0.0 if untouched else self._begins_s(self._until(self._taken)) - at_s,
+        )
+
+    def _window(self, at_s: float) -> int:
+        return math.floor((at_s - self._began_s + _INSTANT_S) / self._window_s)
+
+    def _begins_s(self, window: int) -> float:
+        return self._began_s + window * self._window_s
+
+    def _due(self, windows: int) -> float:
+        """Return what so many windows admit together."""
+        return math.floor(windows * self._each + _INSTANT_S)
+
+    def _until(self, amount: float) -> int:
+        """Return how many windows admit so much together."""
+        return math.ceil((math.ceil(amount - _INSTANT_S) - _INSTANT_S) / self._each)
+
+
+class Quanta(FixedWindow):
+    """A minute's limit enforced as a sixtieth in each second, as providers say they may."""
+
+    def __init__(self, per_minute: float, *, at_s: float) -> None:
+        super().__init__(per_minute, at_s=at_s, window_s=SECOND_S)
+
+
+class SlidingWindow:
+    """`per_minute` in any 60 seconds: what was admitted counts until a minute later.
+
+    An amount larger than the limit is admitted when nothing else counts, and counts for longer in
+    proportion. Admitting takes a constant time on average, waiting a logarithm of what is in the window.
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_minute = per_minute
+        self._window_s = max(MINUTE_S, MINUTE_S / per_minute)
+        self._most = max(1.0, per_minute)
+        self._leaves_s = [-math.inf]  # ascending: when each amount stops counting
+        self._sums = [0.0]  # of the amounts up to and with each
+
+    def wait_s(self, amount: float, at_s: float) -> float:
+        over = self._counted(at_s) + min(amount, self._most) - self._most
+        if over <= _ROUNDING:
+            return 0.0
+        gone = self._sums[self._left(at_s) - 1] + over
+        return self._leaves_s[bisect_left(self._sums, gone - _ROUNDING)] - at_s
+
+    def take(self, amount: float, at_s: float) -> None:
+        self._forget(self._left(at_s) - 1)
+        self._leaves_s.append(at_s + self._window_s * max(1.0, amount / self._most))
+        self._sums.append(self._sums[-1] + amount)
+
+    def allowance(self, at_s: float) -> Allowance:
+        counted = self._counted(at_s)
+        return Allowance(
+            per_minute=self._per_minute,
+            remaining=max(0.0, self._most - counted),
+            reset_s=self._leaves_s[-1] - at_s if counted else 0.0,
+        )
+
+    def _counted(self, at_s: float) -> float:
+        return self._sums[-1] - self._sums[self._left(at_s) - 1]
+
+    def _left(self, at_s: float) -> int:
+        """Return how many amounts count no more; at least one, since nothing is admitted at the start."""
+        return bisect_right(self._leaves_s, at_s + _INSTANT_S)
+
+    def _forget(self, left: int) -> None:
+        # Rarely, and half of them at least: a list moves all that stays.
+        if left < max(_FORGET, len(self._sums) // 2):
+            return
+        gone = self._sums[left]
+        self._leaves_s = self._leaves_s[left:]
+        self._sums = [amount - gone for amount in self._sums[left:]]
+
+
+# ── by name ──────────────────────────────────────────────────────────────────────────────────
+
+Made = Callable[[float, float, float], Limiter]  # a minute's limit, the burst and the time, seconds
+
+WITH_BURST: Mapping[str, Made] = {
+    "token_bucket": lambda per_minute, burst_s, at_s: TokenBucket(per_minute, burst_s=burst_s, at_s=at_s),
+    "gcra": lambda per_minute, burst_s, at_s: GCRA(per_minute, burst_s=burst_s, at_s=at_s),
+}
+# Windows begin when the clock says so, whoever comes.
+LIMIT_MODELS: Mapping[str, Made] = {
+    **WITH_BURST,
+    "fixed_window": lambda per_minute, _burst_s, _at_s: FixedWindow(per_minute, at_s=0.0),
+    "sliding_window": lambda per_minute, _burst_s, _at_s: SlidingWindow(per_minute),
+    "quanta": lambda per_minute, _burst_s, _at_s: Quanta(per_minute, at_s=0.0),
+}
+
+
+# ── together ─────────────────────────────────────────────────────────────────────────────────
 
 
 class Gate:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.counts import ServerStats
+from asyncbench.simulator.counts import ServerSeconds, ServerStats
 from asyncbench.simulator.settings import Settings, to_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first
@@ -34,11 +34,22 @@ class Simulator:
         Raises:
             OSError: it does not answer.
         """
+        return cast("ServerStats", self._looked_up("/stats"))
+
+    def seconds(self) -> ServerSeconds:
+        """Return what the limits of its models did, second by second.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        return cast("ServerSeconds", self._looked_up("/stats/seconds"))
+
+    def _looked_up(self, path: str) -> object:
         place = urlsplit(self.url)
         connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
         try:
-            connection.request("GET", "/stats")
-            return cast("ServerStats", orjson.loads(connection.getresponse().read()))
+            connection.request("GET", path)
+            return orjson.loads(connection.getresponse().read())
         finally:
             connection.close()
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from asyncbench.simulator.counts import Tally
+from asyncbench.simulator.counts import Seconds, Tally
 from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.latency import Latency, Pace, Timing
-from asyncbench.simulator.limits import Gate, TokenBucket
+from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, Gate
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voice import Voice
-from asyncbench.simulator.wire import Answer, Like, RefusedError, Why
+from asyncbench.simulator.wire import Answer, Asked, Like, RefusedError, Why, tokens
 
 
 class Served:
@@ -21,15 +21,22 @@ class Served:
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = Tally()
+        self.seconds = Seconds()
+        self._demanded = settings.tokens_counted == "demanded"
 
-    def admit(self, answer: Answer, at_s: float) -> None:
-        """Charge a call to the limits, by the tokens that it will have used.
+    def admit(self, asked: Asked, answer: Answer, at_s: float) -> None:
+        """Charge a call to the limits, by the tokens that it will have used or has demanded.
 
         Raises:
             RefusedError: the limits have no room for it; nothing was charged.
         """
-        if wait_s := self.gate.admit(_cost(answer), at_s):
+        cost = _cost(answer)
+        if self._demanded:
+            cost["tokens"] = max(asked.max_tokens or 0, tokens(asked.prompt_characters))
+        if wait_s := self.gate.admit(cost, at_s):
+            self.seconds.rejected(at_s)
             raise RefusedError(Why.RATE_LIMITED, "Rate limit reached.", retry_after_s=wait_s)
+        self.seconds.accepted(at_s, cost)
 
 
 async def think(timing: Timing) -> None:
@@ -48,6 +55,8 @@ def _pace(settings: Settings) -> Pace:
 
 
 def _gate(settings: Settings, at_s: float) -> Gate:
+    made = LIMIT_MODELS[settings.limit_model]
+    burst_s = BURST_S if settings.burst_s is None else settings.burst_s
     limits = {
         "requests": settings.rpm,
         "tokens": settings.tpm,
@@ -56,7 +65,7 @@ def _gate(settings: Settings, at_s: float) -> Gate:
     }
     return Gate(
         {
-            what: TokenBucket(per_minute, burst_s=settings.burst_s, at_s=at_s)
+            what: made(per_minute, burst_s, at_s)
             for what, per_minute in limits.items()
             if per_minute is not None
         }

@@ -16,7 +16,7 @@ from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.asked import tails
 from asyncbench.simulator.chat_wire import CHAT
 from asyncbench.simulator.completions_wire import COMPLETIONS
-from asyncbench.simulator.counts import ServerStats, Tally, Visit
+from asyncbench.simulator.counts import ServerSeconds, ServerStats, Tally, Visit
 from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
 from asyncbench.simulator.latency import Timing
@@ -149,7 +149,7 @@ class Server:
         streamed = _streamed(asked, call)
         taken = model.voice.take(asked)
         call.undo.callback(taken.give_back)
-        model.admit(taken.answer, time.monotonic())
+        model.admit(asked, taken.answer, time.monotonic())
         # Drawn after the limits: whom they refuse depends on the clock, and faults must not.
         call.fault = model.faults.draw(streamed=streamed)
         if call.fault is not None:
@@ -205,6 +205,8 @@ class Server:
         """Return the page of anything but a call of a model."""
         if request.path == "/stats":
             return Page(status=200, headers=HEADERS, body=orjson.dumps(self.stats()))
+        if request.path == "/stats/seconds":
+            return Page(status=200, headers=HEADERS, body=orjson.dumps(self.seconds()))
         try:
             if request.path not in MODEL_LISTS:
                 why = Why.WRONG_METHOD if request.path in WIRES else Why.NO_SUCH_PAGE
@@ -223,6 +225,11 @@ class Server:
             **self._total.stats(),
             models={name: model.tally.stats() for name, model in self._models.items()},
         )
+
+    def seconds(self) -> ServerSeconds:
+        """Return what each model's limits did, second by second."""
+        models = {name: list(model.seconds.rows) for name, model in self._models.items()}
+        return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
 
 
 def _the_one(name: str, meant: Sequence[Recording]) -> Recording:

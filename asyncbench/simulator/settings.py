@@ -11,6 +11,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.faults import Fault, check_rates
 from asyncbench.simulator.likes import check_like
+from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
+
+TOKENS_COUNTED = ("used", "demanded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +38,11 @@ class Settings:
     tpm: float | None = None  # input and output tokens together
     input_tpm: float | None = None
     output_tpm: float | None = None
-    burst_s: float = 1.0  # seconds' worth of a limit that may be used at once
+    limit_model: str = "token_bucket"  # a key of limits.LIMIT_MODELS: how a minute's limit is counted
+    burst_s: float | None = None  # of a bucket: seconds' worth that may be used at once; None: one second's
+    # What a call counts against `tpm`. used: its input and output, known beforehand here; demanded: the
+    # greater of its max_tokens and a quarter of its characters, whatever it then uses (OpenAI).
+    tokens_counted: str = "used"
     latency_s: float = 0.0  # the median
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
     ttft_s: float | None = None  # of a stream, the median; None: half the latency
@@ -51,6 +58,7 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"simulator: {name} is {value:g}; it must be above 0, or left out")
+        self._check_counting()
         for name in ("latency_s", "latency_sigma"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
@@ -62,6 +70,16 @@ class Settings:
         if self.like is not None:
             check_like(self.like)
         check_rates(self.faults)
+
+    def _check_counting(self) -> None:
+        for name, known in (("limit_model", LIMIT_MODELS), ("tokens_counted", TOKENS_COUNTED)):
+            if (value := getattr(self, name)) not in known:
+                raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")
+        if self.burst_s is not None and self.limit_model not in WITH_BURST:
+            raise ConfigError(
+                f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "
+                f"leave it out, or choose of {', '.join(WITH_BURST)}"
+            )
 
 
 def _check_host(host: str) -> None:

@@ -195,6 +195,14 @@ async def test_past_a_limit_a_call_is_told_when_to_come_again(simulator, wire, l
     assert 50 <= int(second.headers["retry-after"]) <= 600
 
 
+async def test_a_limit_is_counted_by_the_model_that_was_chosen(simulator, wire):
+    client = await simulator(rpm=3, limit_model="sliding_window")
+    answers = [await client.ask(QUESTION, wire=wire) for _ in range(5)]
+
+    assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]  # a bucket would admit one
+    assert all(30 <= int(answer.headers["retry-after"]) <= 60 for answer in answers[3:])
+
+
 async def test_each_model_has_limits_of_its_own(simulator):
     client = await simulator(rpm=1)
 
@@ -318,6 +326,20 @@ async def test_a_limit_s_refusals_are_counted(simulator):
         await client.ask(QUESTION)
 
     assert (await client.stats())["rate_limited"] == 2
+
+
+async def test_what_limits_did_is_counted_second_by_second(simulator):
+    client = await simulator(rpm=2, limit_model="sliding_window")
+    for _ in range(5):
+        await client.ask(QUESTION)
+    seconds = (await client.send("GET", "/stats/seconds")).body
+    rows = seconds["models"]["oracle"]
+
+    assert seconds["simulated"] is True
+    assert sum(row["accepted"] for row in rows) == sum(row["charged"].get("requests", 0) for row in rows) == 2
+    assert sum(row["rejected"] for row in rows) == 3
+    assert sum(row["charged"].get("output-tokens", 0) for row in rows) == 2
+    assert all(row["at_s"] <= seconds["now_s"] for row in rows)
 
 
 async def test_a_look_at_the_models_or_the_counts_is_no_request(simulator):

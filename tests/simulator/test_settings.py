@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.settings import Settings, from_json, to_json
@@ -19,7 +21,9 @@ FULL = Settings(
     tpm=1e6,
     input_tpm=0.5,
     output_tpm=80_000,
+    limit_model="gcra",
     burst_s=0.1,
+    tokens_counted="demanded",
     latency_s=0.25,
     latency_sigma=0.5,
     ttft_s=0.1,
@@ -43,8 +47,24 @@ def test_settings_survive_the_way_through_json(settings):
         ('{"faults": [{"kind": "404", "rate": 1}]}', "faults.0.kind: "),
         ('{"rpm": 0}', "rpm is 0; it must be above 0"),
         ('{"like": "closedai"}', "like is 'closedai'; choose of openai, mistral"),
+        ('{"limit_model": "leaky"}', "limit_model is 'leaky'; choose of token_bucket, gcra, fixed_window"),
+        ('{"tokens_counted": "all"}', "tokens_counted is 'all'; choose of used, demanded"),
+        (
+            '{"limit_model": "quanta", "burst_s": 2}',
+            "burst_s is 2, but limit_model 'quanta' knows none; leave",
+        ),
     ],
-    ids=["not JSON", "unknown key", "wrong type", "unknown fault", "broken rule", "unknown provider"],
+    ids=[
+        "not JSON",
+        "unknown key",
+        "wrong type",
+        "unknown fault",
+        "broken rule",
+        "unknown provider",
+        "unknown model of a limit",
+        "unknown way to count tokens",
+        "a burst where there is none",
+    ],
 )
 def test_a_slip_is_refused_by_its_key(text, complaint):
     with pytest.raises(ConfigError, match=complaint):
@@ -80,3 +100,20 @@ def test_only_loopback_addresses_are_served(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
 def test_any_loopback_address_is_served(host):
     assert Settings(host=host).host == host
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--limit-model", "leaky"], "limit_model is 'leaky'"),
+        (["--limit-model", "quanta", "--burst", "2"], "limit_model 'quanta' knows none"),
+        (["--tokens-counted", "all"], "tokens_counted is 'all'"),
+        (["--input-tpm", "0"], "input_tpm is 0"),
+        (["--output-tpm", "-1"], "output_tpm is -1"),
+    ],
+)
+def test_the_command_s_options_are_held_to_the_same_rules(options, complaint):
+    done = CliRunner().invoke(app, ["simulate", "--problems", "additions.parquet", *options])
+
+    assert isinstance(done.exception, ConfigError)
+    assert complaint in str(done.exception)
