@@ -148,6 +148,10 @@ class Condition:
     suites: frozenset[str] | None = None  # whose problems are asked like this; None: all
     described: Mapping[str, object] = field(default_factory=dict)  # the above in short, as results show it
 
+    def is_for(self, suite: str) -> bool:
+        """Whether the problems of a suite are asked like this."""
+        return self.suites is None or suite in self.suites
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:

@@ -5,6 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError
+from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
 
 KEEPALIVE_S: Final = 60.0  # an idle connection is kept this long
@@ -23,6 +24,7 @@ class Endpoint:
     key_header: str | None = None  # what carries the key, through the openai SDK; None: the SDK's own way
     timeouts: Timeouts = field(default_factory=Timeouts)
     connections: int = 100  # at least the lane's concurrency
+    requests_per: Span = "minute"  # see `Quirks`
 
     def __post_init__(self) -> None:
         if self.base_url is not None and not _is_web_address(self.base_url):

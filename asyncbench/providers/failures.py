@@ -13,6 +13,7 @@ from asyncbench.providers.response import Response
 from asyncbench.providers.retry_after import retry_after_s
 
 LONGEST_MESSAGE: Final = 500  # characters
+CUT_STREAM: Final = "the stream ended before its answer was complete"
 SHORTEST_SECRET: Final = 8  # characters; a shorter key is a word such as "none", which messages may hold
 
 
@@ -47,6 +48,7 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
         http_status=response.status,
         retry_after_s=wait_s,
         request_id=tell(response.request_id or error.request_id or "") or None,
+        allowances=response.allowances,
     )
 
 
@@ -58,6 +60,7 @@ def bad_reply(response: Response, why: str, *, kind: ErrorKind = ErrorKind.BAD_R
         http_status=response.status,
         request_id=response.request_id,
         may_have_been_billed=True,
+        allowances=response.allowances,
     )
 
 

@@ -56,12 +56,20 @@ class HttpProvider:
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         if stream and response.status < 300 and not is_json(response.headers):
-            head = Response(status=response.status, headers=response.headers, body=b"")
+            head = self._received(response, b"")
             return await read_stream(response.content.iter_any(), self._wire, head, call, key=self._key)
-        whole = Response(status=response.status, headers=response.headers, body=await response.read())
+        whole = self._received(response, await response.read())
         if whole.status >= 300:
             raise refusal(whole, key=self._key)
         return whole_reply(whole, self._wire, call, key=self._key)
+
+    def _received(self, response: aiohttp.ClientResponse, body: bytes) -> Response:
+        return Response(
+            status=response.status,
+            headers=response.headers,
+            body=body,
+            requests_per=self._endpoint.requests_per,
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}

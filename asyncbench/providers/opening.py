@@ -32,5 +32,6 @@ def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | No
         key_header=known.key_header,
         timeouts=model.timeouts,
         connections=model.limits.most_in_flight,
+        requests_per=known.quirks.requests_per,
     )
     return PROVIDERS[known.via](endpoint, wire or wire_of(model))

@@ -37,13 +37,14 @@ def _number(written: str | None) -> float | None:
 
 
 def _until(due: str | None, now: str | None) -> float | None:
-    due_at = _date(due)
+    due_at = http_date(due)
     if due_at is None:
         return None
-    return max(0.0, (due_at - (_date(now) or datetime.now(UTC))).total_seconds())
+    return max(0.0, (due_at - (http_date(now) or datetime.now(UTC))).total_seconds())
 
 
-def _date(written: str | None) -> datetime | None:
+def http_date(written: str | None) -> datetime | None:
+    """Return the moment that a header such as `date` tells; None when it is none."""
     try:
         date = parsedate_to_datetime(written or "")
     except (ValueError, OverflowError):

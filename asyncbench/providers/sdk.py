@@ -13,6 +13,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
 from asyncbench.providers.pool import session
+from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.response import Response
 from asyncbench.providers.streams import is_json, read_stream, whole_reply
 from asyncbench.providers.wire import Wire
@@ -72,12 +73,14 @@ def joined(base_url: httpx2.URL, path: str) -> str:
     return f"{str(base_url).rstrip('/')}/{path}"
 
 
-def received(response: httpx2.Response) -> Response:
+def received(response: httpx2.Response, *, requests_per: Span) -> Response:
     """Return a response that was read to its end."""
-    return Response(status=response.status_code, headers=response.headers, body=response.content)
+    return _response(response, response.content, requests_per)
 
 
-async def read(response: httpx2.Response, wire: Wire, call: Call, *, stream: bool, key: str) -> Reply:
+async def read(
+    response: httpx2.Response, wire: Wire, call: Call, *, stream: bool, key: str, requests_per: Span
+) -> Reply:
     """Read a good response, whole or as it comes, and close it.
 
     Raises:
@@ -86,13 +89,21 @@ async def read(response: httpx2.Response, wire: Wire, call: Call, *, stream: boo
     """
     try:
         if stream and not is_json(response.headers):
-            head = Response(status=response.status_code, headers=response.headers, body=b"")
+            head = _response(response, b"", requests_per)
             async with aclosing(_chunks(response)) as chunks:
                 return await read_stream(chunks, wire, head, call, key=key)
         await response.aread()
     finally:
         await response.aclose()
-    return whole_reply(received(response), wire, call, key=key)
+    return whole_reply(received(response, requests_per=requests_per), wire, call, key=key)
+
+
+def _response(response: httpx2.Response, body: bytes, requests_per: Span) -> Response:
+    # Each look into headers of httpx2 goes through all of them.
+    headers = {
+        name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers.raw
+    }
+    return Response(status=response.status_code, headers=headers, body=body, requests_per=requests_per)
 
 
 def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

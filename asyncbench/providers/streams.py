@@ -44,7 +44,7 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     except ProviderError as error:
         withhold(error, key=key)
         raise
-    return _timed(reply, latency_s=latency_s, key=key)
+    return _finished(reply, response, latency_s=latency_s, key=key)
 
 
 async def read_stream(
@@ -71,7 +71,8 @@ async def read_stream(
         await _to_its_end(chunks, reading, call)
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
-        return _timed(reading.reply(), latency_s=reading.latest_s, ttft_s=reading.ttft_s, key=key)
+        latency_s, ttft_s = reading.latest_s, reading.ttft_s
+        return _finished(reading.reply(), response, latency_s=latency_s, ttft_s=ttft_s, key=key)
     except (UnreadableError, TooLongError) as error:
         raise bad_reply(response, f"the stream cannot be read: {told(str(error), key=key)}") from None
     except ProviderError as error:
@@ -163,9 +164,17 @@ async def _to_its_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Cal
             raise
 
 
-def _timed(reply: Reply, *, latency_s: float | None, ttft_s: float | None = None, key: str) -> Reply:
-    request_id = told(reply.request_id or "", key=key) or None
-    return replace(reply, latency_s=latency_s, ttft_s=ttft_s, request_id=request_id)
+def _finished(
+    reply: Reply, response: Response, *, latency_s: float | None, ttft_s: float | None = None, key: str
+) -> Reply:
+    """Return a reply with what its body does not tell."""
+    return replace(
+        reply,
+        latency_s=latency_s,
+        ttft_s=ttft_s,
+        request_id=told(reply.request_id or "", key=key) or None,
+        allowances=response.allowances,
+    )
 
 
 async def _rest(chunks: AsyncIterator[bytes]) -> None:

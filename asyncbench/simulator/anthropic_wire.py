@@ -146,10 +146,15 @@ def retry_headers(wait_s: float) -> dict[str, str]:
 
 
 def limit_headers(allowances: Mapping[str, Allowance]) -> dict[str, str]:
-    """Write limits; a reset is a moment (RFC 3339, UTC), rounded up to seconds."""
+    """Write limits; a reset is a moment (RFC 3339, UTC), rounded up to seconds.
+
+    As at Anthropic, `tokens` repeats the stricter of the limits on tokens where it is no limit of its own.
+    """
     now = datetime.now(UTC)
     headers = {}
-    for what, allowance in allowances.items():
+    of_tokens = [allowances[what] for what in ("input-tokens", "output-tokens") if what in allowances]
+    strictest = {"tokens": min(of_tokens, key=lambda one: one.remaining)} if of_tokens else {}
+    for what, allowance in (strictest | dict(allowances)).items():
         reset = (now + timedelta(seconds=allowance.reset_s, microseconds=999_999)).replace(microsecond=0)
         headers[f"anthropic-ratelimit-{what}-limit"] = f"{allowance.per_minute:.0f}"
         headers[f"anthropic-ratelimit-{what}-remaining"] = str(int(allowance.remaining))

@@ -10,6 +10,7 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionUserMessageParam
 
 from asyncbench.errors import ConfigError
+from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.simulator.likes import LIKES, OWN, check_like
 from asyncbench.simulator.limits import Allowance
 
@@ -191,6 +192,24 @@ async def test_openrouter_says_what_a_call_cost_and_who_answered(simulator):
     assert body["provider"] == last["provider"] == "Simulated"
     assert body["usage"] == last["usage"]
     assert body["usage"]["cost"] == pytest.approx(8e-6)
+
+
+async def test_what_a_provider_tells_of_its_limits_is_read_as_they_are(simulator, like):
+    client = await simulator(like=like, rpm=2, tpm=600, burst_s=60, keep_alive=False)
+    whole, streamed, refused = [await client.ask(LONG, **more) for more in ({}, STREAM, {})]
+    spans: dict[str, Span] = {"groq": "day"}
+
+    assert (whole.status, streamed.status, refused.status) == (200, 200, 429)
+    for response in (whole, streamed, refused):
+        found = allowances(response.headers, requests_per=spans.get(like, "minute"))
+        a_minute = {one.what: (one.limit or 0) * 60 / one.period_s for one in found}
+        assert a_minute == ({} if like in NO_LIMITS else {"requests": 2, "tokens": 600})
+        assert all((one.period_s == 86_400) == (one.what in by_day(like)) for one in found)
+        assert all((one.reset_s is None) == (like == "mistral") for one in found)
+
+
+def by_day(like):
+    return {"requests"} if like in ("groq", "cerebras") else set()
 
 
 async def test_groq_limits_requests_by_the_day_and_tells_usage_twice(simulator):

@@ -278,6 +278,14 @@ async def test_anthropic_s_headers_tell_the_limits(simulator):
     assert reset > datetime.now(UTC)
 
 
+async def test_anthropic_s_tokens_repeat_the_stricter_of_its_limits(simulator):
+    client = await simulator(input_tpm=600, output_tpm=300, burst_s=60)
+    headers = (await client.ask(QUESTION, wire="anthropic")).headers
+
+    assert headers["anthropic-ratelimit-tokens-limit"] == "300"
+    assert headers["anthropic-ratelimit-tokens-remaining"] == "299"
+
+
 async def test_without_limits_there_are_no_headers_of_limits(simulator):
     client = await simulator()
     responses = [await client.ask(QUESTION, wire=wire) for wire in ("openai", "anthropic")]

@@ -1,5 +1,6 @@
 """Whatever a provider or a file puts into a value, it can be written down."""
 
+from dataclasses import fields
 from types import MappingProxyType
 
 import orjson
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.records import Outcome, Reply, Usage
+from asyncbench.records import Allowance, Outcome, Reply, Usage
 from asyncbench.store.encoding import canonical, encode
 
 JSON = st.recursive(
@@ -46,6 +47,17 @@ def test_a_record_is_an_object_even_where_a_part_of_it_is_odd():
     written = orjson.loads(encode({"reply": odd}))["reply"]
     assert (written["text"], written["usage"]["output_tokens"]) == ("�", 3)
     assert written["raw_usage"] == {"cost": str(2**70)}
+
+
+@pytest.mark.parametrize("text", ["4", "\ud83d"], ids=["plain", "odd"])
+def test_what_is_not_to_be_stored_is_left_out(text):
+    limit = Allowance(what="requests", period_s=60, limit=5, remaining=4, reset_s=None)
+    reply = Reply(text=text, allowances=(limit,))
+
+    written = orjson.loads(encode({"reply": reply}))["reply"]
+
+    assert set(written) == {one.name for one in fields(Reply)} - {"allowances"}
+    assert Reply(**{**written, "text": text}) == reply
 
 
 def test_keys_of_any_kind_are_written_in_order():

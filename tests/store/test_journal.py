@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.errors import StoreError
-from asyncbench.records import Ended, Reply, Usage
+from asyncbench.records import Allowance, Ended, Reply, Usage
 from asyncbench.store.encoding import encode
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.segment import payloads, segments
@@ -97,6 +97,7 @@ REPLIES = st.builds(
     text=st.text(),
     reasoning=st.none() | st.text(),
     usage=st.none() | USAGES,
+    allowances=st.just((Allowance(what="tokens", period_s=60, limit=5, remaining=4, reset_s=1),)),
     raw_usage=st.none() | st.dictionaries(st.text(), st.integers(0, 9) | st.text()),
     ttft_s=st.none() | st.floats(0, 1e6),
 )

@@ -48,6 +48,7 @@ class OpenAIProvider:
         self._wire = wire
         self._key = endpoint.api_key
         self._timeouts = endpoint.timeouts
+        self._requests_per = endpoint.requests_per
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url or OPENAI_URL,
             api_key=endpoint.api_key or sdk.NO_KEY,
@@ -74,9 +75,17 @@ class OpenAIProvider:
         async with Call(self._timeouts) as call:
             try:
                 response = await self._post(content)
-                return await sdk.read(response, self._wire, call, stream=stream, key=self._key)
+                return await sdk.read(
+                    response,
+                    self._wire,
+                    call,
+                    stream=stream,
+                    key=self._key,
+                    requests_per=self._requests_per,
+                )
             except openai.APIStatusError as error:  # its class knows the status alone; the body says more
-                raise refusal(sdk.received(error.response), key=self._key) from error
+                refused = sdk.received(error.response, requests_per=self._requests_per)
+                raise refusal(refused, key=self._key) from error
             except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
                 raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 

@@ -1,0 +1,217 @@
+"""What the headers of a response tell of the limits that it was admitted under, in every form of theirs.
+
+OpenAI and most others: x-ratelimit-{limit,remaining,reset}-{requests,tokens}; Anthropic:
+anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}. From the vendors'
+pages and from recorded responses, read in November 2026.
+"""
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from asyncbench.providers.retry_after import http_date
+from asyncbench.records import Allowance
+
+Span = Literal["minute", "day"]
+
+SPANS_S: Final[Mapping[Span, float]] = {"minute": 60.0, "day": 86_400.0}
+LONGEST_RESET_S: Final = 7 * 86_400.0  # what is said to take longer is not believed
+_MORE_THAN_A_MINUTE_S: Final = 62.0  # clocks that tell whole seconds may add two
+
+_NAME: Final = re.compile(r"x-ratelimit-(limit|remaining|reset)-(.+)")
+_ANTHROPICS_NAME: Final = re.compile(r"anthropic-ratelimit-(.+)-(limit|remaining|reset)")
+_COUNTED: Final[Mapping[str, str]] = {  # by the end of a name → Allowance.what
+    "requests": "requests",
+    "req": "requests",  # Mistral
+    "tokens": "tokens",
+    "input-tokens": "input_tokens",
+    "output-tokens": "output_tokens",
+    "tokens-prompt": "input_tokens",  # Fireworks
+    "tokens-generated": "output_tokens",
+}
+# Whose limit it is, before what is counted: OpenAI's `project-tokens` holds beside `tokens`.
+_SCOPE: Final = re.compile(r"(?:project|organization|org|account|user|key|model)-(?=.)")
+_SPAN: Final = re.compile(r"-(minute|day)$")
+
+_GO_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_GO_UNITS_S: Final[Mapping[str, float]] = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_GO_ENDS: Final = ("s", "m", "h")
+_LONGEST_DURATION: Final = 64  # characters
+_EPOCH_FROM: Final = 1e9  # a greater number is a moment, in seconds since 1970
+_EPOCH_MS_FROM: Final = 1e11  # or in milliseconds
+
+
+class _Row(NamedTuple):
+    """One limit: up to three headers."""
+
+    scope: str
+    what: str
+    span: Span | None  # None: the name does not say
+
+
+class _Place(NamedTuple):
+    row: _Row
+    part: int  # of `_PARTS`
+
+
+_PARTS: Final = ("limit", "remaining", "reset")
+_ANTHROPICS_SCOPE: Final = "anthropic"
+_ANTHROPICS_STRICTEST: Final = _Row(_ANTHROPICS_SCOPE, "tokens", None)
+_ITS_OWN: Final = tuple(_Row(_ANTHROPICS_SCOPE, what, None) for what in ("input_tokens", "output_tokens"))
+
+
+def allowances(headers: Mapping[str, str], *, requests_per: Span = "minute") -> tuple[Allowance, ...]:
+    """Return the limits that headers tell, one for each quantity and period; never fails.
+
+    Names and values that make no sense are passed over. Where two limits of one kind hold (an organization's
+    and a project's) the stricter counts.
+
+    Args:
+        headers: of any response; a moment is read against its own `date` where it has one.
+        requests_per: what a limit of requests is for, where no name says it.
+    """
+    if "ratelimit" not in "\n".join(headers).lower():
+        return ()
+    told: dict[_Row, list[str]] = {}
+    for name, written in headers.items():
+        if (place := _place(name)) is not None:
+            row, part = place
+            told.setdefault(row, ["", "", ""])[part] = written
+    if any(row in told for row in _ITS_OWN):
+        told.pop(_ANTHROPICS_STRICTEST, None)  # a copy of whichever of the others is the strictest
+    date = headers.get("date")
+    kept: dict[tuple[str, float], Allowance] = {}
+    for row, parts in told.items():
+        if (one := _allowance(row, parts, date=date, requests_per=requests_per)) is not None:
+            kind = one.what, one.period_s
+            kept[kind] = _stricter(kept[kind], one) if kind in kept else one
+    return tuple(kept.values())
+
+
+def reset_s(written: str, *, date: str | None = None) -> float | None:
+    """Return the seconds until a limit is back; None when that cannot be read.
+
+    Args:
+        written: seconds, a moment (seconds or milliseconds since 1970, RFC 3339) or what Go prints for a
+            duration, such as 6m0s.
+        date: when the response was sent, by the clock of its server; None: now, by ours.
+    """
+    wait_s = _duration_s(written) if written.endswith(_GO_ENDS) else _seconds_or_moment(written, date)
+    return max(0.0, wait_s) if wait_s <= LONGEST_RESET_S else None  # NaN is not
+
+
+@lru_cache(maxsize=1024)
+def _place(name: str) -> _Place | None:
+    """Return what a header tells by its name; None: nothing that we know."""
+    if found := _NAME.fullmatch(name.lower()):
+        part, rest = found.groups()
+        scope = _SCOPE.match(rest)
+        span = _SPAN.search(rest)
+        counted = rest[scope.end() if scope else 0 : span.start() if span else None]
+        return _placed(scope.group() if scope else "", counted, span.group(1) if span else None, part)
+    if found := _ANTHROPICS_NAME.fullmatch(name.lower()):
+        counted, part = found.groups()
+        return _placed(_ANTHROPICS_SCOPE, counted, None, part)
+    return None
+
+
+def _placed(scope: str, counted: str, span: str | None, part: str) -> _Place | None:
+    if (what := _COUNTED.get(counted)) is None:
+        return None
+    named: Span | None = "day" if span == "day" else "minute" if span else None
+    return _Place(_Row(scope, what, named), _PARTS.index(part))
+
+
+def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_per: Span) -> Allowance | None:
+    told_limit, told_remaining, told_reset = parts
+    limit = _amount(told_limit) or None  # 0: of a server that has none
+    remaining = _amount(told_remaining)
+    if limit is None and remaining is None:
+        return None
+    back_s = reset_s(told_reset, date=date) if told_reset else None
+    span = row.span or _span(row.what, back_s, requests_per)
+    return Allowance(what=row.what, period_s=SPANS_S[span], limit=limit, remaining=remaining, reset_s=back_s)
+
+
+def _span(what: str, back_s: float | None, requests_per: Span) -> Span:
+    """Return what a limit is for whose name does not say it.
+
+    OpenAI tells a day's requests for some models: 10,000, of which each takes 8.64 s to be back. A minute's
+    are back within a minute; tokens, which may be owed, are told by the minute alone.
+    """
+    if what != "requests":
+        return "minute"
+    return "day" if back_s is not None and back_s > _MORE_THAN_A_MINUTE_S else requests_per
+
+
+def _stricter(one: Allowance, other: Allowance) -> Allowance:
+    limits = [limit for limit in (one.limit, other.limit) if limit is not None]
+    tightest = min(one, other, key=lambda each: math.inf if each.remaining is None else each.remaining)
+    return replace(tightest, limit=min(limits, default=None))
+
+
+def _amount(written: str) -> float | None:
+    if not written:
+        return None
+    try:
+        amount = float(written)
+    except ValueError:
+        return None
+    return amount if 0 <= amount < math.inf else None
+
+
+def _duration_s(written: str) -> float:
+    """Return the length of what Go prints for a duration; NaN when it is none."""
+    try:  # most are
+        return float(written[:-2]) / 1000 if written.endswith("ms") else float(written.removesuffix("s"))
+    except ValueError:
+        if len(written) > _LONGEST_DURATION:
+            return math.nan
+    parts = _GO_PART.findall(written)
+    if sum(len(number) + len(unit) for number, unit in parts) != len(written):
+        return math.nan
+    return math.fsum(float(number) * _GO_UNITS_S[unit] for number, unit in parts)
+
+
+def _seconds_or_moment(written: str, date: str | None) -> float:
+    try:
+        number = float(written)
+    except ValueError:
+        return _until_s(written, date)
+    if number <= _EPOCH_FROM:
+        return number
+    return (number / 1000 if number > _EPOCH_MS_FROM else number) - _now_s(date)
+
+
+def _until_s(moment: str, date: str | None) -> float:
+    """Return the seconds until a moment (RFC 3339); NaN when it is none."""
+    try:
+        due = datetime.fromisoformat(moment)
+        return (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp() - _now_s(date)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _now_s(date: str | None) -> float:
+    sent_s = _sent_s(date)
+    return time.time() if sent_s is None else sent_s
+
+
+@lru_cache(maxsize=64)  # one second of a server's clock is told by many responses
+def _sent_s(date: str | None) -> float | None:
+    sent_at = http_date(date)
+    return None if sent_at is None else sent_at.timestamp()
