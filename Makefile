@@ -1,6 +1,7 @@
 # Every target makes or reuses the virtual environment by itself: a fresh clone needs nothing before it.
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
@@ -27,7 +28,7 @@ demo: $(VENV)/ready
 	$(BIN)/asyncbench report results/demo
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -q -rs --durations=10
+	$(BIN)/python -m pytest -q -rs --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
 from asyncbench.analysis.tables import SIMULATED
+from tests.commands import CLEAN, ROOT, asyncbench_here
 from tests.sweeps import entry, outcomes, problem_set, simulator
 
-ROOT = Path(__file__).resolve().parent.parent
 ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
-CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
 
 
 def asyncbench(*arguments, cwd=ROOT, env=None):
@@ -201,7 +199,14 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(words, said):
-    done = asyncbench(*words)
+    check_mistake(asyncbench_here(*words), said)
+
+
+def test_a_process_that_met_a_mistake_says_no_more_than_that():
+    check_mistake(asyncbench("run", "nowhere.yaml"), "nowhere.yaml: No such file")
+
+
+def check_mistake(done, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.startswith("asyncbench: ")

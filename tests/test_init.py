@@ -22,8 +22,9 @@ from asyncbench.starter import (
     write_sweep,
 )
 from asyncbench.summary import Exit
+from tests.commands import CLEAN, ROOT
 from tests.sweeps import problem_set
-from tests.test_cli import ASYNCBENCH, CLEAN, ROOT, asyncbench
+from tests.test_cli import ASYNCBENCH, asyncbench
 
 SECRET = "sk-never-to-be-seen"  # noqa: S105  no key of anybody's
 

@@ -1,7 +1,8 @@
-"""The guard itself: a test that could reach the world would prove nothing about this machine."""
+"""What guards every test, in whichever process it runs: the world is out of reach, a warning is an error."""
 
 import asyncio
 import socket
+import warnings
 
 import pytest
 
@@ -22,3 +23,8 @@ async def test_loopback_is_open():
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.close()
         await writer.wait_closed()
+
+
+def test_a_warning_is_an_error():
+    with pytest.raises(UserWarning, match="heed this"):
+        warnings.warn("heed this", UserWarning, stacklevel=1)

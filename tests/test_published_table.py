@@ -153,7 +153,8 @@ def prices(golden):
 
 @contextmanager
 def replaying(folder):
-    with running(Settings(replay=(folder,), latency_s=2.5)) as server:
+    # So long that a busy machine, too, has started all it may before the first are answered.
+    with running(Settings(replay=(folder,), latency_s=4.0)) as server:
         yield server
 
 

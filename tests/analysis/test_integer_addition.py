@@ -11,7 +11,8 @@ from asyncbench.analysis.integer_addition import integer_addition_report_on
 from asyncbench.analysis.integer_addition_figures import Bin, Line
 from asyncbench.analysis.tables import SIMULATED
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.problems import generate, write_drafts
+from asyncbench.problems import generate, write_problems
+from asyncbench.problems.identity import identified
 from asyncbench.records import Condition, Draft, Model, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade, integer_addition, strings
@@ -68,7 +69,9 @@ def sums(count: int) -> list[Draft]:
 
 def asked(folder: Path, *drafts: Draft) -> tuple[Problem, ...]:
     """Write a problem set into a results folder; return its problems."""
-    return write_drafts(drafts, folder / "problems" / "set.parquet")
+    problems = tuple(identified(drafts))
+    write_problems(problems, folder / "problems" / "set.parquet")
+    return problems
 
 
 def answered(folder: Path, *texts: str | None) -> list[Result]:
@@ -401,7 +404,7 @@ def test_carries_are_unknown_where_the_problem_file_is_missing_and_the_notes_say
 
 def test_a_problem_in_two_files_counts_once(folder):
     keep(folder, *answered(folder, "2"))
-    write_drafts(sums(1), folder / "problems" / "another.parquet")
+    write_problems(identified(sums(1)), folder / "problems" / "another.parquet")
 
     assert only_line(folder).by_carries[0].results == 1
 

@@ -154,6 +154,12 @@ def report(recorded):
     return llm_arithmetic_report_on(recorded)
 
 
+@pytest.fixture(scope="session")
+def text(report):
+    """The report as it is printed."""
+    return report.as_text()
+
+
 def shown(report):
     """The overview's lines, as cells of text, by run."""
     lines = overview(report.rows, report.depths).rows
@@ -231,20 +237,20 @@ def test_the_table_of_june_2025_is_shown_by_the_grader_of_that_time(recorded, pu
     assert compared == 17
 
 
-def test_incomplete_runs_are_left_out_of_the_overall_grid(report, published):
+def test_incomplete_runs_are_left_out_of_the_overall_grid(report, text, published):
     _, others = merged(report.rows)
     assert {row.run for row in others} == {
         as_run(run["source_file"]) for run in published if not run["complete"]
     }
-    assert "Left out of it, for want of cells: o4-mini-2025-04-16-medium-1k (" in report.as_text()
+    assert "Left out of it, for want of cells: o4-mini-2025-04-16-medium-1k (" in text
 
 
-def test_rows_whose_recorded_cost_is_no_cost_are_named_under_the_table(report):
-    (note,) = (line for line in report.as_text().splitlines() if line.startswith("Recorded at $0"))
+def test_rows_whose_recorded_cost_is_no_cost_are_named_under_the_table(text):
+    (note,) = (line for line in text.splitlines() if line.startswith("Recorded at $0"))
     assert "claude-2.1" in note
     assert "magistral-small-2506@q6_k" in note
     assert "gpt-4.1-nano" not in note
-    assert "Partly recorded at $0 (no price known then): qwen3.6-35b-a3b@q4_k_m" in report.as_text()
+    assert "Partly recorded at $0 (no price known then): qwen3.6-35b-a3b@q4_k_m" in text
 
 
 # ── rows and their order ─────────────────────────────────────────────────────────────────────

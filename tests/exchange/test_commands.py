@@ -1,7 +1,6 @@
 """`asyncbench import` and `asyncbench export` as a person or a script meets them."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,9 +10,9 @@ import pytest
 
 from asyncbench import generate, read_trials
 from asyncbench.analysis.tables import SIMULATED
+from tests.commands import CLEAN, asyncbench_here
 from tests.exchange.made import jsonl, result_file, trial
 
-CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
 
 
@@ -179,7 +178,7 @@ def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
     ],
 )
 def test_a_mistake_is_one_line_and_exit_2(words, said):
-    done = asyncbench(*words)
+    done = asyncbench_here(*words)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -10,7 +10,8 @@ import pytest
 from asyncbench import generate, run_sweep
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.exchange import export_folder, exported, import_files
-from asyncbench.problems import open_set, write_drafts
+from asyncbench.problems import open_set, write_problems
+from asyncbench.problems.identity import identified
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites.llm_arithmetic import draft
 from tests.exchange.made import jsonl, trial
@@ -226,7 +227,7 @@ def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
 def custom_sweep(tmp_path, *drafts):
     """Run a sweep over problems of one's own, in the contract's form."""
     problems = tmp_path / "own.parquet"
-    write_drafts(drafts, problems)
+    write_problems(identified(drafts), problems)
     with simulator(problems) as server:
         asyncio.run(run_sweep(sweep(tmp_path / "night", problems, entry(server, "simulated/oracle"))))
     return tmp_path / "night"

@@ -86,16 +86,22 @@ def test_every_generation_says_again_what_it_said(golden, imported):
     assert len(generations) == 4
 
 
-def test_an_export_gives_the_files_back_to_the_byte(published, imported, tmp_path):
-    export_folder("llm-arithmetic", imported, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in published}
+@pytest.fixture(scope="module")
+def written_again(imported, tmp_path_factory):
+    """The files that the results folder was exported to; not to be changed."""
+    folder = tmp_path_factory.mktemp("exported")
+    export_folder("llm-arithmetic", imported, folder)
+    return folder
+
+
+def test_an_export_gives_the_files_back_to_the_byte(published, written_again):
+    assert {path.name for path in written_again.iterdir()} == {path.name for path in published}
     for path in published:
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+        assert (written_again / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-def test_importing_an_export_gives_the_same_tables(imported, tmp_path):
-    export_folder("llm-arithmetic", imported, tmp_path / "exported")
-    import_files("llm-arithmetic", [tmp_path / "exported"], tmp_path / "results")
+def test_importing_an_export_gives_the_same_tables(imported, written_again, tmp_path):
+    import_files("llm-arithmetic", [written_again], tmp_path / "results")
     assert tables(tmp_path / "results") == tables(imported)
 
 

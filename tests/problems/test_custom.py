@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems import ProblemSet, copy_into, normalise, open_set
+from asyncbench.problems import ProblemSet, copy_into, open_set
 from asyncbench.records import Problem
 
 EXPECTED = {"question": "q", "expected": "a"}
@@ -217,10 +217,10 @@ def test_what_does_not_go_together_is_refused(how, complaint, tmp_path):
         open_set(path, suite="custom", **how)
 
 
-def test_normalised_it_is_a_problem_set_like_any_other(tmp_path):
+def test_its_copy_is_a_problem_set_like_any_other(tmp_path):
     path = file(tmp_path, **COLUMNS)
     given = open_set(path, suite="custom", columns=EXPECTED, grader="number")
-    made = normalise(path, tmp_path / "out.parquet", columns=EXPECTED, grader="number")
+    made = copy_into(given, tmp_path / "problems")
 
     assert open_set(made.path, name="mine") == made
     assert made.digest == given.digest

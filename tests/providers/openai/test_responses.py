@@ -80,7 +80,9 @@ def test_a_missing_usage_is_unknown():
 
 
 @pytest.mark.parametrize(
-    ("reason", "known"), [("max_output_tokens", CUT_SHORT), ("content_filter", REFUSALS)], ids=str
+    ("reason", "known"),
+    [("max_output_tokens", CUT_SHORT), ("content_filter", REFUSALS)],
+    ids=["cut short", "refused"],
 )
 def test_what_was_cut_says_why(reason, known):
     found = WIRE.reply(whole(status="incomplete", incomplete_details={"reason": reason}), RESPONSE)
