@@ -115,7 +115,7 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
     models = tuple(models)
     suites = _suites_of(sources_of(sweep, models), opened)
     for condition in sweep.conditions:
-        asked = suites if condition.suites is None else suites & condition.suites
+        asked = {suite for suite in suites if condition.is_for(suite)}
         if not asked:
             raise ConfigError(
                 f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
@@ -205,7 +205,7 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
 
 def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
     """Return the characters of the longest request that a set may make."""
-    for_it = (one for one in conditions if one.suites is None or not one.suites.isdisjoint(asked.tasks))
+    for_it = (one for one in conditions if any(map(one.is_for, asked.tasks)))
     return asked.problems.longest_question + max(said_before(model, one) for one in for_it)
 
 

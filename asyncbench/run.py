@@ -40,7 +40,7 @@ from asyncbench.simulator.settings import Settings
 from asyncbench.store.folder import Store
 from asyncbench.suites import SUITES, grade
 from asyncbench.summary import Exit, Summary
-from asyncbench.sweep import Asked, asked_once, planned, planned_tasks, trials
+from asyncbench.sweep import Asked, asked_by_model, planned, planned_tasks, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
@@ -123,15 +123,7 @@ def _sets_in_folder(
         source.place: _in_folder(source, checked.get(source.place), folder)
         for source in preflight.sources_of(sweep, models)
     }
-    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
-    for places in (_places(sweep, model) for model in models):
-        if places not in asked:
-            asked[places] = asked_once([placed[place] for place in places])
-    return {model.alias: asked[_places(sweep, model)] for model in models}
-
-
-def _places(sweep: Sweep, model: Model) -> tuple[str, ...]:
-    return tuple(source.place for source in sweep.problems_of(model))
+    return asked_by_model(sweep, models, placed)
 
 
 def _in_folder(source: ProblemSource, checked: ProblemSet | None, folder: Path) -> ProblemSet:

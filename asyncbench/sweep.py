@@ -45,6 +45,28 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[Asked, ...]:
     return tuple(asked)
 
 
+def asked_by_model(
+    sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
+) -> dict[str, tuple[Asked, ...]]:
+    """Return what each model is asked, by alias; models with the same problems share one answer.
+
+    Args:
+        sweep: where each model's problems come from.
+        models: those that are asked.
+        placed: the problem sets, by their place in the sweep.
+    """
+    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for places in (places_of(sweep, model) for model in models):
+        if places not in asked:
+            asked[places] = asked_once([placed[place] for place in places])
+    return {model.alias: asked[places_of(sweep, model)] for model in models}
+
+
+def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
+    """Return where a model's problems come from, by their place in the sweep, in order."""
+    return tuple(source.place for source in sweep.problems_of(model))
+
+
 def _without(tasks: Tasks, skipped: Mapping[tuple[str, str], int]) -> Tasks:
     return {
         suite: {task: rows - skipped.get((suite, task), 0) for task, rows in counts.items()}
@@ -54,7 +76,7 @@ def _without(tasks: Tasks, skipped: Mapping[tuple[str, str], int]) -> Tasks:
 
 def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
     """Return how the problems of a suite are asked."""
-    return tuple(one for one in sweep.conditions if one.suites is None or suite in one.suites)
+    return tuple(one for one in sweep.conditions if one.is_for(suite))
 
 
 def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, dict[str, int]]]:

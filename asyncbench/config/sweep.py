@@ -191,7 +191,7 @@ def _asked(model: Model, condition: Condition, place: str) -> bytes:
 
 
 def _overlap(one: Condition, other: Condition) -> bool:
-    return one.suites is None or other.suites is None or not one.suites.isdisjoint(other.suites)
+    return one.suites is None or any(map(other.is_for, one.suites))
 
 
 # ── and back, for the results folder ─────────────────────────────────────────────────────────

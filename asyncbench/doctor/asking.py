@@ -18,6 +18,7 @@ from asyncbench.errors import ConfigError, ProviderError
 from asyncbench.pricing import charge
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.longest_reply import ANY_LONGEST_REPLY
 from asyncbench.providers.loose_json import count, mapping
 from asyncbench.providers.opening import opened, wire_of
 from asyncbench.providers.prices import rates_of
@@ -29,9 +30,7 @@ from asyncbench.records import Model, Reply, Request
 # know who does: some answer a reply cut while they think with an error.
 ENOUGH_TOKENS: Final = 1024
 LONGEST_S: Final = 120.0  # of a call; a server of one's own may load the model first
-# What a body may call the longest reply, and where it may hold a budget for thinking besides the
-# endpoint's own place: Anthropic's.
-_LONGEST_REPLY: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+# Where a body may hold a budget for thinking besides the endpoint's own place: Anthropic's.
 _BUDGET: Final = "thinking.budget_tokens"
 
 
@@ -112,13 +111,13 @@ def _cheap(model: Model, enough: int) -> Model:
     A longest reply of the sweep's is left as it is, whatever it is called: `_capped` lowers it.
     """
     timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
-    said = model.max_tokens is not None or any(name in model.params for name in _LONGEST_REPLY)
+    said = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
     return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if said else enough)
 
 
 def _capped(body: dict[str, object], longest: int) -> dict[str, object]:
     """Return what is sent with no longer a reply than this, whichever word it has for it."""
-    said = {name: tokens for name in _LONGEST_REPLY if (tokens := count(body.get(name))) is not None}
+    said = {name: tokens for name in ANY_LONGEST_REPLY if (tokens := count(body.get(name))) is not None}
     return body | {name: min(tokens, longest) for name, tokens in said.items()}
 
 

@@ -10,7 +10,7 @@ from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep
 from asyncbench.problems import ProblemSet, generate
 from asyncbench.records import Model, Trial
-from asyncbench.sweep import Asked, asked_once, trials
+from asyncbench.sweep import Asked, asked_by_model, places_of, trials
 
 
 class Shape(NamedTuple):
@@ -48,15 +48,7 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
         source.place: files.get(source.place) or _generated(source, made / f"{source.suite}-{i}.parquet")
         for i, source in enumerate(sources)
     }
-    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
-    for places in (_places(sweep, model) for model in models):
-        if places not in asked:
-            asked[places] = asked_once([placed[place] for place in places])
-    return {model.alias: asked[_places(sweep, model)] for model in models}
-
-
-def _places(sweep: Sweep, model: Model) -> tuple[str, ...]:
-    return tuple(source.place for source in sweep.problems_of(model))
+    return asked_by_model(sweep, models, placed)
 
 
 def _generated(source: ProblemSource, out: Path) -> ProblemSet:
@@ -75,7 +67,7 @@ def left_by_model(
     """Yield (alias, what is left of it); where nothing is finished, equal problems are counted once."""
     fresh: dict[tuple[str, ...], Left] = {}
     for model in models:
-        places = _places(sweep, model)
+        places = places_of(sweep, model)
         left = fresh.get(places)
         if left is None:
             left = left_of(trials(sweep, model, sets[model.alias], limit=limit), finished)

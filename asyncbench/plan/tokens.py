@@ -16,6 +16,7 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.plan.used import Used
 from asyncbench.prompting import said_before
 from asyncbench.providers.effort import effort_asked
+from asyncbench.providers.longest_reply import LONGEST_REPLY
 from asyncbench.records import Condition, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
@@ -41,13 +42,6 @@ _THINKS_UNASKED: Final = re.compile(
     r"|(?<!non-)(reason|think)",
     re.IGNORECASE,
 )
-# What `params` may call the longest reply in each wire format; they are merged in last, so they win.
-_LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "chat": ("max_completion_tokens", "max_tokens"),
-    "completions": ("max_tokens",),
-    "responses": ("max_output_tokens",),
-    "messages": ("max_tokens",),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +81,8 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
 
 def longest_reply(model: Model, condition: Condition) -> int | None:
     """Return the most tokens that a reply may have, thinking included; None: nothing limits it."""
-    params = {**model.params, **condition.params}
-    given = (value for name in _LONGEST_REPLY[model.api] if isinstance(value := params.get(name), int))
+    params = {**model.params, **condition.params}  # merged in last, so they win
+    given = (value for name in LONGEST_REPLY[model.api] if isinstance(value := params.get(name), int))
     return next(given, model.max_tokens)
 
 

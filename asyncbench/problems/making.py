@@ -1,6 +1,6 @@
-"""Making problem sets: generated from a seed, normalised from a custom file, copied beside results."""
+"""Making problem sets: generated from a seed, written with results, copied beside them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -9,15 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import AsyncbenchError, ConfigError, ProblemSetError, StoreError
-from asyncbench.problems.custom import SUITE
 from asyncbench.problems.files import replacing
 from asyncbench.problems.identity import identified
 from asyncbench.problems.metadata import metadata_of
-from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS, SCHEMA, batches_of
 from asyncbench.problems.survey import Survey
-from asyncbench.records import Draft, Problem
+from asyncbench.records import Problem
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Suite
 
@@ -65,17 +63,6 @@ def _suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def write_drafts(drafts: Iterable[Draft], out: Path) -> tuple[Problem, ...]:
-    """Write problems that others made into a results folder; return them, in order, with their ids.
-
-    Raises:
-        StoreError: the folder cannot be written.
-    """
-    problems = tuple(identified(drafts))
-    write_problems(problems, out)
-    return problems
-
-
 def write_problems(problems: Iterable[Problem], out: Path) -> ProblemSet:
     """Write problems into a results folder.
 
@@ -89,25 +76,6 @@ def write_problems(problems: Iterable[Problem], out: Path) -> ProblemSet:
     return _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=StoreError)
 
 
-def normalise(
-    path: str | PathLike[str],
-    out: str | PathLike[str],
-    *,
-    name: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    grader: str,
-    pattern: str | None = None,
-) -> ProblemSet:
-    """Write a custom file in the contract's form; the arguments are those of `open_set`.
-
-    Raises:
-        ProblemSetError: the file is not what it should be.
-        ConfigError: the arguments do not go together, or `out` cannot be written.
-    """
-    given = open_set(path, name=name, suite=SUITE, columns=columns, grader=grader, pattern=pattern)
-    return _rewritten(given, Path(out), refusal=ConfigError)
-
-
 def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
     """Put a set into a results folder, in the contract's form, so that the folder stands alone.
 
@@ -115,18 +83,14 @@ def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
         ProblemSetError: the file changed since it was checked.
         StoreError: the folder cannot be written.
     """
-    return _rewritten(
-        problems, folder / f"{problems.name}-{problems.digest[:12]}.parquet", refusal=StoreError
-    )
+    out = folder / f"{problems.name}-{problems.digest[:12]}.parquet"
 
-
-def _rewritten(problems: ProblemSet, out: Path, *, refusal: type[AsyncbenchError]) -> ProblemSet:
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:
             raise ProblemSetError(f"{problems.path}: changed while it was read; start again")
         return replace(problems, path=out, custom=None)
 
-    return _written(problems.batches(ROWS), out, made, refusal=refusal)
+    return _written(problems.batches(ROWS), out, made, refusal=StoreError)
 
 
 def _written(

@@ -1,12 +1,13 @@
 """OpenAI's Chat Completions, and what other providers make of them."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from asyncbench.simulator import openai_wire
 from asyncbench.simulator.asked import asked_of
+from asyncbench.simulator.openai_wire import closing, error_midway, finish_of, wire_of
 from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
-from asyncbench.simulator.wire import Asked, Exchange, Json, StreamUsage, Wire
+from asyncbench.simulator.wire import Asked, Exchange, Json
 
 
 def read(body: Json) -> Asked:
@@ -26,7 +27,7 @@ def reply(exchange: Exchange) -> Json:
         "index": 0,
         "message": {"role": "assistant", **like.content.message(answer), "refusal": None, "annotations": []},
         "logprobs": None,
-        "finish_reason": _finish(exchange),
+        "finish_reason": finish_of(exchange),
     }
     body = _body(exchange, "chat.completion", [choice])
     body["usage"] = like.usage(answer)
@@ -37,11 +38,12 @@ def script(exchange: Exchange) -> Script:
     """Write an answer as a stream of `chat.completion.chunk`."""
     like = exchange.like
     first = _chunk(exchange, {"role": "assistant", "content": ""})
+    finish = _chunk(exchange, {}, finish=finish_of(exchange))
     return Script(
         opening=[event(chunk) for chunk in (*like.before(exchange), first)],
         pieces=[*_pieces(exchange, like.content.thought, exchange.answer.reasoning), *_said(exchange)],
-        closing=[*_closing(exchange)],
-        error=openai_wire.error_midway(),
+        closing=[*closing(exchange, finish, partial(_usage_apart, exchange))],
+        error=error_midway(),
     )
 
 
@@ -55,21 +57,8 @@ def _pieces(exchange: Exchange, delta: Callable[[str], Json] | None, text: str) 
     return deltas(_chunk(exchange, delta(HOLE)), cut_up(text, exchange.chunks))
 
 
-def _closing(exchange: Exchange) -> Iterator[bytes]:
-    like = exchange.like
-    usage = like.usage(exchange.answer)
-    finish = _chunk(exchange, {}, finish=_finish(exchange))
-    yield event(finish | {"usage": usage} if like.stream_usage is StreamUsage.IN_FINISH else finish)
-    if told_apart(exchange):
-        yield event(like.adorn(_body(exchange, "chat.completion.chunk", []) | {"usage": usage}, exchange))
-    if like.done:
-        yield like.done
-
-
-def told_apart(exchange: Exchange) -> bool:
-    """Tell whether a stream tells its usage in an event of its own."""
-    how = exchange.like.stream_usage
-    return how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage)
+def _usage_apart(exchange: Exchange, usage: Json) -> Json:
+    return exchange.like.adorn(_body(exchange, "chat.completion.chunk", []) | {"usage": usage}, exchange)
 
 
 def _chunk(exchange: Exchange, delta: Json, *, finish: str | None = None) -> Json:
@@ -89,17 +78,4 @@ def _body(exchange: Exchange, kind: str, choices: Sequence[Json]) -> Json:
     }
 
 
-def _finish(exchange: Exchange) -> str:
-    return "length" if exchange.answer.cut else "stop"
-
-
-CHAT = Wire(
-    request_id_header=openai_wire.REQUEST_ID_HEADER,
-    read=read,
-    reply=reply,
-    script=script,
-    error=openai_wire.error,
-    retry_headers=openai_wire.retry_headers,
-    limit_headers=openai_wire.limit_headers,
-    models=openai_wire.models,
-)
+CHAT = wire_of(read=read, reply=reply, script=script)

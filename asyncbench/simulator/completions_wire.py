@@ -1,13 +1,12 @@
 """OpenAI's plain Completions: a prompt without roles. No reasoning is asked for or shown."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from asyncbench.simulator import openai_wire
 from asyncbench.simulator.asked import model_of, pace_of, stream_of, stream_usage_of, token_limit
-from asyncbench.simulator.chat_wire import told_apart
-from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
-from asyncbench.simulator.wire import Asked, Exchange, Json, RefusedError, StreamUsage, Why, Wire
+from asyncbench.simulator.openai_wire import closing, error_midway, finish_of, wire_of
+from asyncbench.simulator.script import HOLE, Script, cut_up, deltas
+from asyncbench.simulator.wire import Asked, Exchange, Json, RefusedError, Why
 
 
 def read(body: Json) -> Asked:
@@ -35,30 +34,20 @@ def _prompt(given: object) -> str:
 
 def reply(exchange: Exchange) -> Json:
     """Write an answer as a `text_completion`."""
-    choice = _choice(exchange.answer.text, _finish(exchange))
+    choice = _choice(exchange.answer.text, finish_of(exchange))
     return _body(exchange, [choice]) | {"usage": exchange.like.usage(exchange.answer)}
 
 
 def script(exchange: Exchange) -> Script:
     """Write an answer as a stream of `text_completion`, which nothing opens."""
     texts = cut_up(exchange.answer.text, exchange.chunks)
+    finish = _body(exchange, [_choice("", finish_of(exchange))])
     return Script(
         opening=(),
         pieces=deltas(_body(exchange, [_choice(HOLE, None)]), texts),
-        closing=[*_closing(exchange)],
-        error=openai_wire.error_midway(),
+        closing=[*closing(exchange, finish, lambda usage: _body(exchange, []) | {"usage": usage})],
+        error=error_midway(),
     )
-
-
-def _closing(exchange: Exchange) -> Iterator[bytes]:
-    like = exchange.like
-    usage = like.usage(exchange.answer)
-    finish = _body(exchange, [_choice("", _finish(exchange))])
-    yield event(finish | {"usage": usage} if like.stream_usage is StreamUsage.IN_FINISH else finish)
-    if told_apart(exchange):
-        yield event(_body(exchange, []) | {"usage": usage})
-    if like.done:
-        yield like.done
 
 
 def _choice(text: str, finish: str | None) -> Json:
@@ -76,17 +65,4 @@ def _body(exchange: Exchange, choices: Sequence[Json]) -> Json:
     }
 
 
-def _finish(exchange: Exchange) -> str:
-    return "length" if exchange.answer.cut else "stop"
-
-
-COMPLETIONS = Wire(
-    request_id_header=openai_wire.REQUEST_ID_HEADER,
-    read=read,
-    reply=reply,
-    script=script,
-    error=openai_wire.error,
-    retry_headers=openai_wire.retry_headers,
-    limit_headers=openai_wire.limit_headers,
-    models=openai_wire.models,
-)
+COMPLETIONS = wire_of(read=read, reply=reply, script=script)

@@ -1,11 +1,11 @@
-"""What OpenAI's wire formats have in common: errors, limits, models (its SDK's types, release 3.51)."""
+"""What OpenAI's wire formats share: errors, limits, models, stream ends (its SDK's types, release 3.51)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from asyncbench.simulator.limits import Allowance
-from asyncbench.simulator.script import event
-from asyncbench.simulator.wire import Json, RefusedError, Why
+from asyncbench.simulator.script import Script, event
+from asyncbench.simulator.wire import Asked, Exchange, Json, RefusedError, StreamUsage, Why, Wire
 
 REQUEST_ID_HEADER = "x-request-id"
 DONE = b"data: [DONE]\n\n"
@@ -83,3 +83,50 @@ def models(names: Sequence[str]) -> Json:
         "object": "list",
         "data": [{"id": name, "object": "model", "created": 0, "owned_by": "asyncbench"} for name in names],
     }
+
+
+def finish_of(exchange: Exchange) -> str:
+    """Return the finish reason of a choice."""
+    return "length" if exchange.answer.cut else "stop"
+
+
+def closing(exchange: Exchange, finish: Json, apart: Callable[[Json], Json]) -> Iterator[bytes]:
+    """Yield the events that end a stream of choices.
+
+    Args:
+        exchange: what is answered, and whose ways that has.
+        finish: the chunk with the finish reason.
+        apart: the usage → a chunk that tells nothing else.
+    """
+    like, usage = exchange.like, exchange.like.usage(exchange.answer)
+    yield event(finish | {"usage": usage} if like.stream_usage is StreamUsage.IN_FINISH else finish)
+    if _told_apart(exchange):
+        yield event(apart(usage))
+    if like.done:
+        yield like.done
+
+
+def _told_apart(exchange: Exchange) -> bool:
+    how = exchange.like.stream_usage
+    return how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage)
+
+
+def wire_of(
+    *,
+    read: Callable[[Json], Asked],
+    reply: Callable[[Exchange], Json],
+    script: Callable[[Exchange], Script],
+    may_stream_unasked: bool = False,
+) -> Wire:
+    """Return a wire format of OpenAI's: its questions and answers, with what all of them share."""
+    return Wire(
+        request_id_header=REQUEST_ID_HEADER,
+        read=read,
+        reply=reply,
+        script=script,
+        error=error,
+        retry_headers=retry_headers,
+        limit_headers=limit_headers,
+        models=models,
+        may_stream_unasked=may_stream_unasked,
+    )

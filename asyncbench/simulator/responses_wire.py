@@ -8,10 +8,10 @@ import itertools
 import time
 from collections.abc import Iterator, Sequence
 
-from asyncbench.simulator import openai_wire
 from asyncbench.simulator.asked import asked_of
+from asyncbench.simulator.openai_wire import wire_of
 from asyncbench.simulator.script import Script, cut_up, event
-from asyncbench.simulator.wire import Asked, Exchange, Json, Wire
+from asyncbench.simulator.wire import Asked, Exchange, Json
 
 _LOGPROBS: Json = {"logprobs": []}
 
@@ -162,14 +162,4 @@ def _usage(exchange: Exchange) -> Json:
     }
 
 
-RESPONSES = Wire(
-    request_id_header=openai_wire.REQUEST_ID_HEADER,
-    read=read,
-    reply=reply,
-    script=script,
-    error=openai_wire.error,
-    retry_headers=openai_wire.retry_headers,
-    limit_headers=openai_wire.limit_headers,
-    models=openai_wire.models,
-    may_stream_unasked=True,
-)
+RESPONSES = wire_of(read=read, reply=reply, script=script, may_stream_unasked=True)

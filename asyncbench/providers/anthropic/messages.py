@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
-from asyncbench.providers.failures import bad_reply, stream_error
+from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
@@ -110,7 +110,7 @@ class _Events:
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""
         if not self._stopped:
-            raise bad_reply(self._response, "the stream ended before its answer was complete")
+            raise bad_reply(self._response, CUT_STREAM)
         content = [
             {"type": kind, _WORDS[kind]: "".join(pieces)} for (kind, _), pieces in self._blocks.items()
         ]

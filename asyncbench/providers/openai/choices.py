@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.content import finish_of
-from asyncbench.providers.failures import bad_reply, stream_error
+from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping, text
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
@@ -100,7 +100,7 @@ class Chunks:
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""
         if self._finish_reason is None:
-            raise bad_reply(self._response, "the stream ended before its answer was complete")
+            raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
             self._beside,
             self._response,

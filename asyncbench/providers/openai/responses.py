@@ -5,7 +5,7 @@ from typing import Final
 
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import finish_of
-from asyncbench.providers.failures import bad_reply, stream_error
+from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import items, mapping, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
@@ -121,7 +121,7 @@ class _Events:
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""
         if self._last is None:
-            raise bad_reply(self._response, "the stream ended before its answer was complete")
+            raise bad_reply(self._response, CUT_STREAM)
         output = items(self._last.get("output")) or self._output()
         return self._wire.reply({**self._last, "output": output}, self._response)
 
