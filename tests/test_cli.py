@@ -303,7 +303,7 @@ def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
 def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems, faults=("stall=0.1",)) as server:
-        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy"))
+        file = sweep_file(tmp_path, problems, entry(server, "simulated/noisy", concurrency=100))
         with Started("run", file) as command:
             until(lambda: server.stats()["requests"] == 144)
             command.signal(signal.SIGTERM)

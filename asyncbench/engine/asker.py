@@ -40,6 +40,8 @@ PROOF: Final = 3  # trials of a model without success, refused in the same words
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 SAME_WORDS: Final = 4  # failures in a row of a trial while others are answered: it does so for good
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
+# A call that was one too many says that there are no tokens: the next must not start on those it gives back.
+_STILL_COUNTED: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
 
@@ -146,7 +148,7 @@ class Asker:
         if isinstance(ended, Reply):
             self._expected.learn(cell_of(turn.request.trial), turn.characters, ended.usage)
             return counted(ended.usage, turn.reserved, self.counting)
-        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
+        if ended.may_have_been_billed or ended.kind in _STILL_COUNTED:
             return turn.reserved
         return Amounts(turn.reserved.requests)
 

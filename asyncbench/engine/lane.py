@@ -29,6 +29,7 @@ REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 FEW: Final = 4
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
+LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 WORTH_TELLING_S: Final = 60.0  # of a pause
 
 _ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
@@ -258,6 +259,8 @@ class Lane:
             if news := self._gate.follow(allowance, at_s):
                 self.say(f"{self.name}: {news}")
         self._judge(turn, ended, at_s)
+        if not self._minutes.left_s(at_s):
+            self._close_minute()
 
     def _judge(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
@@ -272,6 +275,8 @@ class Lane:
         elif turn.scouts:
             throttle.scouted(at_s)
             self._highest = self._in_flight
+        elif kind in _ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S:
+            self._paused(throttle.close(at_s, wait_s=wait_s), ended, at_s)  # nobody means one call by that
         elif kind in _ONE_TOO_MANY:
             per_s = self._per_s(at_s)
             self._paused(throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s), ended, at_s)

@@ -13,7 +13,8 @@ DAY: Final = "day"  # the name under which a day's limit holds a lane
 HEADROOM: Final = 0.995
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
-TOKEN_BURST_S: Final = 0.5  # of tokens: what many replies at once give back
+TOKEN_BURST_S: Final = 0.25  # of tokens: what many replies at once give back; less than a minute's headroom
+EXPLAINS: Final = 0.5  # of a limit, used by ourselves in the last minute: that nothing remains is no wonder
 
 
 class Amounts(NamedTuple):
@@ -40,11 +41,12 @@ class Bucket:
     leaves a debt. Times are seconds of a clock that never goes back.
     """
 
-    __slots__ = ("_burst_s", "_capacity", "_filled_at_s", "_level", "_per_s", "per_minute")
+    __slots__ = ("_burst_s", "_capacity", "_filled_at_s", "_level", "_per_s", "_taken", "per_minute")
 
     def __init__(self, per_minute: float, *, burst_s: float, at_s: float) -> None:
         self._burst_s = burst_s
         self._level, self._filled_at_s = 1.0, at_s
+        self._taken = 0.0  # about what was taken in the last minute
         self._set(per_minute)
 
     def wait_s(self, amount: float, at_s: float) -> float:
@@ -56,6 +58,12 @@ class Bucket:
     def take(self, amount: float, at_s: float) -> None:
         """Take what may be taken; a negative amount gives it back."""
         self._level = min(self._capacity, self._fill(at_s) - amount)
+        self._taken += amount
+
+    def taken(self, at_s: float) -> float:
+        """Return about what was taken in the last minute."""
+        self._fill(at_s)
+        return self._taken
 
     def set_rate(self, per_minute: float, at_s: float) -> None:
         """Go on at another rate; what is saved up, or owed, stays."""
@@ -68,8 +76,11 @@ class Bucket:
         self._level = min(self._level, self._capacity)
 
     def _fill(self, at_s: float) -> float:
-        grown = self._level + (at_s - self._filled_at_s) * self._per_s
-        self._level, self._filled_at_s = min(self._capacity, grown), at_s
+        since_s = at_s - self._filled_at_s
+        if since_s > 0:
+            self._level = min(self._capacity, self._level + since_s * self._per_s)
+            self._taken *= math.exp(-since_s / 60)
+            self._filled_at_s = at_s
         return self._level
 
 
@@ -179,6 +190,8 @@ class Gate:
                 self._buckets.pop("requests", None)
 
     def _hold(self, told: Allowance, reset_s: float, at_s: float) -> str | None:
+        if told.period_s <= 60 and self._explained(told, at_s):
+            return None
         name = DAY if told.period_s > 60 else told.what
         before_s = self._held.get(name, -math.inf)
         # A minute's limit is back after a minute, whatever else its reset may mean.
@@ -186,6 +199,11 @@ class Gate:
         if told.period_s <= 60 or before_s > at_s:
             return None
         return f"no {_words(told.what)} remain of this day's; waiting {reset_s / 3600:.1f} hours for more"
+
+    def _explained(self, told: Allowance, at_s: float) -> bool:
+        """Whether nothing remains because of our own calls, which are paced by that very limit."""
+        bucket = self._buckets.get(told.what)
+        return bucket is not None and bucket.taken(at_s) > EXPLAINS * bucket.per_minute
 
     def _most(self, name: str) -> float:
         return min(self._said.get(name, math.inf), self._told.get(name, math.inf))

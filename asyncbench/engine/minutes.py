@@ -61,7 +61,7 @@ class Minutes:
             share: of them that the lane allows itself.
         """
         seconds = at_s - self._start_s
-        if self._calls or self._waited:
+        if seconds > 0:
             self._keep(
                 LaneMinute(
                     lane=self._lane,

@@ -13,7 +13,7 @@ MEMORY: Final = (
     0.99  # of what was counted before, kept at each answer: those before the last 200 hardly count
 )
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
-DEEPEST_CUT: Final = 0.7  # of the share, at one judgement
+CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
 CREEP_PER_S: Final = 0.001  # back to what was admitted
@@ -49,6 +49,7 @@ class Throttle:
     _answers: float = 0.0
     _refusals: float = 0.0
     _worst: float = 0.0  # the refused part at the last cut
+    _quick: int = 0  # cuts in quick succession
     _in_vain: int = 0
     _before: float = 1.0  # the share before cuts that may be in vain
     _resigned_until_s: float = -math.inf
@@ -110,11 +111,15 @@ class Throttle:
         if self.closed:
             return False
         self._streak += sent_s >= self._opened_s
-        if self._streak < CLOSES_AT:
-            return False
-        self.closed, self._closed_s = True, at_s
-        self._await_scout(at_s, wait_s)
-        return True
+        return self._streak >= CLOSES_AT and self.close(at_s, wait_s=wait_s)
+
+    def close(self, at_s: float, *, wait_s: float | None) -> bool:
+        """Begin a pause; return whether it was none before."""
+        begins = not self.closed
+        if begins:
+            self.closed, self._closed_s = True, at_s
+            self._await_scout(at_s, wait_s)
+        return begins
 
     def scouted_in_vain(self, at_s: float, *, wait_s: float | None) -> None:
         """Take in that a scout came back with nothing: the next leaves later."""
@@ -130,13 +135,15 @@ class Throttle:
     def _cut(self, at_s: float, per_s: float) -> None:
         refused = self._refusals / self._answers
         before = self.share(at_s)
-        vain = at_s - self._cut_s < QUICKLY_S * self._stretch and refused >= 0.7 * self._worst
+        quickly = at_s - self._cut_s < QUICKLY_S * self._stretch
+        vain = quickly and refused >= 0.7 * self._worst
         if at_s < self._resigned_until_s:
             return
         if not vain:
             self._in_vain, self._before = 0, before
         self._in_vain += vain
-        self._top = max(SMALLEST_SHARE, before * (1 - min(refused, DEEPEST_CUT)))
+        self._quick = min(self._quick + 1, len(CUTS) - 1) if quickly else 0
+        self._top = max(SMALLEST_SHARE, before * (1 - min(refused, CUTS[self._quick])))
         if self._in_vain >= IN_VAIN and refused < 0.5:
             self._top, self._resigned_until_s, self._in_vain = self._before, at_s + RESIGNED_S, 0
         self._stretch = min(SLOWEST, max(1.0, FAST_PER_S * before / max(per_s, 1e-9)))
