@@ -1,5 +1,6 @@
 """How many calls a lane keeps in flight: as many as it is told to, or as many as still pay off."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queu
 ROUND: Final = 16  # answers, at least, before a number of slots is judged
 HOLD_ROUNDS: Final = 10  # before more is tried again
 SLOWER: Final = 2.0  # times the usual latency: somebody else is there
+HELPS: Final = 0.9  # of the latency before: what a step back has to bring
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +28,9 @@ class Slots:
     _ceiling: float = FIRST
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
-    _usual_s: float = 0.0  # the latency at the ceiling that was found good
+    _usual_s: float = math.inf  # the latency at the ceiling that was found good
+    _was_slow: bool = False  # the round before
+    _slow_s: float = math.inf  # the latency that the last step back was for
     _answers: int = 0
     _seconds: float = 0.0  # of their latencies
     _filled: bool = False  # in this round every slot was in use
@@ -59,19 +63,31 @@ class Slots:
         if self._holding:
             self._hold(latency_s, rate)
         elif self._filled:
-            grown = self._ceiling / self._before
-            if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
-                self._before, self._rate_before = self._ceiling, rate
-                self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
-            else:
-                self._ceiling, self._holding, self._usual_s = self._before, HOLD_ROUNDS, 0.0
+            self._climb(latency_s, rate)
+
+    def _climb(self, latency_s: float, rate: float) -> None:
+        grown = self._ceiling / self._before
+        if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
+            self._before, self._rate_before, self._usual_s = self._ceiling, rate, latency_s
+            self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
+        else:
+            self._ceiling, self._holding, self._slow_s = self._before, HOLD_ROUNDS, math.inf
 
     def _hold(self, latency_s: float, rate: float) -> None:
-        self._usual_s = self._usual_s or latency_s
-        if latency_s > SLOWER * self._usual_s:
-            self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
-            self._usual_s = 0.0
+        slow = latency_s > SLOWER * self._usual_s
+        if slow and self._was_slow:
+            self._step_back(latency_s)
+            slow = False  # the next round is half of calls that began before
+        self._was_slow = slow
         self._holding -= 1
         if not self._holding:  # what the ceiling brings now is what more has to beat
             self._before, self._rate_before = self._ceiling, rate
             self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
+
+    def _step_back(self, latency_s: float) -> None:
+        """Leave room to others, as long as that makes answers faster; else slower is what is usual now."""
+        if latency_s < self._slow_s * HELPS:
+            self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
+            self._slow_s, self._holding = latency_s, HOLD_ROUNDS
+        else:
+            self._usual_s, self._slow_s = latency_s, math.inf

@@ -18,14 +18,16 @@ SMALLEST_SHARE: Final = 0.01
 BELOW: Final = 0.99  # of what was found to be admitted: whatever was overdrawn has to come back
 CREEP_PER_S: Final = 0.001  # back to what was admitted
 PROBE_AFTER_S: Final = 10.0  # and then beyond it, the faster the longer nothing is refused
-PROBE_S: Final = 60.0  # to twice as much
-IN_VAIN: Final = 4  # cuts in quick succession that changed nothing
-QUICKLY_S: Final = 3.0
+PROBE_S: Final = 40.0  # to twice as much
+QUICKLY_S: Final = 3.0  # after a cut, the next one may be deeper
+KNOWN: Final = 100  # answers since the first of several cuts, before these may be called in vain
+IN_VAIN: Final = 0.8  # of the share that would do twice over, were the refusals about how much is asked
 TRUSTED_S: Final = 120.0  # after a cut, when the whole share is in use again
 FAST_PER_S: Final = 10.0  # calls; a lane of fewer takes its time, for as much is learnt from each of them
 SLOWEST: Final = 10.0  # times as much time
 RESIGNED_S: Final = 60.0  # before refusals are answered again
 CLOSES_AT: Final = 5  # calls in a row without an answer
+SETTLED_S: Final = 30.0  # open for so long: a pause is news, and not what too large a share leads to
 FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
 RAREST_SCOUT_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
 RAREST_OF_LONG_S: Final = 900.0  # of a pause that the provider says is longer than an hour
@@ -48,10 +50,10 @@ class Throttle:
     _stretch: float = 1.0  # of all times of coming back
     _answers: float = 0.0
     _refusals: float = 0.0
-    _worst: float = 0.0  # the refused part at the last cut
     _quick: int = 0  # cuts in quick succession
-    _in_vain: int = 0
-    _before: float = 1.0  # the share before cuts that may be in vain
+    _before: float = 1.0  # the share before the first of several cuts without calm between them
+    _all_answers: float = 0.0  # since then
+    _all_refusals: float = 0.0
     _resigned_until_s: float = -math.inf
 
     def share(self, at_s: float) -> float:
@@ -117,6 +119,8 @@ class Throttle:
         """Begin a pause; return whether it was none before."""
         begins = not self.closed
         if begins:
+            if at_s - self._opened_s > SETTLED_S * self._stretch:
+                self._restore(at_s)
             self.closed, self._closed_s = True, at_s
             self._await_scout(at_s, wait_s)
         return begins
@@ -128,27 +132,42 @@ class Throttle:
         self.told_s = wait_s or 0.0
         self._await_scout(at_s, wait_s)
 
+    def _restore(self, at_s: float) -> None:
+        """Undo the cuts that the beginning of a pause led to: when nothing is admitted, no share would be."""
+        if at_s - self._cut_s < PROBE_AFTER_S * self._stretch:
+            self._top, self._cut_s = self._before, at_s
+
     def _await_scout(self, at_s: float, told_s: float | None) -> None:
         rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
         self.scout_s = at_s + (self._wait_s if told_s is None else min(told_s, rarest_s))
 
     def _cut(self, at_s: float, per_s: float) -> None:
-        refused = self._refusals / self._answers
-        before = self.share(at_s)
-        quickly = at_s - self._cut_s < QUICKLY_S * self._stretch
-        vain = quickly and refused >= 0.7 * self._worst
+        """Take less of the limits, in the measure of what was refused; or resign."""
         if at_s < self._resigned_until_s:
             return
-        if not vain:
-            self._in_vain, self._before = 0, before
-        self._in_vain += vain
-        self._quick = min(self._quick + 1, len(CUTS) - 1) if quickly else 0
-        self._top = max(SMALLEST_SHARE, before * (1 - min(refused, CUTS[self._quick])))
-        if self._in_vain >= IN_VAIN and refused < 0.5:
-            self._top, self._resigned_until_s, self._in_vain = self._before, at_s + RESIGNED_S, 0
+        since_s = (at_s - self._cut_s) / self._stretch
+        refused, before = self._refusals / self._answers, self.share(at_s)
+        self._remember(before, calm=since_s > PROBE_AFTER_S)
         self._stretch = min(SLOWEST, max(1.0, FAST_PER_S * before / max(per_s, 1e-9)))
-        self._cut_s, self._worst = at_s, refused
+        self._quick = min(self._quick + 1, len(CUTS) - 1) if since_s < QUICKLY_S else 0
+        if self._in_vain(before) and refused < 0.5:
+            self._top, self._resigned_until_s = self._before, at_s + RESIGNED_S * self._stretch
+        else:
+            self._top = max(SMALLEST_SHARE, before * (1 - min(refused, CUTS[self._quick])))
+        self._cut_s = at_s
         self._answers = self._refusals = 0.0
+
+    def _remember(self, before: float, *, calm: bool) -> None:
+        """Add what led to a cut to what led to those just before it."""
+        if calm:
+            self._before, self._all_answers, self._all_refusals = before, 0.0, 0.0
+        self._all_answers += self._answers
+        self._all_refusals += self._refusals
+
+    def _in_vain(self, share: float) -> bool:
+        """Whether cuts went far beyond what would have done, were the refusals about how much is asked."""
+        admitted = 1 - self._all_refusals / self._all_answers
+        return self._all_answers >= KNOWN and share <= self._before * admitted**2 * IN_VAIN
 
     def _count(self, sent_s: float, *, refused: bool) -> bool:
         """Count an answer, unless it belongs to what was answered with a cut already."""
