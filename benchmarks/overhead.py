@@ -1,21 +1,31 @@
 """What a call costs in our own CPU, beside bare loops over the same SDKs, in one run.
 
     python -m benchmarks.overhead [--calls 5000] [--rounds 5] [--legs b,d]
+    python -m benchmarks.overhead --against ../before --pairs 12 [--calls 5000] [--legs d]
 
 Each leg makes the same calls to a simulator in another process, 256 at a time; counted is this process's
 CPU time (all threads), for asyncbench from opening the folder to its last Parquet part. Whole answers come at
 once, streams piece by piece. Legs take turns, so that a machine that grows faster or slower does so for all;
 ratios are made by round.
+
+With --against, a leg of this tree is set beside that of another checkout: in turns, each time in a process of
+its own, both measured by this file and answered by this tree's simulator. A pair gives one ratio; the interval
+is that of the sign test for their median, which assumes nothing of how they are spread.
 """
 
 import argparse
 import asyncio
 import gc
+import json
+import math
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,11 +38,14 @@ from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare
 
+ROOT = Path(__file__).resolve().parents[1]
 CONCURRENCY = 256
 CELLS = 72  # of llm_arithmetic: its problems come in multiples of it
 PIECES = 50  # of a streamed answer: of four characters, about a token
 # Pieces 8 ms apart, as a model writes them: those of a stream that comes at once are read at once.
 PIECEMEAL = Settings(chunks=PIECES, latency_s=0.5, ttft_s=0.1)
+
+TOLERATED = 0.05  # more CPU than the state before
 
 Leg = Callable[[], Coroutine[None, None, None]]
 Legs = dict[str, tuple[str, Leg]]
@@ -155,6 +168,120 @@ def measure(legs: Legs, *, calls: int, rounds: int) -> dict[str, list[float]]:
     return figures
 
 
+# ── this tree beside another ─────────────────────────────────────────────────────────────────
+
+
+def paired(against: Path, leg: str, *, calls: int, pairs: int) -> None:
+    """Measure a leg in both trees by turns, and print each pair's ratio and what they say together."""
+    trees = (ROOT, against.resolve())
+    if not (trees[1] / "asyncbench" / "run.py").is_file():
+        sys.exit(f"--against {against}: no asyncbench in it; give the root of a checkout")
+    print(f"client CPU of ({leg}), µs per call; {calls:,} calls; this tree, {against}, ratio", flush=True)
+    ratios = []
+    with tempfile.TemporaryDirectory() as place, _served(Path(place), calls) as (whole, streamed):
+        for number in range(pairs):
+            # Who goes first has the machine as the pair before left it: each does so as often.
+            order = trees if number % 2 == 0 else trees[::-1]
+            figures = {tree: _cpu_in(tree, leg, whole, streamed) for tree in order}
+            ours, theirs = (figures[tree] for tree in trees)
+            ratios.append(ours / theirs)
+            print(f"{ours:8.0f}{theirs:8.0f}{ratios[-1]:8.3f}", flush=True)
+    print(verdict(ratios))
+
+
+def _cpu_in(tree: Path, leg: str, whole: Asked, streamed: Asked) -> float:
+    """Return a leg's CPU µs per call in a process that imports asyncbench from a tree."""
+    given = [str(part) for one in (whole, streamed) for part in (one.url, one.problems.path)]
+    # -P: this file is run for both trees, but what it imports must come from the tree alone.
+    command = [sys.executable, "-P", str(Path(__file__).resolve()), "--legs", leg, "--child", *given]
+    done = subprocess.run(  # noqa: S603  our own interpreter and this file
+        command,
+        env=os.environ | {"PYTHONPATH": str(tree)},
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{tree}: the leg {leg!r} failed there:\n{done.stderr}")
+    told = json.loads(done.stdout)
+    assert Path(told["asyncbench"]).is_relative_to(tree), told
+    return float(told["cpu_us"])
+
+
+def child(leg: str, given: Sequence[str]) -> None:
+    """Measure one leg once, after a round to warm up, and print it as JSON."""
+    url, path, stream_url, stream_path = given
+    whole, streamed = asked(url, open_set(Path(path))), asked(stream_url, open_set(Path(stream_path)))
+    with tempfile.TemporaryDirectory() as folder:
+        legs = bare_legs(whole, streamed) | our_legs(whole, streamed, Path(folder))
+        figures = measure({leg: legs[leg]}, calls=whole.problems.rows, rounds=1)
+    print(json.dumps({"cpu_us": figures[leg][0], "asyncbench": run_sweep.__code__.co_filename}))
+
+
+def verdict(ratios: Sequence[float]) -> str:
+    """Return the median of the ratios, its interval, and whether they show a change of `TOLERATED`."""
+    middle = f"this / other: median {statistics.median(ratios):.3f} of {len(ratios)} pairs"
+    if (interval := sign_interval(ratios)) is None:
+        return f"{middle} ({min(ratios):.3f}-{max(ratios):.3f}); an interval of 95 % takes 6 pairs or more"
+    low, high, coverage = interval
+    worse = "no" if high <= 1 + TOLERATED else "yes" if low > 1 + TOLERATED else "undecided: more pairs"
+    return (
+        f"{middle}, {coverage:.1%} interval {low:.3f}-{high:.3f}; worse by more than {TOLERATED:.0%}: {worse}"
+    )
+
+
+def sign_interval(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Return the narrowest interval of ordered values that holds the median in 95 % or more, and how often.
+
+    None: too few values for that. The kth least and the kth greatest leave the median outside as often as a
+    coin, thrown once for each value, shows fewer than k heads, or fewer than k tails.
+    """
+    ordered, count = sorted(values), len(values)
+    missed, found = 0.0, None
+    for k in range(count // 2):
+        missed += 2 * math.comb(count, k) / 2**count
+        if missed > 0.05:
+            break
+        found = (ordered[k], ordered[-1 - k], 1 - missed)
+    return found
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _served(folder: Path, calls: int) -> Iterator[tuple[Asked, Asked]]:
+    """Make problems and serve them: whole answers of one server, streamed ones of another."""
+    problems = generate("llm_arithmetic", folder / "problems.parquet", seed=1, trials=-(-calls // CELLS))
+    length = 4 * PIECES
+    texts = generate(
+        "string_rehearsal",
+        folder / "texts.parquet",
+        seed=1,
+        tries=problems.rows,
+        min_length=length,
+        max_length=length,
+    )
+    with (
+        running(Settings(problems=(problems.path,))) as at_once,
+        running(replace(PIECEMEAL, problems=(texts.path,))) as by_pieces,
+    ):
+        yield asked(at_once.url, problems), asked(by_pieces.url, texts)
+        streams = by_pieces.stats()
+        assert streams["chunks"] == PIECES * streams["streams"], streams
+
+
+def in_turns(keys: Sequence[str], *, calls: int, rounds: int) -> None:
+    """Measure legs of this tree, all or those named, and print them with their ratios."""
+    with tempfile.TemporaryDirectory() as place, _served(Path(place), calls) as (whole, streamed):
+        legs = bare_legs(whole, streamed) | our_legs(whole, streamed, Path(place))
+        if keys:
+            legs = {key: legs[key] for key in keys}
+        figures = measure(legs, calls=whole.problems.rows, rounds=rounds)
+    report(legs, figures, calls=whole.problems.rows)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -163,32 +290,19 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=5000, help="per leg and round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--legs", default="", help="only these, such as b,d")
+    parser.add_argument(
+        "--against", type=Path, help="another checkout, such as a worktree of the state before"
+    )
+    parser.add_argument("--pairs", type=int, default=12, help="with --against")
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        trials = -(-given.calls // CELLS)
-        problems = generate("llm_arithmetic", folder / "problems.parquet", seed=1, trials=trials)
-        length = 4 * PIECES
-        texts = generate(
-            "string_rehearsal",
-            folder / "texts.parquet",
-            seed=1,
-            tries=problems.rows,
-            min_length=length,
-            max_length=length,
-        )
-        with (
-            running(Settings(problems=(problems.path,))) as at_once,
-            running(replace(PIECEMEAL, problems=(texts.path,))) as by_pieces,
-        ):
-            whole, streamed = asked(at_once.url, problems), asked(by_pieces.url, texts)
-            legs = bare_legs(whole, streamed) | our_legs(whole, streamed, folder)
-            if given.legs:
-                legs = {key: legs[key] for key in given.legs.split(",")}
-            figures = measure(legs, calls=problems.rows, rounds=given.rounds)
-            streams = by_pieces.stats()
-            assert streams["chunks"] == PIECES * streams["streams"], streams
-    report(legs, figures, calls=problems.rows)
+    if given.child:
+        child(given.legs, given.child)
+    elif given.against:
+        for leg in (given.legs or "d").split(","):
+            paired(given.against, leg, calls=given.calls, pairs=given.pairs)
+    else:
+        in_turns(given.legs.split(",") if given.legs else (), calls=given.calls, rounds=given.rounds)
 
 
 def report(legs: Legs, figures: dict[str, list[float]], *, calls: int) -> None:

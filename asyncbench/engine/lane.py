@@ -58,6 +58,7 @@ class Lane:
     _highest: int = 0  # in flight so far
     _stopped: bool = False
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
+    _answered: deque[float] = field(default_factory=lambda: deque(maxlen=4 * REMEMBERED))  # the latest
     _told_client_bound: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
@@ -189,8 +190,9 @@ class Lane:
             self._slots.full()
             return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
         self._gate.use(share, at_s)
-        if self._throttle.recovered(at_s):
-            self._gate.forget_guess()
+        if self._gate.guessed and self._throttle.recovered(at_s):
+            self._gate.doubt_guess(at_s)
+            self._throttle.start_over(at_s)
         return self._gate.wait(turn.reserved, at_s)
 
     def _client_bound(self) -> None:
@@ -283,22 +285,31 @@ class Lane:
         elif kind in _BROKEN:
             self._paused(throttle.broke(turn.sent_s, at_s, wait_s=wait_s), ended, at_s)
         else:
+            self._answered.append(at_s)
             throttle.answered(turn.sent_s, at_s)
         turn.scouts = False
 
     def _slow_down(self, at_s: float) -> None:
         """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
-        if not self._gate.limited and len(self._starts) > FEW:
+        if not self._gate.limited and not self._gate.guessed and len(self._starts) > FEW:
             self._gate.guess(self._per_s(at_s) * 60, at_s)
+
+    def _guess_again(self, at_s: float) -> None:
+        """Where even a small share of a guessed limit ended in a pause, guess by what was answered lately."""
+        answered = sum(1 for answered_s in self._answered if answered_s > at_s - minutes.MINUTE_S)
+        self._gate.guess(max(1.0, float(answered)), at_s)
+        self._throttle.start_over(at_s)
 
     def _per_s(self, at_s: float) -> float:
         """Return how many calls a second started lately."""
-        return len(self._starts) / max(at_s - self._starts[0], 1e-3) if self._starts else 0.0
+        return len(self._starts) / max(at_s - self._starts[0], 1.0) if self._starts else 0.0
 
     def _paused(self, begins: bool, error: Reply | ProviderError, at_s: float) -> None:
         """Tell of a long pause; give up where it is longer than a run should wait."""
         if not begins or not isinstance(error, ProviderError):
             return
+        if self._gate.guessed:
+            self._guess_again(at_s)
         told_s = error.retry_after_s or 0.0
         if told_s > LONGEST_PAUSE_S:
             for asker in self.askers:

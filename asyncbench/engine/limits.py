@@ -14,6 +14,8 @@ HEADROOM: Final = 0.995
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.25  # of tokens: what many replies at once give back; less than a minute's headroom
+DOUBT: Final = 1.5  # times a guessed limit, when it was kept for long without a refusal
+FORGOTTEN_RPM: Final = 60_000  # a guess that has grown to this is none any more
 EXPLAINS: Final = 0.5  # of a limit, used by ourselves in the last minute: that nothing remains is no wonder
 
 
@@ -176,10 +178,22 @@ class Gate:
 
     def guess(self, rpm: float, at_s: float) -> None:
         """Take it that no more requests a minute are admitted, where nobody says how many are."""
-        if not self._buckets:
+        if not self.limited:
             self._guessed = True
             self._said["requests"] = rpm
             self._buckets["requests"] = self._bucket("requests", at_s)
+
+    def doubt_guess(self, at_s: float) -> None:
+        """Try more than was guessed; in the end, go on without."""
+        if self._guessed and self._said["requests"] < FORGOTTEN_RPM:
+            self.guess(self._said["requests"] * DOUBT, at_s)
+        else:
+            self.forget_guess()
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the only limit is a guess."""
+        return self._guessed
 
     def forget_guess(self) -> None:
         """Go on without a limit that was only a guess."""

@@ -10,7 +10,9 @@ FIRST: Final = 8  # of a lane that finds out by itself
 GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
 ROUND: Final = 16  # answers, at least, before a number of slots is judged
-HOLD_ROUNDS: Final = 10  # before more is tried again
+MOST_PATIENCE: Final = (
+    10  # rounds before more is tried again; the first tries come sooner: few answers may err
+)
 SLOWER: Final = 2.0  # times the usual latency: somebody else is there
 HELPS: Final = 0.9  # of the latency before: what a step back has to bring
 
@@ -35,6 +37,7 @@ class Slots:
     _seconds: float = 0.0  # of their latencies
     _filled: bool = False  # in this round every slot was in use
     _holding: int = 0  # rounds to go before the next try
+    _patience: int = 1  # rounds to hold after the next try that does not pay off
 
     def ceiling(self, *, limited: bool, share: float) -> int:
         """Return how many calls may be in flight.
@@ -69,9 +72,11 @@ class Slots:
         grown = self._ceiling / self._before
         if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
             self._before, self._rate_before, self._usual_s = self._ceiling, rate, latency_s
+            self._patience = 1
             self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
         else:
-            self._ceiling, self._holding, self._slow_s = self._before, HOLD_ROUNDS, math.inf
+            self._ceiling, self._holding, self._slow_s = self._before, self._patience, math.inf
+            self._patience = min(MOST_PATIENCE, 2 * self._patience)
 
     def _hold(self, latency_s: float, rate: float) -> None:
         slow = latency_s > SLOWER * self._usual_s
@@ -88,6 +93,6 @@ class Slots:
         """Leave room to others, as long as that makes answers faster; else slower is what is usual now."""
         if latency_s < self._slow_s * HELPS:
             self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
-            self._slow_s, self._holding = latency_s, HOLD_ROUNDS
+            self._slow_s, self._holding = latency_s, MOST_PATIENCE
         else:
             self._usual_s, self._slow_s = latency_s, math.inf

@@ -72,6 +72,10 @@ class Throttle:
         """Whether a cut is long over, and the whole share was in use since."""
         return math.isfinite(self._cut_s) and at_s - self._cut_s > TRUSTED_S and self.share(at_s) == 1.0
 
+    def start_over(self, at_s: float) -> None:
+        """Use all of the limits, which are others now."""
+        self._top, self._cut_s, self._answers, self._refusals = 1.0, at_s, 0.0, 0.0
+
     def admits(self, at_s: float) -> bool:
         """Whether a call may be made at all: an open lane's, or a scout whose time has come."""
         return not self.closed or (not self.scouting and at_s >= self.scout_s)
