@@ -285,8 +285,9 @@ class Lane:
         elif kind in _BROKEN:
             self._paused(throttle.broke(turn.sent_s, at_s, wait_s=wait_s), ended, at_s)
         else:
-            self._answered.append(at_s)
             throttle.answered(turn.sent_s, at_s)
+        if kind not in _ONE_TOO_MANY | _BROKEN:
+            self._answered.append(at_s)
         turn.scouts = False
 
     def _slow_down(self, at_s: float) -> None:
