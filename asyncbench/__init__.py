@@ -45,6 +45,7 @@ __all__ = [
     "import_files",
     "read_attempts",
     "read_grades",
+    "read_lanes",
     "read_trials",
     "run_sweep",
 ]

@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from asyncbench.config import ProblemSource, Sweep
@@ -10,13 +11,14 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
 from asyncbench.prompting import said_before
-from asyncbench.records import Condition, Model
+from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.sweep import Asked, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
 # of them.
 SIMULATED_KEY = "asyncbench-needs-no-key"
+LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
 
 
@@ -187,14 +189,12 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
         ConfigError: such a request would never be admitted as the limit says.
     """
     limits, given = model.limits, model.max_tokens or 0
-    if (limits.tpm, limits.input_tpm, limits.output_tpm) == (None, None, None):
+    if (limits.tpm, limits.input_tpm) == (None, None):
         return
     sent = max(_longest(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
-    for key, per_minute, worst in (
-        ("tpm", limits.tpm, sent + given),
-        ("input_tpm", limits.input_tpm, sent),
-        ("output_tpm", limits.output_tpm, given),
-    ):
+    together = max(sent, given) if limits.counts == "demanded" else sent + given
+    # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
+    for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
         if per_minute is not None and worst > per_minute * limits.fraction:
             way_out = "ask shorter questions" if key == "input_tpm" else "lower `max_tokens`"
             raise ConfigError(
@@ -209,19 +209,33 @@ def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int
     return asked.problems.longest_question + max(said_before(model, one) for one in for_it)
 
 
-def raise_file_limit(models: Iterable[Model]) -> None:
+def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
     """Let this process open a connection for every call that may be in flight.
+
+    Return the models; those that set no `concurrency` share what the system allows beside the others.
 
     Raises:
         ConfigError: the system does not allow that many.
     """
-    needed = sum(model.limits.most_in_flight for model in models) + SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    models = tuple(models) if hard == resource.RLIM_INFINITY else _within(models, hard)
+    lanes = {model.limits.group or model.alias: model.limits.most_in_flight for model in models}
+    needed = sum(lanes.values()) + SPARE_FILES
     if soft >= needed:
-        return
+        return models
     if hard != resource.RLIM_INFINITY and hard < needed:
         raise ConfigError(
             f"this sweep may hold {needed:,} files and connections open at once, but the system allows "
             f"{hard:,}. Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return models
+
+
+def _within(models: Sequence[Model], files: int) -> tuple[Model, ...]:
+    """Return the models with fewer calls in flight where nobody said how many, as the system has files."""
+    lanes = {model.limits.group or model.alias: model.limits.concurrency for model in models}
+    unset = sum(concurrency is None for concurrency in lanes.values())
+    left = files - SPARE_FILES - sum(filter(None, lanes.values()))
+    most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
+    return tuple(replace(model, limits=replace(model.limits, most=most)) for model in models)

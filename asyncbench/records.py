@@ -59,12 +59,13 @@ class Limits:
     concurrency: int | None = None  # calls in flight at once; None: as many as the limits need, or pay off
     fraction: float = 1.0  # of all limits a minute, told ones too: the rest is for others with the same key
     group: str | None = None  # models that name the same one share one lane
+    most: int = MOST_IN_FLIGHT  # calls in flight at once, where `concurrency` is None
     counts: str = "used"  # what the provider counts against tokens a minute: used, uncached or demanded
 
     @property
     def most_in_flight(self) -> int:
         """No more calls are ever in flight at once."""
-        return self.concurrency or MOST_IN_FLIGHT
+        return self.concurrency or self.most
 
     @property
     def per_minute(self) -> Mapping[str, float | None]:

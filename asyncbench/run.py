@@ -28,6 +28,7 @@ from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError
 from asyncbench.known_models import moves
+from asyncbench.plan.tokens import longest_reply
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
@@ -79,7 +80,7 @@ async def run_sweep(
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.check_conditions(sweep, asked, checked)
     preflight.check_replays(asked)
-    preflight.raise_file_limit(asked)
+    asked = preflight.raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     try:
@@ -183,24 +184,33 @@ class _Run:
                 beside.create_task(self.store.tend(), name="store"),
                 beside.create_task(self.screen.show(_counters(scheduler)), name="screen"),
             ]
-            alarm = self._alarm(scheduler)
-            with _interruptible(scheduler, self.screen), _rare_garbage_collection(calls):
+            with (
+                self._deadline_of(scheduler),
+                _interruptible(scheduler, self.screen),
+                _rare_garbage_collection(calls),
+            ):
                 await scheduler.run()
-            if alarm is not None:
-                alarm.cancel()
             for task in tasks:
                 task.cancel()
 
-    def _alarm(self, scheduler: Scheduler) -> asyncio.TimerHandle | None:
-        """Stop the run when its time is over."""
+    @contextlib.contextmanager
+    def _deadline_of(self, scheduler: Scheduler) -> Iterator[None]:
+        """Stop the run when its time is over, unless it is being stopped anyway."""
 
         def ring() -> None:
+            if scheduler.stopped:
+                return
             self.screen.say(f"deadline: up to {DRAIN_S:.0f} s for calls in flight; the rest stays open")
             scheduler.pass_deadline(drain_s=DRAIN_S)
 
-        if self.within_s is None:
-            return None
-        return asyncio.get_running_loop().call_later(self.within_s, ring)
+        alarm = None
+        if self.within_s is not None:
+            alarm = asyncio.get_running_loop().call_later(max(0.0, self.within_s), ring)
+        try:
+            yield
+        finally:
+            if alarm is not None:
+                alarm.cancel()
 
     def _simulate(
         self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
@@ -246,6 +256,7 @@ class _Run:
             grade=_grade,
             keep=self.store.keep,
             characters=characters,
+            longest=lambda request: longest_reply(request.trial.model, request.trial.condition),
             rates=rates_of(model),
             counters=counters,
             lag=lag,
@@ -301,7 +312,8 @@ class _Run:
         models = _counters(scheduler)
         causes = set()
         if scheduler.overdue:
-            causes.add(Exit.DEADLINE)
+            if any(one.done < one.planned for one in models.values()):
+                causes.add(Exit.DEADLINE)
         elif scheduler.stopped:
             causes.add(Exit.INTERRUPTED)
         if not all(one.complete for one in models.values()):

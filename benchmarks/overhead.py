@@ -9,8 +9,8 @@ once, streams piece by piece. Legs take turns, so that a machine that grows fast
 ratios are made by round.
 
 With --against, a leg of this tree is set beside that of another checkout: in turns, each time in a process of
-its own, both measured by this file and answered by this tree's simulator. A pair gives one ratio; the interval
-is that of the sign test for their median, which assumes nothing of how they are spread.
+its own, both measured by this file and answered by this tree's simulator. A pair gives one ratio; the
+interval is that of the sign test for their median, which assumes nothing of how they are spread.
 """
 
 import argparse

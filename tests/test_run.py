@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 from collections import Counter
 from dataclasses import replace
 
@@ -9,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from asyncbench import grade, read_attempts, read_grades, read_trials, run_sweep
+from asyncbench import grade, preflight, read_attempts, read_grades, read_trials, run_sweep
 from asyncbench.analysis.quota import quota_report_on
-from asyncbench.config import load_sweep
+from asyncbench.config import load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome
@@ -484,3 +485,12 @@ def test_limits_that_the_server_tells_are_kept_without_any_in_the_sweep(tmp_path
     last = quota_report_on(out).minutes[-1]
     assert last.allowed["requests"] == pytest.approx(1_800 * last.seconds / 60)
     assert last.refused <= 4  # before the first answer
+
+
+def test_without_a_concurrency_lanes_share_the_files_that_the_system_allows(monkeypatch):
+    names = ["simulated/oracle", "simulated/noisy", {"model": "simulated/noisy-2", "concurrency": 50}]
+    asked = sweep_from({"name": "s", "problems": ["p.parquet"], "models": names})
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 1_000))  # what root cannot set for itself
+    first, second, third = preflight.raise_file_limit(asked.models)
+    assert first.limits.most_in_flight == second.limits.most_in_flight == (1_000 - 200 - 50) // 2
+    assert third.limits.most_in_flight == 50

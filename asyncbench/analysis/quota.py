@@ -30,6 +30,7 @@ class Use:
     started_at: datetime
     seconds: float  # that it ran
     used: dict[str, int]  # requests, tokens, input_tokens, output_tokens
+    used_of_allowed: dict[str, int]  # the same, of the time in which there was a limit
     allowed: dict[str, float]  # of those that have a limit: what it allows in that time
     refused: int  # 429, 503, 529
     most_in_flight: int
@@ -39,7 +40,7 @@ class Use:
     @property
     def shares(self) -> dict[str, float]:
         """The part of each limit that was used, 1 is all."""
-        return {name: self.used[name] / most for name, most in self.allowed.items() if most}
+        return {name: self.used_of_allowed[name] / most for name, most in self.allowed.items() if most}
 
     @property
     def bound_by(self) -> str | None:
@@ -117,6 +118,7 @@ def _use(row: Mapping[str, Any]) -> Use:  # Any: cells of `lanes`
         started_at=row["started_at"],
         seconds=row["seconds"],
         used={name: row[name] for name in LIMITS},
+        used_of_allowed={name: row[name] for name, most in limits.items() if most is not None},
         allowed={name: most * row["seconds"] / 60 for name, most in limits.items() if most is not None},
         refused=row["refused"],
         most_in_flight=row["most_in_flight"],
@@ -131,6 +133,7 @@ def _together(many: list[Use]) -> Use:
         started_at=many[0].started_at,
         seconds=sum(one.seconds for one in many),
         used=_sums(one.used for one in many),
+        used_of_allowed=_sums(one.used_of_allowed for one in many),
         allowed=_sums(one.allowed for one in many),
         refused=sum(one.refused for one in many),
         most_in_flight=max(one.most_in_flight for one in many),

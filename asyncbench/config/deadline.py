@@ -1,7 +1,7 @@
 """When a sweep has to stop: after a while, at a time of day, or at a moment."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from asyncbench.errors import ConfigError
@@ -18,7 +18,7 @@ def deadline_from(given: object, *, place: str) -> str:
     Raises:
         ConfigError: it is of none of them.
     """
-    written = given.isoformat(sep=" ") if isinstance(given, datetime) else given
+    written = str(given) if isinstance(given, date) else given  # YAML reads moments and days by itself
     if not isinstance(written, str):
         raise ConfigError(
             f"{place}: 'deadline': {given!r} is no text: YAML reads a bare time of day as a number, so put "

@@ -248,7 +248,7 @@ _AS_SAID = (
 def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dict[str, object]:
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
-    mapping |= {name: getattr(model, name) for name in _AS_SAID} | asdict(model.limits)
+    mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": dict(model.params), "price": model.price and asdict(model.price)}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
@@ -256,6 +256,6 @@ def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dic
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
 
-def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts) -> dict[str, object]:
+def _of_entry(kind: type[Entry], record: RetryPolicy | Timeouts | Limits) -> dict[str, object]:
     said = {name: getattr(record, name) for name in kind.model_fields}
     return {name: value for name, value in said.items() if value is not None}

@@ -162,9 +162,9 @@ def _refuse_unlike_in_group(models: Sequence[Model], place: str) -> None:
 
 
 def _limits_text(limits: Limits) -> str:
-    hidden = ("group", "counts")
+    hidden = ("group", "most")
     said = {name: value for name, value in asdict(limits).items() if value is not None and name not in hidden}
-    return ", ".join(f"{name} {value:g}" for name, value in said.items())
+    return ", ".join(f"{name} {value}" for name, value in said.items())
 
 
 def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:

@@ -38,10 +38,9 @@ Source = AsyncGenerator[tuple[Request, History], None]
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
 PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
-SAME_WORDS: Final = 4  # failures in a row of a trial while others are answered: it does so for good
+SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
+WELL: Final = 20  # answers of others, and for each so many no more than one failure
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
-# A call that was one too many says that there are no tokens: the next must not start on those it gives back.
-_STILL_COUNTED: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
 
@@ -55,6 +54,7 @@ class Asker:
     grade: GradeReply
     keep: Keep
     characters: Callable[[Request], int]  # what is sent, for token estimates
+    longest: Callable[[Request], int | None]  # the most tokens of a reply; None: nothing limits it
     rates: RatesAt  # what it costs, by tier served and time
     counters: Counters
     lag: LoopLag
@@ -66,15 +66,18 @@ class Asker:
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     _refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
     _accepted: bool = False  # requests as such: refusals are each about a trial of its own
+    waiting: int = 0  # trials to be tried again
+    not_before_s: float = -inf  # the loop's clock: a provider's word about this model of a group
     _answers: int = 0  # of this run
+    _failures: int = 0  # likewise, of the kinds that may be a trial's own
     _fed: bool = False
     _hungry: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self) -> None:
         """Get ready, on the running loop."""
         self._now_s = asyncio.get_running_loop().time
-        self._expected = Expected(self.model.max_tokens)
-        self._accepted = self.counters.done_before > self.counters.failed_before
+        self._expected = Expected()
+        self._accepted = self.answered_before
 
     @property
     def suspended(self) -> bool:
@@ -82,11 +85,16 @@ class Asker:
         return self.counters.suspended is not None
 
     @property
+    def answered_before(self) -> bool:
+        """Whether earlier runs got replies from this model."""
+        return self.counters.done_before > self.counters.failed_before
+
+    @property
     def ready(self) -> bool:
         """Whether a fresh trial may be taken."""
         if self._suspicious and self.counters.in_flight:
             return False  # before one of those in flight was answered
-        return bool(self.queue) and not self.suspended
+        return bool(self.queue) and not self.suspended and self._now_s() >= self.not_before_s
 
     @property
     def exhausted(self) -> bool:
@@ -138,17 +146,22 @@ class Asker:
     def amounts(self, turn: Turn) -> Amounts:
         """Return what to set aside for a call."""
         taken = self._expected.input_tokens(turn.characters)
-        given = self._expected.output_tokens(cell_of(turn.request.trial))
+        longest = self.longest(turn.request)
+        given = self._expected.output_tokens(cell_of(turn.request.trial), longest)
         if self.counting is Counting.DEMANDED:
-            return Amounts(1.0, demanded(turn.characters, self.model.max_tokens), taken, given)
+            return Amounts(1.0, demanded(turn.characters, longest), taken, given)
         return Amounts(1.0, taken + given, taken, given)
+
+    def guesses(self, turn: Turn) -> bool:
+        """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
+        return not self._expected.taught and self.longest(turn.request) is None
 
     def used(self, turn: Turn, ended: Reply | ProviderError) -> Amounts:
         """Return what a call was counted for, as far as that is known."""
         if isinstance(ended, Reply):
             self._expected.learn(cell_of(turn.request.trial), turn.characters, ended.usage)
             return counted(ended.usage, turn.reserved, self.counting)
-        if ended.may_have_been_billed or ended.kind in _STILL_COUNTED:
+        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
             return turn.reserved
         return Amounts(turn.reserved.requests)
 
@@ -177,7 +190,7 @@ class Asker:
 
     def _mark(self, error: ProviderError, sent_s: float) -> None:
         """Say of a timeout whether it may have been our own."""
-        if error.kind is ErrorKind.TIMEOUT and self.lag.late_since(sent_s):
+        if error.kind is ErrorKind.TIMEOUT and self.lag.worst_since(sent_s) > self.lag.LATE_S:
             error.message += "; meanwhile our own event loop was late: this may be no fault of the provider's"
 
     def _begin(self, turn: Turn) -> float:
@@ -218,7 +231,7 @@ class Asker:
             usage=reply.usage if reply else None,
             cost_usd=self._cost(ended, self.epoch_s + sent_s),
             in_flight=turn.in_flight,
-            loop_lag_s=self.lag.now_s,
+            loop_lag_s=self.lag.worst_since(sent_s),
             raw_usage=reply.raw_usage if reply else None,
         )
         self.keep(Ended(attempt=attempt, reply=reply))
@@ -256,9 +269,7 @@ class Asker:
         return None if self.suspended else wait_s
 
     def _wait_s(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
-        turn.hears(f"{error.kind} {error.message}", answers=self._answers)
-        others_do_well = self._answers > turn.answers_then
-        if error.kind in _OF_THE_TRIAL and turn.same_words >= SAME_WORDS and others_do_well:
+        if self._fails_for_good(turn, error):
             return None
         now_s, policy = self._now_s(), self.model.retry
         excused = paused and error.retry_after_s is not None
@@ -272,6 +283,16 @@ class Asker:
         if excused and wait_s is not None:
             turn.since_s = now_s + wait_s
         return wait_s
+
+    def _fails_for_good(self, turn: Turn, error: ProviderError) -> bool:
+        """Whether a trial met the same error again and again while hardly any other did."""
+        turn.hears(f"{error.kind} {error.message}", heard=(self._answers, self._failures))
+        if error.kind not in _OF_THE_TRIAL:
+            return False
+        self._failures += 1
+        answers, failures = self._answers - turn.heard_then[0], self._failures - turn.heard_then[1]
+        others = failures - turn.same_words
+        return turn.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
     def _suspend_for(self, error: ProviderError) -> None:
         """Stop; what was refused like this stays open: a later run asks it again."""

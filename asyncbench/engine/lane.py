@@ -15,10 +15,10 @@ from asyncbench.engine import minutes
 from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.limits import Gate, Wait
 from asyncbench.engine.minutes import Minutes
-from asyncbench.engine.slots import Slots
+from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.throttle import Throttle
-from asyncbench.engine.turn import Turn
+from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
+from asyncbench.engine.turn import ONE_CALL, Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Limits, Reply
 
@@ -27,9 +27,13 @@ RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on 
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 FEW: Final = 4
+MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
+DOUBT_AFTER_S: Final = 60.0  # that a guessed limit was kept without a refusal
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
+LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
+NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
 WORTH_TELLING_S: Final = 60.0  # of a pause
 
 _ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
@@ -60,6 +64,10 @@ class Lane:
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _answered: deque[float] = field(default_factory=lambda: deque(maxlen=4 * REMEMBERED))  # the latest
     _told_client_bound: bool = False
+    _told_pause: bool = False  # of the present one
+    _there_s: float = -math.inf  # when a scout was last refused
+    _guessed_s: float = 0.0  # when a limit was guessed, or the guess raised
+    _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
     _turns: deque[Asker] = field(init=False)  # whose turn it is
@@ -100,7 +108,7 @@ class Lane:
     def _get_ready(self) -> None:
         self._now_s = asyncio.get_running_loop().time
         self._gate = Gate(self.limits, at_s=self._now_s())
-        self._slots = Slots(fixed=self.limits.concurrency)
+        self._slots = Slots(fixed=self.limits.concurrency, most=self.limits.most)
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._turns = deque(self.askers)
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
@@ -109,7 +117,7 @@ class Lane:
 
     def _depth(self) -> int:
         """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
-        return max(SHALLOWEST, 2 * self._slots.ceiling(limited=self._gate.limited, share=1.0))
+        return max(SHALLOWEST, 2 * self._slots.ceiling(limited=self._limited, share=1.0))
 
     # ── dispatching ──────────────────────────────────────────────────────────────────────────
 
@@ -141,32 +149,41 @@ class Lane:
             due_in_s = self._retries[0][0] - self._now_s() if self._retries else None
             if due_in_s is not None and due_in_s <= 0:
                 _, _, asker, turn = heapq.heappop(self._retries)
-                if asker.suspended:
-                    continue
+                asker.waiting -= 1
                 return asker, turn
             if fresh := self._fresh():
                 return fresh
             if not self._in_flight and not self._retries and all(asker.exhausted for asker in self.askers):
                 return None
-            await self._change(minutes.WORK, within_s=due_in_s)
+            held = any(asker.queue and not asker.suspended for asker in self.askers)
+            await self._change(
+                minutes.RETRIES if held else minutes.WORK, within_s=self._look_again_s(due_in_s)
+            )
+
+    def _look_again_s(self, due_in_s: float | None) -> float | None:
+        """Return the seconds until a retry is due, or a model of a group may be asked again."""
+        at_s = self._now_s()
+        holds = [asker.not_before_s - at_s for asker in self.askers if asker.not_before_s > at_s]
+        return min([*holds, *([] if due_in_s is None else [due_in_s])], default=None)
 
     def _fresh(self) -> tuple[Asker, Turn] | None:
         """Return the next trial that was not asked yet; the models of a group take turns."""
         depth = self._depth()
-        if len(self._retries) >= 2 * depth:
-            return None  # when most calls fail, fresh trials would only lengthen the queue of the failed
+        most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
         for _ in self.askers:
             asker = self._turns[0]
             self._turns.rotate(-1)
-            if asker.ready:
+            if asker.ready and asker.waiting < most_waiting:
                 return asker, asker.take(depth)
         return None
 
     async def _admit(self, asker: Asker, turn: Turn) -> None:
         """Wait until a call may be made, by every limit at once."""
-        turn.reserved = asker.amounts(turn)
-        while not asker.suspended and (wait := self._obstacle(turn)):
+        turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
+        while not asker.suspended and (wait := self._obstacle(asker, turn)):
             await self._change(wait.limit, within_s=wait.seconds)
+        if asker.suspended:
+            return  # and takes nothing of what the others of its group may use
         self._gate.take(turn.reserved, self._now_s())
         if self._in_flight >= self._highest:
             self._highest += 1
@@ -177,7 +194,7 @@ class Lane:
             else:
                 await self._ramp.acquire()
 
-    def _obstacle(self, turn: Turn) -> Wait | None:
+    def _obstacle(self, asker: Asker, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self._now_s()
         if not self._throttle.admits(at_s):
@@ -186,14 +203,21 @@ class Lane:
             self._client_bound()
             return Wait(self.lag.interval_s, minutes.CLIENT)
         share = self._throttle.share(at_s)
-        if self._in_flight >= self._slots.ceiling(limited=self._gate.limited, share=share):
+        if self._in_flight >= self._slots.ceiling(limited=self._limited, share=share):
             self._slots.full()
             return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
+        if self._in_flight >= FIRST and self._gate.counts_tokens and asker.guesses(turn):
+            return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self._gate.use(share, at_s)
-        if self._gate.guessed and self._throttle.recovered(at_s):
-            self._gate.doubt_guess(at_s)
-            self._throttle.start_over(at_s)
-        return self._gate.wait(turn.reserved, at_s)
+        self._doubt_guess(share, at_s)
+        wait = self._gate.wait(turn.reserved, at_s)
+        self._bound |= wait is not None
+        return wait
+
+    @property
+    def _limited(self) -> bool:
+        """Whether limits a minute say how much may be asked: the sweep's own, or told ones that were felt."""
+        return self._gate.configured or (self._gate.limited and self._bound)
 
     def _client_bound(self) -> None:
         for asker in self.askers:
@@ -223,8 +247,9 @@ class Lane:
                 await self._changed.wait()
         except TimeoutError:
             pass  # it is time to look again
-        at_s = self._now_s()
-        self._minutes.waited(cause, at_s - began_s)
+        finally:
+            at_s = self._now_s()
+            self._minutes.waited(cause, at_s - began_s)
         if at_s >= began_s + left_s:
             self._close_minute()
 
@@ -254,32 +279,47 @@ class Lane:
     def _settle(self, asker: Asker, turn: Turn, ended: Reply | ProviderError) -> None:
         """Put the limits right by what a call used, what its response told, and whether it was refused."""
         at_s = self._now_s()
-        used = asker.used(turn, ended)
-        self._gate.settle(turn.reserved, used, at_s)
-        self._minutes.settled(used)
+        if isinstance(ended, ProviderError) and ended.kind is ErrorKind.RATE_LIMITED:
+            self._gate.refuse(turn.reserved, at_s)
+        else:
+            used = asker.used(turn, ended)
+            self._gate.settle(turn.reserved, used, at_s)
+            self._minutes.settled(used)
         for allowance in ended.allowances:
-            if news := self._gate.follow(allowance, at_s):
+            if news := self._gate.follow(allowance, at_s, sent_s=turn.sent_s):
                 self.say(f"{self.name}: {news}")
+        if isinstance(ended, ProviderError) and ended.kind in _ONE_TOO_MANY:
+            self._minutes.refused()
+            self._heed(asker, ended, at_s)
         self._judge(turn, ended, at_s)
         if not self._minutes.left_s(at_s):
             self._close_minute()
+
+    def _heed(self, asker: Asker, error: ProviderError, at_s: float) -> None:
+        """Take in how long a provider says to wait, where that is about more than one call."""
+        wait_s = error.retry_after_s or 0.0
+        if wait_s > LONGEST_PAUSE_S:
+            asker.suspend(f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}")
+        elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
+            # Others of the group may be answered all the same; and it may mean another limit.
+            asker.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
 
     def _judge(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
         throttle = self._throttle
         kind = ended.kind if isinstance(ended, ProviderError) else None
         wait_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
-        if kind in _ONE_TOO_MANY:
-            self._minutes.refused()
-            self._slow_down(at_s)
-        if turn.scouts and kind in _ONE_TOO_MANY | _BROKEN:
+        if turn.scouts and isinstance(ended, ProviderError) and kind in _ONE_TOO_MANY | _BROKEN:
             throttle.scouted_in_vain(at_s, wait_s=wait_s)
+            self._lose_patience(ended, at_s)
         elif turn.scouts:
             throttle.scouted(at_s)
             self._highest = self._in_flight
-        elif kind in _ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S:
+            self._starts.clear()  # a pause is no rate
+        elif kind in _ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.askers) == 1:
             self._paused(throttle.close(at_s, wait_s=wait_s), ended, at_s)  # nobody means one call by that
         elif kind in _ONE_TOO_MANY:
+            self._slow_down(at_s)
             per_s = self._per_s(at_s)
             self._paused(throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s), ended, at_s)
         elif kind in _BROKEN:
@@ -292,14 +332,27 @@ class Lane:
 
     def _slow_down(self, at_s: float) -> None:
         """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
-        if not self._gate.limited and not self._gate.guessed and len(self._starts) > FEW:
-            self._gate.guess(self._per_s(at_s) * 60, at_s)
+        known = self._gate.limited or self._gate.guessed or self._throttle.resigned(at_s)
+        if not known and len(self._starts) > FEW:
+            self._guess(self._per_s(at_s) * 60, at_s)
+
+    def _guess(self, rpm: float, at_s: float) -> None:
+        self._gate.guess(rpm, at_s)
+        self._throttle.start_over(at_s)
+        self._guessed_s = at_s
 
     def _guess_again(self, at_s: float) -> None:
         """Where even a small share of a guessed limit ended in a pause, guess by what was answered lately."""
         answered = sum(1 for answered_s in self._answered if answered_s > at_s - minutes.MINUTE_S)
-        self._gate.guess(max(1.0, float(answered)), at_s)
-        self._throttle.start_over(at_s)
+        self._guess(max(1.0, float(answered)), at_s)
+
+    def _doubt_guess(self, share: float, at_s: float) -> None:
+        """Try more than was guessed now and then; forget a guess that refusals had nothing to do with."""
+        if self._gate.guessed and self._throttle.resigned(at_s):
+            self._gate.forget_guess()
+        elif self._gate.guessed and share == 1.0 and at_s - self._guessed_s > DOUBT_AFTER_S:
+            self._gate.doubt_guess(at_s)
+            self._guessed_s = at_s
 
     def _per_s(self, at_s: float) -> float:
         """Return how many calls a second started lately."""
@@ -309,22 +362,45 @@ class Lane:
         """Tell of a long pause; give up where it is longer than a run should wait."""
         if not begins or not isinstance(error, ProviderError):
             return
-        if self._gate.guessed:
+        self._told_pause = False
+        if self._gate.guessed and error.kind in _ONE_TOO_MANY:
             self._guess_again(at_s)
-        told_s = error.retry_after_s or 0.0
-        if told_s > LONGEST_PAUSE_S:
-            for asker in self.askers:
-                asker.suspend(f"{error.kind.value}: to wait {told_s / 3600:,.0f} hours; {error.message}")
-                self._forget(asker)
-        elif told_s >= WORTH_TELLING_S:
-            self.say(
-                f"{self.name}: paused: the provider asks to wait {told_s:,.0f} s ({error.message}); one call "
-                f"sees in {self._throttle.scout_s - at_s:,.0f} s whether it is over"
-            )
+        self._tell_pause(error, at_s)
+
+    def _tell_pause(self, error: ProviderError, at_s: float) -> None:
+        """Say once of a pause that it is, or will be, a long one."""
+        told_s, so_far_s = error.retry_after_s or 0.0, self._throttle.closed_for(at_s)
+        if self._told_pause or max(told_s, so_far_s) < WORTH_TELLING_S:
+            return
+        self._told_pause = True
+        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no answer for {so_far_s:,.0f} s"
+        self.say(
+            f"{self.name}: paused: {asked} ({error.kind.value}: {error.message}); one call sees in "
+            f"{self._throttle.scout_s - at_s:,.0f} s whether it is over"
+        )
+
+    def _lose_patience(self, error: ProviderError, at_s: float) -> None:
+        """Give up a lane that was never answered, or not for longer than a night may wait."""
+        self._tell_pause(error, at_s)
+        if error.kind in _ONE_TOO_MANY:  # somebody is there, and it will be over some day
+            self._there_s = at_s
+        if not any(asker.queue for asker in self.askers):
+            return  # what is left was tried before, and will come to its own end
+        since_s = min(self._throttle.closed_for(at_s), at_s - self._there_s)
+        answered = self._answered or any(asker.answered_before for asker in self.askers)
+        longest_s = LONGEST_OUTAGE_S if answered else NEVER_S
+        if since_s > longest_s:
+            self._suspend(f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}")
+
+    def _suspend(self, reason: str) -> None:
+        for asker in self.askers:
+            asker.suspend(reason)
+            self._forget(asker)
 
     def _fail(self, asker: Asker, turn: Turn, error: ProviderError) -> None:
         wait_s = asker.failed(turn, error, paused=self._throttle.closed)
         if wait_s is not None:
+            asker.waiting += 1
             heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), asker, turn))
         if asker.suspended:
             self._forget(asker)
@@ -334,3 +410,4 @@ class Lane:
         """Leave what a suspended model was to be asked again for a later run."""
         self._retries = [entry for entry in self._retries if entry[2] is not asker]
         heapq.heapify(self._retries)
+        asker.waiting = 0

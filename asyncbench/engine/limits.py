@@ -104,7 +104,7 @@ class Gate:
         self._share = 1.0
         self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
         self._told: dict[str, float] = {}  # by the provider's headers
-        self._held: dict[str, float] = {}  # nothing remains until then
+        self._held: dict[str, tuple[float, float]] = {}  # nothing remains until then, as was told then
         self._guessed = False
         self._buckets = {name: self._bucket(name, at_s) for name in self._said}
 
@@ -112,6 +112,16 @@ class Gate:
     def limited(self) -> bool:
         """Whether there is any limit a minute that somebody told."""
         return bool(self._buckets) and not self._guessed
+
+    @property
+    def configured(self) -> bool:
+        """Whether the sweep itself says a limit a minute."""
+        return bool(self._said) and not self._guessed
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether any limit is one of tokens."""
+        return any(name != "requests" for name in self._buckets)
 
     def in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
@@ -121,7 +131,7 @@ class Gate:
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
         longest = Wait(0.0, "")
-        for name, until_s in self._held.items():
+        for name, (until_s, _) in self._held.items():
             if until_s - at_s > longest.seconds:
                 longest = Wait(until_s - at_s, name)
         for name, bucket in self._buckets.items():
@@ -149,7 +159,17 @@ class Gate:
             for name, bucket in self._buckets.items():
                 bucket.set_rate(self._rate(name), at_s)
 
-    def follow(self, told: Allowance, at_s: float) -> str | None:
+    def refuse(self, reserved: Amounts, at_s: float) -> None:
+        """Give back what was reserved for a call that was one too many, but for a second's worth.
+
+        The refusal says that there is none: the next call must not start on what it gives back.
+        """
+        for name, bucket in self._buckets.items():
+            surplus = getattr(reserved, name) - bucket.per_minute / 60
+            if name != "requests" and surplus > 0:
+                bucket.take(-surplus, at_s)
+
+    def follow(self, told: Allowance, at_s: float, *, sent_s: float = math.inf) -> str | None:
         """Follow what a response's headers tell of a limit; return what a person should hear of it.
 
         A lower limit than configured wins, an unset limit starts, one that is told anew is followed again;
@@ -159,6 +179,8 @@ class Gate:
             news = self._hold(told, told.reset_s or 0.0, at_s)
             if news is not None:
                 return news
+        elif told.remaining:
+            self._lift(told, sent_s)
         if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:
             return None
         self.forget_guess()
@@ -206,13 +228,19 @@ class Gate:
     def _hold(self, told: Allowance, reset_s: float, at_s: float) -> str | None:
         if told.period_s <= 60 and self._explained(told, at_s):
             return None
-        name = DAY if told.period_s > 60 else told.what
-        before_s = self._held.get(name, -math.inf)
+        name = _held_as(told)
+        before_s, _ = self._held.get(name, (-math.inf, at_s))
         # A minute's limit is back after a minute, whatever else its reset may mean.
-        self._held[name] = max(before_s, at_s + min(reset_s, told.period_s))
+        self._held[name] = (max(before_s, at_s + min(reset_s, told.period_s)), at_s)
         if told.period_s <= 60 or before_s > at_s:
             return None
         return f"no {_words(told.what)} remain of this day's; waiting {reset_s / 3600:.1f} hours for more"
+
+    def _lift(self, told: Allowance, sent_s: float) -> None:
+        """Take a later word that something remains for the end of a hold."""
+        name = _held_as(told)
+        if name in self._held and sent_s > self._held[name][1]:
+            del self._held[name]
 
     def _explained(self, told: Allowance, at_s: float) -> bool:
         """Whether nothing remains because of our own calls, which are paced by that very limit."""
@@ -228,6 +256,10 @@ class Gate:
     def _bucket(self, name: str, at_s: float) -> Bucket:
         burst_s = REQUEST_BURST_S if name == "requests" else TOKEN_BURST_S
         return Bucket(self._rate(name), burst_s=burst_s, at_s=at_s)
+
+
+def _held_as(told: Allowance) -> str:
+    return DAY if told.period_s > 60 else told.what
 
 
 def _words(what: str) -> str:

@@ -8,12 +8,14 @@ from asyncbench.engine.limits import Amounts
 from asyncbench.records import LaneMinute
 
 MINUTE_S: Final = 60.0
+A_MOMENT_S: Final = 0.01  # late: no timer is exact
 
 # What a lane may wait for; every second of it belongs to one of them.
 WORK = "work"  # nothing to ask: the source is dry or still being read, or what is left waits for its time
 CONCURRENCY = "concurrency"  # all slots are taken
 PAUSE = "pause"  # the provider refuses everything for now
 CLIENT = "client"  # our own event loop is late
+RETRIES = "retries"  # too many trials wait to be tried again
 RAMP = "ramp"  # connections are opened no faster
 
 
@@ -60,25 +62,31 @@ class Minutes:
             limits: in force, by what they count, a minute.
             share: of them that the lane allows itself.
         """
-        seconds = at_s - self._start_s
-        if seconds > 0:
-            self._keep(
-                LaneMinute(
-                    lane=self._lane,
-                    started_at=self._epoch_s + self._start_s,
-                    seconds=seconds,
-                    requests=self._calls,
-                    tokens=self._tokens,
-                    input_tokens=self._input,
-                    output_tokens=self._output,
-                    limits=dict(limits),
-                    share=share,
-                    most_in_flight=self._most,
-                    refused=self._refused,
-                    waited_s=dict(self._waited),
-                )
-            )
+        while at_s > self._end_s + A_MOMENT_S:  # nobody looked in time: what was counted belongs to the first
+            self._write(self._end_s, limits, share)
+            self._begin(self._end_s, in_flight)
+        self._write(at_s, limits, share)
         self._begin(at_s, in_flight)
+
+    def _write(self, at_s: float, limits: Mapping[str, float], share: float) -> None:
+        if at_s <= self._start_s:
+            return
+        self._keep(
+            LaneMinute(
+                lane=self._lane,
+                started_at=self._epoch_s + self._start_s,
+                seconds=at_s - self._start_s,
+                requests=self._calls,
+                tokens=self._tokens,
+                input_tokens=self._input,
+                output_tokens=self._output,
+                limits=dict(limits),
+                share=share,
+                most_in_flight=self._most,
+                refused=self._refused,
+                waited_s=dict(self._waited),
+            )
+        )
 
     def _begin(self, at_s: float, in_flight: int) -> None:
         self._start_s = at_s

@@ -10,9 +10,7 @@ FIRST: Final = 8  # of a lane that finds out by itself
 GROWTH: Final = 1.5
 PAYS_OFF: Final = 0.3  # of what ideal growth would bring: less is a longer queue at the server
 ROUND: Final = 16  # answers, at least, before a number of slots is judged
-MOST_PATIENCE: Final = (
-    10  # rounds before more is tried again; the first tries come sooner: few answers may err
-)
+MOST_PATIENCE: Final = 10  # rounds before more is tried again; the first times fewer: few answers may err
 SLOWER: Final = 2.0  # times the usual latency: somebody else is there
 HELPS: Final = 0.9  # of the latency before: what a step back has to bring
 
@@ -27,6 +25,7 @@ class Slots:
     """
 
     fixed: int | None
+    most: int = MOST_IN_FLIGHT
     _ceiling: float = FIRST
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
@@ -46,7 +45,7 @@ class Slots:
             limited: a limit a minute says how much may be asked: slots are not what to save on.
             share: of the ceiling, while the provider refuses calls.
         """
-        most = self.fixed or (MOST_IN_FLIGHT if limited else self._ceiling)
+        most = self.fixed or (self.most if limited else self._ceiling)
         return max(1, int(most * share))
 
     def full(self) -> None:
@@ -73,7 +72,7 @@ class Slots:
         if rate >= self._rate_before * (1 + (grown - 1) * PAYS_OFF):
             self._before, self._rate_before, self._usual_s = self._ceiling, rate, latency_s
             self._patience = 1
-            self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
+            self._ceiling = min(self.most, self._ceiling * GROWTH)
         else:
             self._ceiling, self._holding, self._slow_s = self._before, self._patience, math.inf
             self._patience = min(MOST_PATIENCE, 2 * self._patience)
@@ -87,7 +86,7 @@ class Slots:
         self._holding -= 1
         if not self._holding:  # what the ceiling brings now is what more has to beat
             self._before, self._rate_before = self._ceiling, rate
-            self._ceiling = min(MOST_IN_FLIGHT, self._ceiling * GROWTH)
+            self._ceiling = min(self.most, self._ceiling * GROWTH)
 
     def _step_back(self, latency_s: float) -> None:
         """Leave room to others, as long as that makes answers faster; else slower is what is usual now."""

@@ -1,7 +1,7 @@
 """What a run knows about itself: counters for the screen, and how late the event loop is."""
 
 import asyncio
-import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -57,24 +57,39 @@ class Counters:
             self.output_tokens += attempt.usage.output_tokens or 0
 
 
+REMEMBERED = 1_000  # readings of the event loop's lag, each worse than all after it
+
+
 class LoopLag:
     """How late the event loop wakes a sleeper: the client's own delay in every latency it measures."""
 
-    LATE_S = 0.5  # calls in flight are kept waiting for so long that they may miss their deadlines
+    LATE_S = 0.3  # on average: calls in flight wait for us, and may miss their deadlines
+    MEMORY = 0.8  # of the average before, kept at each reading
 
     def __init__(self, *, interval_s: float = 0.1) -> None:
         self.interval_s = interval_s  # between two readings
         self.now_s = 0.0  # the last reading
-        self._late_at_s = -math.inf
+        self.mean_s = 0.0  # of the last readings
+        self._worst: list[tuple[float, float]] = []  # (when, reading), each worse than all after it
 
     @property
     def late(self) -> bool:
-        """Whether the loop has more to do than it can."""
-        return self.now_s > self.LATE_S
+        """Whether the loop has more to do than it can, and has had for some time."""
+        return self.mean_s > self.LATE_S
 
-    def late_since(self, at_s: float) -> bool:
-        """Whether it was late at any time since `at_s`, on the loop's clock."""
-        return self._late_at_s >= at_s
+    def worst_since(self, at_s: float) -> float:
+        """Return the worst reading since `at_s`, on the loop's clock; 0 where there was none."""
+        i = bisect_left(self._worst, (at_s,))
+        return self._worst[i][1] if i < len(self._worst) else self.now_s
+
+    def note(self, at_s: float, reading_s: float) -> None:
+        """Take in a reading."""
+        self.now_s = reading_s
+        self.mean_s += (reading_s - self.mean_s) * (1 - self.MEMORY)
+        while self._worst and self._worst[-1][1] <= reading_s:
+            self._worst.pop()
+        self._worst.append((at_s, reading_s))
+        del self._worst[:-REMEMBERED]
 
     async def measure(self) -> None:
         """Take readings until cancelled."""
@@ -82,6 +97,4 @@ class LoopLag:
         while True:
             due_s = loop.time() + self.interval_s
             await asyncio.sleep(self.interval_s)
-            self.now_s = max(0.0, loop.time() - due_s)
-            if self.late:
-                self._late_at_s = loop.time()
+            self.note(loop.time(), max(0.0, loop.time() - due_s))

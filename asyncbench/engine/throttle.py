@@ -9,9 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-MEMORY: Final = (
-    0.99  # of what was counted before, kept at each answer: those before the last 200 hardly count
-)
+MEMORY: Final = 0.99  # of what was counted, kept at each answer: those before the last 200 hardly count
 ENOUGH: Final = 10  # answers, or three refusals, before a share is judged
 CUTS: Final = (0.1, 0.3, 0.7)  # of the share at most: a first judgement, and those that follow it quickly
 SMALLEST_SHARE: Final = 0.01
@@ -22,7 +20,6 @@ PROBE_S: Final = 40.0  # to twice as much
 QUICKLY_S: Final = 3.0  # after a cut, the next one may be deeper
 KNOWN: Final = 100  # answers since the first of several cuts, before these may be called in vain
 IN_VAIN: Final = 0.8  # of the share that would do twice over, were the refusals about how much is asked
-TRUSTED_S: Final = 120.0  # after a cut, when the whole share is in use again
 FAST_PER_S: Final = 10.0  # calls; a lane of fewer takes its time, for as much is learnt from each of them
 SLOWEST: Final = 10.0  # times as much time
 RESIGNED_S: Final = 60.0  # before refusals are answered again
@@ -40,7 +37,6 @@ class Throttle:
     closed: bool = False  # nothing is admitted but a scout
     scouting: bool = False  # one is on its way
     scout_s: float = 0.0  # when the next may leave
-    told_s: float = 0.0  # how long the provider said to wait when it last refused, 0: it did not say
     _streak: int = 0  # calls in a row that came to nothing
     _opened_s: float = -math.inf
     _closed_s: float = -math.inf
@@ -68,9 +64,9 @@ class Throttle:
             self._top = 1.0
         return share
 
-    def recovered(self, at_s: float) -> bool:
-        """Whether a cut is long over, and the whole share was in use since."""
-        return math.isfinite(self._cut_s) and at_s - self._cut_s > TRUSTED_S and self.share(at_s) == 1.0
+    def resigned(self, at_s: float) -> bool:
+        """Whether refusals turned out not to be about how much is asked."""
+        return at_s < self._resigned_until_s
 
     def start_over(self, at_s: float) -> None:
         """Use all of the limits, which are others now."""
@@ -79,6 +75,10 @@ class Throttle:
     def admits(self, at_s: float) -> bool:
         """Whether a call may be made at all: an open lane's, or a scout whose time has come."""
         return not self.closed or (not self.scouting and at_s >= self.scout_s)
+
+    def closed_for(self, at_s: float) -> float:
+        """Return how long nothing has been admitted, seconds."""
+        return at_s - self._closed_s if self.closed else 0.0
 
     def wait_s(self, at_s: float) -> float:
         """Return how long until a call may be made; without end while a scout is on its way."""
@@ -98,7 +98,7 @@ class Throttle:
     def scouted(self, at_s: float) -> None:
         """Take in that a scout was answered: the pause is over."""
         self.closed = self.scouting = False
-        self._streak, self._opened_s, self._wait_s, self.told_s = 0, at_s, FIRST_SCOUT_S, 0.0
+        self._streak, self._opened_s, self._wait_s = 0, at_s, FIRST_SCOUT_S
 
     def refused(self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float) -> bool:
         """Take in that a call was refused for being one too many; return whether this begins a pause.
@@ -107,7 +107,6 @@ class Throttle:
             wait_s: how long the provider says to wait.
             per_s: calls that start in a second.
         """
-        self.told_s = wait_s or 0.0
         if self._count(sent_s, refused=True) and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
         return self.broke(sent_s, at_s, wait_s=wait_s)
@@ -133,7 +132,6 @@ class Throttle:
         """Take in that a scout came back with nothing: the next leaves later."""
         self.scouting = False
         self._wait_s = min(RAREST_SCOUT_S, self._wait_s * 2)
-        self.told_s = wait_s or 0.0
         self._await_scout(at_s, wait_s)
 
     def _restore(self, at_s: float) -> None:

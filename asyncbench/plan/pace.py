@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from asyncbench.records import Limits
 
 UNSEEN_LATENCY_S: Final = 1.0  # to the first token of a reply, where no finished trial tells
+UNKNOWN_IN_FLIGHT: Final = 32  # where the lane has to find out how many calls pay off
 UNSEEN_TOKENS_PER_S: Final = 60  # of one reply, where no finished trial tells
 
 
@@ -18,6 +19,12 @@ class Pace(NamedTuple):
 def latency_of(output_tokens: float) -> float:
     """Return the seconds that a call will probably take where no finished trial tells."""
     return UNSEEN_LATENCY_S + output_tokens / UNSEEN_TOKENS_PER_S
+
+
+def _in_flight(limits: Limits) -> int:
+    """Return the calls in flight to reckon with: of a server whose limits nobody knows, not many."""
+    known = any(limits.per_minute.values())
+    return limits.concurrency or (limits.most_in_flight if known else UNKNOWN_IN_FLIGHT)
 
 
 def pace(
@@ -40,7 +47,7 @@ def pace(
     """
     if not trials:
         return Pace(0.0, None)
-    bounds = [Pace(max(latency_s / limits.most_in_flight, longest_s), "concurrency")]
+    bounds = [Pace(max(latency_s / _in_flight(limits), longest_s), "concurrency")]
     bounds += [
         Pace(amount / (per_minute * limits.fraction) * 60, name)
         for name, per_minute, amount in (

@@ -130,7 +130,16 @@ ATTEMPTS = _schema(
 )
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
-WAITS = (*LIMITS, "day", "concurrency", "pause", "client", "ramp", "work")  # for what no call could start
+WAITS = (
+    *LIMITS,
+    "day",
+    "concurrency",
+    "pause",
+    "client",
+    "ramp",
+    "retries",
+    "work",
+)  # for what no call could start
 
 LANES = _schema(
     _always("lane", TEXT),

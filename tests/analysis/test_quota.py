@@ -74,3 +74,10 @@ def test_markdown_holds_the_same_tables(tmp_path):
     shown = quota_report_on(folder_of(tmp_path, minute())).as_markdown()
     assert "### By lane" in shown
     assert "### By minute" in shown
+
+
+def test_what_was_used_before_there_was_a_limit_is_no_share_of_it(tmp_path):
+    before = replace(minute(), requests=600, limits={})
+    after = replace(minute(), started_at=AT + 60, requests=300, limits={"requests": 600.0})
+    (lane,) = quota_report_on(folder_of(tmp_path, before, after)).lanes
+    assert (lane.used["requests"], lane.shares) == (900, {"requests": 0.5})

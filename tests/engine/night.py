@@ -176,6 +176,7 @@ class Night:
             grade=_grade,
             keep=self.kept.append,
             characters=lambda request: len(request.messages[0].content),
+            longest=lambda request: request.trial.model.max_tokens,
             rates=rates_at(model.model_id, price=model.price, vendor=None),
             counters=Counters(planned=len(asked)),
             lag=self.lag,

@@ -101,9 +101,11 @@ def test_what_is_unknown_is_0_in_this_format_and_said(tmp_path):
 
 
 def test_a_failed_trial_of_a_sweep_is_an_empty_reply_for_nothing(tmp_path):
-    folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m", "price": PRICE}), faults=("500=1",))
+    folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m", "price": PRICE}), faults=("500=0.5",))
     done = export_folder("llm-arithmetic", folder, tmp_path / "out")
-    for line in lines(tmp_path / "out" / "m.jsonl"):
+    failed = [line for line in lines(tmp_path / "out" / "m.jsonl") if line["failed_to_get_reply"]]
+    assert failed
+    for line in failed:
         assert (line["failed_to_get_reply"], line["raw_response"], line["parsed"]) == (True, "", None)
         assert (line["classification"], line["cost"], sum(line["tokens"].values())) == ("NaN", 0.0, 0)
     assert done.files[0].notes == ()

@@ -44,7 +44,8 @@ COLUMNS = {
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
         input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
         waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
-        waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_work_s
+        waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_retries_s
+        waited_for_work_s
         """,
 }
 ROWS = {

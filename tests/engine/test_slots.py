@@ -1,0 +1,80 @@
+"""How many calls a lane keeps in flight, told by servers of known capacity."""
+
+import pytest
+
+from asyncbench.engine.slots import FIRST, Slots
+from asyncbench.records import MOST_IN_FLIGHT
+
+
+def ceiling(slots: Slots) -> int:
+    return slots.ceiling(limited=False, share=1.0)
+
+
+def served(slots: Slots, at_once: float, latency_s: float, *, answers: int, filled: bool = True) -> list[int]:
+    """Answer calls like a server that works on `at_once` of them side by side; return the ceilings seen."""
+    seen = []
+    for _ in range(answers):
+        in_flight = ceiling(slots)
+        if filled:
+            slots.full()
+        slots.answered(latency_s * max(1.0, in_flight / at_once))
+        seen.append(ceiling(slots))
+    return seen
+
+
+def test_what_the_sweep_says_is_the_ceiling_whatever_the_answers():
+    slots = Slots(fixed=5)
+    assert set(served(slots, 1, 9.0, answers=500)) == {5}
+
+
+def test_a_lane_with_a_limit_a_minute_does_not_save_on_slots():
+    assert Slots(fixed=None).ceiling(limited=True, share=1.0) == MOST_IN_FLIGHT
+    assert Slots(fixed=7).ceiling(limited=True, share=1.0) == 7
+
+
+def test_a_share_of_the_slots_is_used_while_calls_are_refused_and_never_none():
+    slots = Slots(fixed=20)
+    assert [slots.ceiling(limited=False, share=share) for share in (1.0, 0.5, 0.01)] == [20, 10, 1]
+
+
+def test_a_lane_that_finds_out_by_itself_starts_small():
+    assert ceiling(Slots(fixed=None)) == FIRST
+
+
+@pytest.mark.parametrize("capacity", [20, 100, 400])
+def test_it_climbs_until_more_calls_only_wait_longer_and_stays_near_there(capacity):
+    slots = Slots(fixed=None)
+    served(slots, capacity, 1.0, answers=capacity * 60)
+    seen = served(slots, capacity, 1.0, answers=capacity * 60)
+    assert min(seen) >= 0.6 * capacity  # most of the server is in use
+    assert max(seen) <= 4 * capacity
+
+
+def test_it_climbs_no_further_than_calls_fill_the_slots():
+    slots = Slots(fixed=None)
+    assert set(served(slots, 1_000, 1.0, answers=2_000, filled=False)) == {FIRST}
+
+
+def test_it_never_climbs_beyond_the_most_that_a_lane_may_have():
+    slots = Slots(fixed=None)
+    assert max(served(slots, 1e9, 1.0, answers=100_000)) == MOST_IN_FLIGHT
+
+
+def test_it_steps_back_when_somebody_else_uses_the_server():
+    slots = Slots(fixed=None)
+    served(slots, 200, 1.0, answers=20_000)
+    before = ceiling(slots)
+    assert min(served(slots, 20, 1.0, answers=20_000)) < before / 2
+
+
+def test_it_comes_back_when_the_server_is_free_again():
+    slots = Slots(fixed=None)
+    served(slots, 200, 1.0, answers=20_000)
+    served(slots, 20, 1.0, answers=20_000)
+    served(slots, 200, 1.0, answers=60_000)
+    assert min(served(slots, 200, 1.0, answers=10_000)) >= 100
+
+
+def test_answers_without_a_latency_do_no_harm():
+    slots = Slots(fixed=None)
+    assert min(served(slots, 1, 0.0, answers=500)) >= 1
