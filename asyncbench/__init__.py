@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from asyncbench.run import run_sweep as run_sweep
     from asyncbench.store.catalog import read_attempts as read_attempts
     from asyncbench.store.catalog import read_grades as read_grades
+    from asyncbench.store.catalog import read_lanes as read_lanes
     from asyncbench.store.catalog import read_trials as read_trials
     from asyncbench.suites import grade_text as grade
 
@@ -34,6 +35,7 @@ _HOMES = {
     "grade": ("asyncbench.suites", "grade_text"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
     "read_grades": ("asyncbench.store.catalog", "read_grades"),
+    "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
 }
