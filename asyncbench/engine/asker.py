@@ -192,6 +192,7 @@ class Asker:
         """Say of a timeout whether it may have been our own."""
         if error.kind is ErrorKind.TIMEOUT and self.lag.worst_since(sent_s) > self.lag.LATE_S:
             error.message += "; meanwhile our own event loop was late: this may be no fault of the provider's"
+            error.args = (error.message,)
 
     def _begin(self, turn: Turn) -> float:
         """Write down that a call is about to be made; return when, on the loop's clock."""

@@ -34,6 +34,7 @@ LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what take
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
 NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
+WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
 WORTH_TELLING_S: Final = 60.0  # of a pause
 
 _ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
@@ -63,7 +64,7 @@ class Lane:
     _stopped: bool = False
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _answered: deque[float] = field(default_factory=lambda: deque(maxlen=4 * REMEMBERED))  # the latest
-    _told_client_bound: bool = False
+    _client_s: float = 0.0  # lost to our own event loop
     _told_pause: bool = False  # of the present one
     _there_s: float = -math.inf  # when a scout was last refused
     _guessed_s: float = 0.0  # when a limit was guessed, or the guess raised
@@ -200,7 +201,6 @@ class Lane:
         if not self._throttle.admits(at_s):
             return Wait(self._throttle.wait_s(at_s), minutes.PAUSE)
         if self.lag.late:
-            self._client_bound()
             return Wait(self.lag.interval_s, minutes.CLIENT)
         share = self._throttle.share(at_s)
         if self._in_flight >= self._slots.ceiling(limited=self._limited, share=share):
@@ -219,11 +219,12 @@ class Lane:
         """Whether limits a minute say how much may be asked: the sweep's own, or told ones that were felt."""
         return self._gate.configured or (self._gate.limited and self._bound)
 
-    def _client_bound(self) -> None:
-        for asker in self.askers:
-            asker.counters.client_bound = True
-        if not self._told_client_bound:
-            self._told_client_bound = True
+    def _client_bound(self, seconds: float) -> None:
+        """Say, once it has cost enough, that this machine is what holds the lane back."""
+        before_s, self._client_s = self._client_s, self._client_s + seconds
+        if before_s < WORTH_BLAMING_S <= self._client_s:
+            for asker in self.askers:
+                asker.counters.client_bound = True
             self.say(
                 f"{self.name}: client-bound: this machine is late by {self.lag.now_s:.1f} s, so fewer calls "
                 "are started; a lower concurrency, or fewer models at once, would be no slower"
@@ -250,6 +251,8 @@ class Lane:
         finally:
             at_s = self._now_s()
             self._minutes.waited(cause, at_s - began_s)
+            if cause == minutes.CLIENT:
+                self._client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self._close_minute()
 
