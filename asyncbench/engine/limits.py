@@ -13,9 +13,18 @@ DAY: Final = "day"  # the name under which a day's limit holds a lane
 HEADROOM: Final = 0.995
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
-TOKEN_BURST_S: Final = 0.25  # of tokens: what many replies at once give back; less than a minute's headroom
+TOKEN_BURST_S: Final = 0.25  # of tokens; less than the headroom of a minute
 DOUBT: Final = 1.5  # times a guessed limit, when it was kept for long without a refusal
 FORGOTTEN_RPM: Final = 60_000  # a guess that has grown to this is none any more
+# Input and output apart: while one of them binds, the other has to be saved up, or neither is used whole.
+SPLIT_BURST_S: Final = 0.75
+BURST_S: Final[Mapping[str, float]] = {
+    "requests": REQUEST_BURST_S,
+    "tokens": TOKEN_BURST_S,
+    "input_tokens": SPLIT_BURST_S,
+    "output_tokens": SPLIT_BURST_S,
+}
+GIVEN_BACK_S: Final = 1.0  # of what calls did not use, saved up beside
 EXPLAINS: Final = 0.5  # of a limit, used by ourselves in the last minute: that nothing remains is no wonder
 
 
@@ -58,8 +67,12 @@ class Bucket:
         return missing / self._per_s if missing > 1e-9 * self._capacity else 0.0
 
     def take(self, amount: float, at_s: float) -> None:
-        """Take what may be taken; a negative amount gives it back."""
-        self._level = min(self._capacity, self._fill(at_s) - amount)
+        """Take what may be taken; a negative amount gives back what was not used.
+
+        That may be more than time alone saves up: it was there a moment ago, and would be lost.
+        """
+        most = self._capacity if amount >= 0 else max(self._capacity, self._per_s * GIVEN_BACK_S)
+        self._level = min(most, self._fill(at_s) - amount)
         self._taken += amount
 
     def taken(self, at_s: float) -> float:
@@ -80,7 +93,8 @@ class Bucket:
     def _fill(self, at_s: float) -> float:
         since_s = at_s - self._filled_at_s
         if since_s > 0:
-            self._level = min(self._capacity, self._level + since_s * self._per_s)
+            if self._level < self._capacity:
+                self._level = min(self._capacity, self._level + since_s * self._per_s)
             self._taken *= math.exp(-since_s / 60)
             self._filled_at_s = at_s
         return self._level
@@ -254,8 +268,7 @@ class Gate:
         return self._most(name) * self._fraction * HEADROOM * self._share
 
     def _bucket(self, name: str, at_s: float) -> Bucket:
-        burst_s = REQUEST_BURST_S if name == "requests" else TOKEN_BURST_S
-        return Bucket(self._rate(name), burst_s=burst_s, at_s=at_s)
+        return Bucket(self._rate(name), burst_s=BURST_S[name], at_s=at_s)
 
 
 def _held_as(told: Allowance) -> str:

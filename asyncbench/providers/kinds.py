@@ -35,7 +35,7 @@ _CODES: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.REJECTED_PARAMETER: """
         unsupported_parameter unsupported_value unknown_parameter extra_forbidden
     """,
-    ErrorKind.BAD_REQUEST: "unknown_question",  # our simulator, under a 404: the model is there
+    ErrorKind.BAD_REQUEST: "unknown_question recorded_failure",  # our simulator, under a 404
     ErrorKind.OVERLOADED: "overloaded overloaded_error",
     ErrorKind.RATE_LIMITED: "ramp_limit_exceeded",
 }

@@ -12,6 +12,7 @@ from asyncbench.simulator.wire import Answer, Asked, Exchange, Json, RefusedErro
 _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.BAD_REQUEST: (400, "invalid_request_error"),
     Why.UNKNOWN_QUESTION: (404, "invalid_request_error"),
+    Why.RECORDED_FAILURE: (404, "invalid_request_error"),
     Why.REJECTED_PARAMETER: (400, "invalid_request_error"),
     Why.BAD_KEY: (401, "authentication_error"),
     Why.NO_SUCH_MODEL: (404, "not_found_error"),
@@ -26,6 +27,7 @@ _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
 }
 _DETAILS: Mapping[Why, str] = {
     Why.UNKNOWN_QUESTION: "unknown_question",
+    Why.RECORDED_FAILURE: "recorded_failure",
     Why.NO_SUCH_MODEL: "model_not_found",
     Why.NO_QUOTA: "enforced_spend_limit_reached",
 }

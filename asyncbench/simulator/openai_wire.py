@@ -14,6 +14,7 @@ _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.BAD_REQUEST: (400, "invalid_request_error", None),
     Why.REJECTED_PARAMETER: (400, "invalid_request_error", "unsupported_parameter"),
     Why.UNKNOWN_QUESTION: (404, "invalid_request_error", "unknown_question"),
+    Why.RECORDED_FAILURE: (404, "invalid_request_error", "recorded_failure"),
     Why.BAD_KEY: (401, "invalid_request_error", "invalid_api_key"),
     Why.NO_SUCH_MODEL: (404, "invalid_request_error", "model_not_found"),
     Why.NO_SUCH_PAGE: (404, "invalid_request_error", "unknown_url"),

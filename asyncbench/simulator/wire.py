@@ -18,6 +18,7 @@ class Why(Enum):
     BAD_REQUEST = auto()
     REJECTED_PARAMETER = auto()
     UNKNOWN_QUESTION = auto()
+    RECORDED_FAILURE = auto()
     BAD_KEY = auto()
     NO_SUCH_MODEL = auto()
     NO_SUCH_PAGE = auto()

@@ -17,10 +17,11 @@ from asyncbench.engine import minutes
 from asyncbench.engine.asker import GRACE_S
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import (
+    BURST_S,
     CHARACTERS_PER_TOKEN,
+    GIVEN_BACK_S,
     HEADROOM,
     REQUEST_BURST_S,
-    TOKEN_BURST_S,
     Amounts,
     Counting,
     demanded,
@@ -657,7 +658,7 @@ def no_limit_is_broken(played: Sequence[Played]) -> None:
 def _check_limit(one: Played, what: str, configured: float) -> None:
     fraction = one.plan.configured.fraction
     rate, excess, last_s = configured * fraction, 0.0, one.began_s
-    burst_s = REQUEST_BURST_S if what == "requests" else TOKEN_BURST_S
+    burst_s = REQUEST_BURST_S if what == "requests" else max(BURST_S[what], GIVEN_BACK_S)
     steps = [
         (at_s, 1, 0.0, min(configured, told) * fraction)
         for at_s, name, told in one.service.told

@@ -154,10 +154,10 @@ async def test_a_recorded_failure_is_met_by_every_attempt(replaying, wire):
     responses = [await client.ask(QUESTION, model="night", wire=wire) for _ in range(3)]
     stats = await client.stats()
 
-    assert [response.status for response in responses] == [500] * 3
+    assert [response.status for response in responses] == [404] * 3
     assert "recorded as failed" in responses[0].body["error"]["message"]
-    assert kind_of(500, read_error(responses[0].content), wait_s=None) is ErrorKind.SERVER_ERROR
-    assert (stats["delivered"], stats["statuses"]) == (0, {"500": 3})
+    assert kind_of(404, read_error(responses[0].content), wait_s=None) is ErrorKind.BAD_REQUEST
+    assert (stats["delivered"], stats["statuses"]) == (0, {"404": 3})
 
 
 async def test_what_follows_a_recorded_failure_is_reached_while_the_failure_is_out(replaying):
@@ -392,7 +392,7 @@ async def test_a_streamed_answer_counts_once_it_is_complete(replaying, wire):
 async def test_a_recorded_failure_is_no_stream(replaying, wire):
     client = await replaying(took(None))
 
-    assert (await client.ask(QUESTION, model="night", wire=wire, stream=True)).status == 500
+    assert (await client.ask(QUESTION, model="night", wire=wire, stream=True)).status == 404
 
 
 async def test_recorded_reasoning_is_given_again(simulator, tmp_path):

@@ -87,8 +87,10 @@ def problem_set(folder: Path) -> Path:
     """Make exactly so many problems as are asked of each model."""
     assert PROBLEMS % CELLS == 0, f"ASYNCBENCH_MISSION_PROBLEMS is {PROBLEMS}: give a multiple of {CELLS}"
     path = folder / "problems.parquet"
-    cells = {"variants": ",".join(TASKS), "depths": DEPTHS, "trials": PROBLEMS // CELLS}
-    assert generate("llm_arithmetic", path, seed=5, **cells).rows == PROBLEMS
+    made = generate(
+        "llm_arithmetic", path, seed=5, variants=",".join(TASKS), depths=DEPTHS, trials=PROBLEMS // CELLS
+    )
+    assert made.rows == PROBLEMS
     return path
 
 
