@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,19 @@ COMMANDS = {
 MB = 1024 * 1024
 
 
+def batched(words: list[str]) -> list[tuple[str, str]]:
+    return list(zip(words[::2], words[1::2], strict=True))
+
+
 def test_every_file_has_its_command_and_every_command_its_file():
     assert {path.name for path in DATA.glob("**/*.parquet")} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_documented_command_makes_the_same_content_again(name, tmp_path):
-    _, _, suite, _, out, _, seed = COMMANDS[name]
-    again = generate(suite, tmp_path / name, seed=int(seed))
+    _, _, suite, _, out, _, seed, *rest = COMMANDS[name]
+    given = {key.removeprefix("--").replace("-", "_"): value for key, value in batched(rest)}
+    again = generate(suite, tmp_path / name, seed=int(seed), workers=1, **given)
     kept = open_set(DATA / name)
 
     assert out == f"data/{name}"
@@ -41,6 +47,7 @@ def test_the_documented_command_makes_the_same_content_again(name, tmp_path):
         ("integer_addition.parquet", 100),
         ("string_reversal.parquet", 100),
         ("string_rehearsal.parquet", 100),
+        ("nupa-mini.parquet", 1780),
     ],
 )
 def test_a_file_holds_as_many_problems_as_it_says(name, rows):
@@ -52,6 +59,16 @@ def test_every_prefix_of_llm_arithmetic_is_balanced():
 
     assert len(set(cells[:72])) == 72
     assert cells == cells[:72] * 10
+
+
+def test_nupa_mini_has_two_of_each_of_the_44_tasks_at_each_length():
+    kept = open_set(DATA / "nupa-mini.parquet")
+    cells = Counter((one.task, one.variant, one.representation, one.length) for one in kept.read())
+    steady = {cell: n for cell, n in cells.items() if cell[0] != "to_float" or cell[2] != "fraction"}
+
+    assert len({cell[:3] for cell in cells}) == 44
+    assert set(steady.values()) == {2}
+    assert {cell[3] for cell in steady} == {*range(1, 21), 30, 40, 60, 80, 100}
 
 
 def test_the_data_stay_under_5_mb():

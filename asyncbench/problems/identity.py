@@ -4,6 +4,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
+import pyarrow as pa
+
+from asyncbench.problems.schema import SCHEMA
 from asyncbench.records import Draft, Problem
 
 
@@ -52,17 +55,36 @@ class Occurrences:
 
 
 def identified(drafts: Iterable[Draft]) -> Iterator[Problem]:
-    """Yield drafts as problems, each with its id: 128 bits as 32 hexadecimal characters.
+    """Yield drafts as problems, each with its id (`Ids`)."""
+    ids = Ids()
+    for draft in drafts:
+        yield _problem(draft, ids.of(draft.suite, draft.task, draft.question))
 
-    The id says which question this is: suite, task, question, and how many of the same came before. The
+
+def with_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of drafts as batches of problems, each with its id (`Ids`)."""
+    ids = Ids()
+    for batch in batches:
+        asked = (batch.column(name).to_pylist() for name in ("suite", "task", "question"))
+        found = pa.array(map(ids.of, *asked), pa.string())
+        yield pa.RecordBatch.from_arrays([found, *batch.columns], schema=SCHEMA)
+
+
+class Ids:
+    """The ids of problems, given in the order of their set: 128 bits as 32 hexadecimal characters.
+
+    An id says which question this is: suite, task, question, and how many of the same came before. The
     expected answer is no part of it: a corrected answer means grading again, not paying again.
     """
-    asked = Occurrences()
-    for draft in drafts:
-        question = blake2b(_framed(draft.suite, draft.task, draft.question), digest_size=16)
-        nth = asked.add(int.from_bytes(question.digest()[:8]))
-        question.update(b"%d" % nth)
-        yield _problem(draft, question.hexdigest())
+
+    def __init__(self) -> None:
+        self._asked = Occurrences()
+
+    def of(self, suite: str, task: str, question: str) -> str:
+        """Return the id of the next problem."""
+        digest = blake2b(_framed(suite, task, question), digest_size=16)
+        digest.update(b"%d" % self._asked.add(int.from_bytes(digest.digest()[:8])))
+        return digest.hexdigest()
 
 
 def _framed(*texts: str) -> bytes:

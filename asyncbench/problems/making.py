@@ -1,6 +1,6 @@
 """Making problem sets: generated from a seed, written with results, copied beside them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,18 +10,19 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import AsyncbenchError, ConfigError, ProblemSetError, StoreError
 from asyncbench.problems.files import replacing
-from asyncbench.problems.identity import identified
+from asyncbench.problems.identity import with_ids
 from asyncbench.problems.metadata import metadata_of
 from asyncbench.problems.problem_set import ProblemSet
 from asyncbench.problems.schema import ROWS, SCHEMA, batches_of
-from asyncbench.problems.survey import Survey
+from asyncbench.problems.survey import CellCounts, Survey
+from asyncbench.problems.workers import draft_batches
 from asyncbench.records import Problem
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Suite
 
 
 def generate(
-    suite: str | Suite, out: str | PathLike[str], *, seed: int = 0, **parameters: object
+    suite: str | Suite, out: str | PathLike[str], *, seed: int = 0, workers: int = 1, **parameters: object
 ) -> ProblemSet:
     """Make the problems of a suite and write them to a Parquet file, whole or not at all.
 
@@ -29,6 +30,8 @@ def generate(
         suite: a suite or its name.
         out: the file; one that is there is replaced.
         seed: the same seed and parameters give the same problems on every machine.
+        workers: processes to make them with, which changes nothing else; a suite that cannot be shared
+            out is made by one. A script that asks for more needs `if __name__ == "__main__":`.
         parameters: the suite's own.
 
     Raises:
@@ -39,7 +42,9 @@ def generate(
     values = chosen.parsed(parameters, place=place)
     if chosen.generate is None:
         raise ConfigError(f"{place}: this suite's problems are your own file; name it in the sweep")
-    out = Path(out)
+    if workers < 1:
+        raise ConfigError(f"{place}: workers: {workers} is too small: at least 1")
+    out, cells = Path(out), CellCounts()
 
     def made(survey: Survey) -> ProblemSet:
         if not survey.rows:
@@ -50,11 +55,20 @@ def generate(
             generator_version=chosen.generator_version,
             seed=seed,
             parameters=values,
+            counts=cells.counts,
             **survey.facts,
         )
 
-    batches = batches_of(identified(chosen.generate(seed, values)), rows=ROWS)
+    batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS))
+    if chosen.rows:
+        batches = _counted(batches, cells)
     return _written(batches, out, made, refusal=ConfigError)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], cells: CellCounts) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        cells.add(batch)
+        yield batch
 
 
 def _suite(name: str) -> Suite:
@@ -63,17 +77,19 @@ def _suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def write_problems(problems: Iterable[Problem], out: Path) -> ProblemSet:
-    """Write problems into a results folder.
+def write_problems(
+    problems: Iterable[Problem], out: Path, *, refusal: type[AsyncbenchError] = StoreError
+) -> ProblemSet:
+    """Write problems that others made, by default into a results folder.
 
     Raises:
-        StoreError: the folder cannot be written.
+        refusal: they cannot be written there.
     """
 
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    return _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=StoreError)
+    return _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=refusal)
 
 
 def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:

@@ -19,6 +19,7 @@ def metadata_of(made: ProblemSet) -> dict[str, str]:
         "generator_version": made.generator_version,
         "seed": made.seed,
         "parameters": json.dumps(made.parameters, default=list),
+        "counts": json.dumps(made.counts) if made.counts else None,
         "rows": made.rows,
         "digest": made.digest,
     }
@@ -33,6 +34,7 @@ class Said:
     generator_version: int | None = None
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     digest: str | None = None
 
     @classmethod
@@ -49,6 +51,7 @@ class Said:
             generator_version=_number(said.get("generator_version")),
             seed=_number(said.get("seed")),
             parameters=json.loads(said.get("parameters", "{}")),
+            counts=json.loads(said.get("counts", "{}")),
             digest=said.get("digest"),
         )
 

@@ -96,6 +96,7 @@ def _found(
         generator_version=said.generator_version,
         seed=said.seed,
         parameters=said.parameters,
+        counts=said.counts,
         custom=custom,
         **survey.facts,
     )

@@ -12,6 +12,9 @@ from asyncbench.problems.files import opened, read_batches
 from asyncbench.problems.identity import identified
 from asyncbench.problems.schema import FIELDS, SCHEMA, batches_of, converted, problems_of
 from asyncbench.records import Problem
+from asyncbench.suites.suite import Kind
+
+KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class ProblemSet:
     generator_version: int | None = None
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # `CellCounts`, where they vary
     custom: Custom | None = None  # how to read a file that is not in the contract's form
 
     @property
@@ -45,6 +49,21 @@ class ProblemSet:
             ProblemSetError: the file can no longer be read as it was when it was checked.
         """
         return problems_of(self.batches(batch_rows, start))
+
+    def kinds(self) -> set[tuple[str, Kind]]:
+        """Return the suite and the kind of every problem, each pair once.
+
+        Raises:
+            ProblemSetError: the file can no longer be read.
+        """
+        if self.custom is not None:
+            return {(one.suite, (one.task, one.variant, one.representation)) for one in self.read()}
+        with opened(self.path) as file:
+            batches = list(read_batches(file, KIND, rows=65_536))
+        found = pa.Table.from_batches(batches).group_by(list(KIND), use_threads=False).aggregate([])
+        return {
+            (row["suite"], (row["task"], row["variant"], row["representation"])) for row in found.to_pylist()
+        }
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the problems as batches of the contract's schema; otherwise like `read`."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.records import Problem
+from asyncbench.records import Draft, Problem
 
 ROWS = 8192  # of a row group, and of a batch where a whole file passes through memory
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
@@ -26,18 +26,29 @@ FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
     pa.field("extra", pa.string(), nullable=False),  # JSON, the suite's own
 )
 SCHEMA = pa.schema(FIELDS)
+DRAFTED = pa.schema(FIELDS[1:])  # what a problem is before it has its id
 
 Column: TypeAlias = "pa.Array[Any]"  # of any type: what its values are is known at run time alone
 
 _fields = attrgetter(*SCHEMA.names)
+_drafted = attrgetter(*DRAFTED.names)
 
 
 def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield problems as batches of `rows` rows; the last may be shorter."""
     while some := list(islice(problems, rows)):
-        columns = zip(*map(_fields, some), strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, FIELDS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        yield _batch(map(_fields, some), SCHEMA)
+
+
+def drafted(drafts: Iterable[Draft]) -> pa.RecordBatch:
+    """Return drafts, at least one, as a batch of the schema without ids."""
+    return _batch(map(_drafted, drafts), DRAFTED)
+
+
+def _batch(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def problems_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Problem]:

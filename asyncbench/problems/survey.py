@@ -61,6 +61,26 @@ class Survey:
         )
 
 
+class CellCounts:
+    """How many problems each cell of a suite holds, where a small one may hold fewer than were asked for."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in the next batch of the schema."""
+        cells = pa.Table.from_batches([batch.select(["task", "variant", "representation", "length"])])
+        counted = cells.group_by(cells.column_names, use_threads=False).aggregate([([], "count_all")])
+        for row in counted.to_pylist():
+            kind = "_".join(filter(None, (row["task"], row["variant"], row["representation"])))
+            self._counts.setdefault(kind, Counter())[str(row["length"])] += row["count_all"]
+
+    @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """Task, variant and representation → length → problems, as they first appear."""
+        return {kind: dict(lengths) for kind, lengths in self._counts.items()}
+
+
 class _TextDigest:
     """A column of text: all of it run together, and the length of each, in bytes, beside it."""
 

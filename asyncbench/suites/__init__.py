@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
-from asyncbench.suites import custom, integer_addition, llm_arithmetic, strings
+from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
 from asyncbench.suites.suite import Suite
 
 SUITES: Mapping[str, Suite] = {
@@ -14,6 +14,7 @@ SUITES: Mapping[str, Suite] = {
         integer_addition.SUITE,
         strings.STRING_REVERSAL,
         strings.STRING_REHEARSAL,
+        nupa.SUITE,
         custom.SUITE,
     )
 }

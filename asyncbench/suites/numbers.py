@@ -1,8 +1,18 @@
-"""Exact decimal numbers and their text, whatever the ambient decimal context or Python's own limits are."""
+"""Exact numbers and their text, whatever the ambient decimal context or Python's own limits are.
 
-from collections.abc import Sequence
+The second half knows the four representations of NUPA ("Number Cookbook", arXiv 2411.03766): `integer` 123,
+`float` 12.5, `fraction` 3/4 and `scientific` 1.25e3, none negative. A number is handled as its `Parts`, the
+texts between the separators: exact, and what its length and its digits are counted on.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import zip_longest
+from math import gcd
+from typing import TypeAlias
 
 MAX_DIGITS = 4300  # of the longest integer that Python's int() and str() convert unless told otherwise
 
@@ -57,3 +67,157 @@ def carries(operands: Sequence[str]) -> int:
         carry = sum(map(int, digits)) + carry >= 10
         found += carry
     return found
+
+
+# ── representations ──────────────────────────────────────────────────────────────────────────
+
+Parts: TypeAlias = tuple[str, ...]  # of 1.25e3: ("1", "25", "3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How the numbers of a representation are written."""
+
+    pattern: str  # of a number in a text; digits of any script, as the published extraction takes them
+    separators: str  # between its parts, one character each
+    written: str  # with %s for each part
+    aligned: tuple[str, ...]  # the end from which the digits of each part are counted: left or right
+
+
+_FLOAT = Form(pattern=r"\d+\.\d+", separators=".", written="%s.%s", aligned=("right", "left"))
+FORMS: Mapping[str, Form] = {
+    "integer": Form(pattern=r"\d+", separators="", written="%s", aligned=("right",)),
+    "float": _FLOAT,
+    "decimal": _FLOAT,  # the word of `answer_type` for it
+    "fraction": Form(pattern=r"\d+/\d+", separators="/", written="%s/%s", aligned=("right", "right")),
+    "scientific": Form(
+        pattern=r"\d+\.\d+[eE][+-]?\d+",
+        separators=".e",
+        written="%s.%se%s",
+        aligned=("right", "left", "right"),
+    ),
+}
+_WHOLE = {
+    name: re.compile(r"(\d+)" + "".join(rf"{re.escape(one)}(\d+)" for one in form.separators))
+    for name, form in FORMS.items()
+}
+
+
+def parts(text: str, representation: str) -> Parts:
+    """Return the parts of a number: of 12.50 ("12", "50"). Zeros stay; a sign is no part of any form.
+
+    Raises:
+        ValueError: the text is not of the form.
+    """
+    found = _WHOLE[representation].fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is not written as {representation}")
+    return found.groups()
+
+
+def joined(number: Parts, representation: str) -> str:
+    """Return the text of a number whose parts these are."""
+    return FORMS[representation].written % number
+
+
+def length_of(number: Parts, representation: str) -> int:
+    """Return how long a number is, in digits: of its decimals where it has some, else of its longest part."""
+    if representation == "fraction":
+        return max(len(number[0]), len(number[1]))
+    return len(number[1] if len(number) > 1 else number[0])
+
+
+def length(text: str, representation: str) -> int:
+    """Return how long a number is, in digits (`length_of`).
+
+    Raises:
+        ValueError: the text is not of the form.
+    """
+    return length_of(parts(text, representation), representation)
+
+
+def value(text: str, representation: str) -> Fraction:
+    """Return the exact value of a number of ours: the exponent of a reply may be too large to compute.
+
+    Raises:
+        ValueError: the text is not of the form, or a fraction has the denominator 0.
+    """
+    number = parts(text, representation)
+    match number:
+        case (whole,):
+            return Fraction(int(whole))
+        case (mantissa, decimals, exponent):
+            units, power = int(mantissa + decimals), int(exponent) - len(decimals)
+            return Fraction(units) * Fraction(10) ** power
+        case (numerator, denominator) if representation == "fraction":
+            if not int(denominator):
+                raise ValueError(f"{text!r} divides by zero")
+            return Fraction(int(numerator), int(denominator))
+    return Fraction(int(number[0] + number[1]), 10 ** len(number[1]))
+
+
+def canonical(number: Fraction, representation: str) -> str:
+    """Return the one way to write a value, none negative: 12.0 not 12.00, 2/3 not 4/6, 5.0e3.
+
+    Raises:
+        ValueError: it cannot be written so: 1/3 as a float, 0.5 as an integer or with an exponent.
+    """
+    if representation == "fraction":
+        return f"{number.numerator}/{number.denominator}"
+    places = decimal_places(number.denominator)
+    units = number.numerator * 10**places // number.denominator
+    if representation == "integer" and not places:
+        return str(units)
+    if representation in ("float", "decimal"):
+        return joined(float_parts(units, places), "float")
+    if representation == "scientific":
+        return joined(scientific_parts(units, -places), "scientific")
+    raise ValueError(f"{number} is not a whole number")
+
+
+def decimal_places(denominator: int) -> int:
+    """Return how many decimals a fraction in lowest terms with this denominator has.
+
+    Raises:
+        ValueError: its decimals never end.
+    """
+    twos = (denominator & -denominator).bit_length() - 1
+    fives, rest = 0, denominator >> twos
+    while not rest % 5:
+        fives, rest = fives + 1, rest // 5
+    if rest != 1:
+        raise ValueError(f"the decimals of a fraction with the denominator {denominator} never end")
+    return max(twos, fives)
+
+
+def integer_parts(number: int) -> Parts:
+    """Return the parts of a whole number."""
+    return (str(number),)
+
+
+def float_parts(units: int, places: int) -> Parts:
+    """Return the parts of units / 10**places; of a whole number one decimal is kept, which is 0."""
+    digits = str(units).rjust(places + 1, "0")
+    cut = len(digits) - places
+    return digits[:cut], digits[cut:].rstrip("0") or "0"
+
+
+def fraction_parts(numerator: int, denominator: int) -> Parts:
+    """Return the parts of a fraction in lowest terms; the denominator is not 0."""
+    common = gcd(numerator, denominator)
+    return str(numerator // common), str(denominator // common)
+
+
+def scientific_parts(units: int, power: int) -> Parts:
+    """Return the parts of units × 10**power.
+
+    Raises:
+        ValueError: it is below 1 and not 0: exponents are never negative.
+    """
+    if not units:
+        return "0", "0", "0"
+    digits = str(units)
+    exponent = len(digits) - 1 + power
+    if exponent < 0:
+        raise ValueError(f"{units}e{power} is below 1 and has no exponent without a sign")
+    return digits[0], digits[1:].rstrip("0") or "0", str(exponent)

@@ -1,12 +1,16 @@
 """What a suite is: how problems are made, which parameters that takes, and how replies are graded."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 from asyncbench.errors import ConfigError
-from asyncbench.records import Draft, Grade, Problem, Reply
+from asyncbench.records import Draft, Grade, Message, Problem, Reply
+
+Kind = tuple[str, str, str]  # task, variant and representation of a problem
+# (seed, parameters, part, parts) → row i of the cells of a part, for i from 0 on: `Suite.rows`
+Rows = Callable[[int, Mapping[str, object], int, int], Iterator[Sequence[Draft]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +27,41 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """What a suite says when it asks a problem."""
+
+    system: str | None = None
+    turns: tuple[Message, ...] = ()  # its worked examples
+    question: str  # the last message of the user
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How a suite asks that says more than the question of a problem; a pure function of what it is given.
+
+    `wording(problem, style, shots)` is what is said, `question_in(message)` finds the question again in the
+    last message of the user (None: there is none), `beside(style, shots)` are the most characters that are
+    said beside a question, and `complaint(kind, style)` tells why problems of a kind cannot be asked in a
+    style (None: they can).
+    """
+
+    wording: Callable[[Problem, str, int], Wording]
+    question_in: Callable[[str], str | None]
+    beside: Callable[[str, int], int]
+    complaint: Callable[[Kind, str], str | None]
+    shots: Mapping[str, int]  # by style: how many worked examples it has; a style without any is left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A benchmark.
 
     `generate(seed, parameters)` yields drafts in balanced order: row i of every cell before row
     i + 1. `grade(problem, reply, style)` is pure and linear in the reply's length; the headline grade
-    comes first, and a trial without a reply (None) is graded as failed.
+    comes first, and a trial without a reply (None) is graded as failed. `rows(seed, parameters, part,
+    parts)` yields, for the cells of one of several parts, what `generate` does, row by row: a row of part 0,
+    that of part 1 and so on are a row of all. With it processes share the work, and the counts of all cells,
+    which may hold fewer problems than asked for, are kept.
     """
 
     name: str
@@ -37,10 +70,12 @@ class Suite:
     graders: tuple[str, ...]  # headline first
     styles: tuple[str, ...] = ("chat",)  # the forms of asking that its graders know
     shots_from_file: bool = False  # worked examples of the user's own may stand before its questions
+    asking: Asking | None = None  # None: the question of a problem is asked as it stands
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what each `preset` sets
     check: Callable[[Mapping[str, object]], None] | None = None  # ValueError: values that do not go together
     generate: Callable[[int, Mapping[str, object]], Iterator[Draft]] | None  # None: nothing to generate
+    rows: Rows | None = None  # None: one process makes all problems, and no cell holds fewer than asked
     grade: Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
 
     def parsed(self, given: Mapping[str, object], *, place: str) -> dict[str, object]:

@@ -1,0 +1,222 @@
+"""Making NUPA's problems: every task × length is a cell with a random stream of its own.
+
+A cell's problems depend on the profile, its version, the seed, the task and the length alone, so any slice of
+a set can be made by itself. None comes twice in a cell; one that is too small for what is asked holds fewer.
+"""
+
+import json
+import random
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import blake2b
+from itertools import chain, islice, zip_longest
+from typing import cast
+
+from asyncbench.records import Draft
+from asyncbench.suites.numbers import FORMS, parts
+from asyncbench.suites.nupa.operands import below_of, pairs_of
+from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
+from asyncbench.suites.nupa.prompts import template, writing
+from asyncbench.suites.nupa.ranges import range_of
+from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, Task, chosen
+
+GENERATOR_VERSION = 1
+PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change
+OTHER: Mapping[str, str] = {"fixed": "reference", "reference": "exact"}  # whose answer stands beside ours
+EXAMPLES = "shots"  # the stream of worked examples; that of problems is `test`
+_AT_ONCE = 8  # of a cell: thousands of cells in turn, one problem each, take half as long again
+_IN_VAIN = 100  # draws in a row that were all there before: the cell holds no more
+
+
+def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
+    """Yield up to `per_length` problems of every task and length, one of each cell before the next of any."""
+    return chain.from_iterable(rows(seed, parameters))
+
+
+def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1) -> Iterator[list[Draft]]:
+    """Yield row i of every cell, for i from 0 on: of all cells, or of one of `of` parts of them, from 0.
+
+    The parts of a row, one after the other, are the row.
+    """
+    cells = _cells(parameters)
+    wanted = cells[len(cells) * part // of : len(cells) * (part + 1) // of]
+    profile = cast("str", parameters["profile"])
+    lengths: dict[str, tuple[Task, list[int]]] = {}
+    for task, length in wanted:
+        lengths.setdefault(task.name, (task, []))[1].append(length)
+    most = cast("int", parameters["per_length"])
+    made = [rows_of(task, some, seed=seed, profile=profile, most=most) for task, some in lengths.values()]
+    while row := [drafts for drafts in (next(task, None) for task in made) if drafts is not None]:
+        yield list(chain.from_iterable(row))
+
+
+def _cells(parameters: Mapping[str, object]) -> list[tuple[Task, int]]:
+    set_name, tasks, representations, variants, lengths = (
+        parameters[name] for name in ("set", "tasks", "representations", "variants", "lengths")
+    )
+    wanted = set(cast("Iterable[int]", lengths))
+    rows_ = chosen(
+        cast("str", set_name),
+        cast("Iterable[str]", tasks),
+        cast("Iterable[str]", representations),
+        cast("Iterable[str]", variants),
+    )
+    return [(task, length) for task in rows_ for length in task.lengths if length in wanted]
+
+
+def rows_of(
+    task: Task,
+    lengths: Sequence[int],
+    *,
+    seed: int,
+    profile: str,
+    stream: str = "test",
+    most: int | None = None,
+) -> Iterator[list[Draft]]:
+    """Yield one problem of each length that has more, again and again until none has; `most` of each.
+
+    No example (`examples`) is among them. Where preparation changes lengths, the same problem could come of
+    several; then all lengths are drawn, and only those asked for are kept.
+    """
+    drawn = task.lengths if task.relabels else lengths
+    seen = [Seen()] * len(drawn) if task.relabels else [Seen() for _ in drawn]
+    if stream != EXAMPLES:
+        for memory, example in zip(seen, examples(task, drawn, profile=profile), strict=True):
+            memory.add(example.operands)
+    cells = [
+        (length in lengths, islice(_cell(task, length, seed, profile, stream, memory), most))
+        for length, memory in zip(drawn, seen, strict=True)
+    ]
+    at_once = 1 if task.relabels else _AT_ONCE
+    while any(kept for kept, _ in cells):
+        made = [(kept, cell, list(islice(cell, at_once))) for kept, cell in cells]
+        cells = [(kept, cell) for kept, cell, some in made if some]
+        for row in zip_longest(*(some for kept, _, some in made if kept)):
+            yield [draft for draft in row if draft]
+
+
+def examples(task: Task, lengths: Sequence[int], *, profile: str) -> list[Draft]:
+    """Return the worked example of each length, the same for every seed; no generated set holds it."""
+    return next(rows_of(task, lengths, seed=0, profile=profile, stream=EXAMPLES, most=1))
+
+
+def drafts_of(
+    task: Task, length: int, *, seed: int, profile: str = "fixed", stream: str = "test"
+) -> Iterator[Draft]:
+    """Yield the problems of one cell, each once, until it holds no more."""
+    return chain.from_iterable(rows_of(task, [length], seed=seed, profile=profile, stream=stream))
+
+
+def _cell(task: Task, length: int, seed: int, profile: str, stream: str, seen: "Seen") -> Iterator[Draft]:
+    name = f"nupa/{profile}/{PROFILES[profile]}/{seed}/{stream}/{task.name}/{length}"
+    below = below_of(random.Random(name))
+    drawn, prepare, choose = pairs_of(task.pool, task.representation), task.prepare, uniform(below)
+    if profile == "reference":
+        prepare, choose = task.prepare_as_published, by_operand
+    write, draft_of = writing(task), _drafting(task, profile)
+    index = in_vain = 0
+    while in_vain < _IN_VAIN:
+        operands = prepare(*drawn(below, length), choose)
+        texts = write(operands)
+        if seen.add(texts):
+            in_vain = 0
+            yield draft_of(operands, texts, index)
+            index += 1
+        else:
+            in_vain += 1
+
+
+class Seen:
+    """Operands that were there before: 8 bytes each, by a 64-bit digest."""
+
+    def __init__(self) -> None:
+        self._digests = array("Q")
+
+    def add(self, operands: tuple[str, ...]) -> bool:
+        """Return whether they are new; from now on they are not."""
+        digest = int.from_bytes(blake2b(" ".join(operands).encode(), digest_size=8).digest())
+        at = bisect_left(self._digests, digest)
+        if at < len(self._digests) and self._digests[at] == digest:
+            return False
+        self._digests.insert(at, digest)
+        return True
+
+
+def draft(
+    task: Task,
+    operands: tuple[str, ...],
+    *,
+    profile: str = "fixed",
+    index: int = 0,
+    expected: str | None = None,
+) -> Draft:
+    """Return the problem of a task with these operands, as they are written; `expected`: instead of ours.
+
+    Raises:
+        ValueError: they are not of the task's representations, or not as many as it takes.
+    """
+    needed = 1 if task.second is None else 2
+    if len(operands) != needed:
+        raise ValueError(f"{task.name} takes {needed} operands, not {len(operands)}: {operands}")
+    kinds = task.representations_of(needed)
+    numbers = tuple(parts(text, kind) for text, kind in zip(operands, kinds, strict=True))
+    ours = _drafting(task, profile)(numbers, operands, index)
+    return ours if expected is None else replace(ours, expected=expected)
+
+
+@cache
+def _drafting(task: Task, profile: str) -> Callable[[Operands, tuple[str, ...], int], Draft]:
+    """Return what makes a problem of operands, their texts and the problem's number in its cell."""
+    asked, truths_of, said = template(task, profile), _truths(task, profile), dict[int, str]()
+
+    def drafted(operands: Operands, texts: tuple[str, ...], index: int) -> Draft:
+        length = task.length(operands)
+        if length not in said:
+            said[length] = _said(task, profile, length)
+        expected, beside = truths_of(operands)
+        return Draft(
+            suite="nupa",
+            task=task.task,
+            variant=task.variant,
+            representation=task.representation,
+            length=length,
+            operands=texts,
+            question=asked % texts,
+            expected=expected,
+            answer_type=task.answer_type,
+            extra=f'{said[length]}, "index": {index}{beside}}}',
+        )
+
+    return drafted
+
+
+def _truths(task: Task, profile: str) -> Callable[[Operands], tuple[str, str]]:
+    """Return what gives the answer by a profile, and where the other has another one, that for `extra`."""
+    written = FORMS[task.answer_type].written
+    truth, published = task.truth, task.truth_as_published
+    if published is truth:
+        return lambda operands: (written % truth(operands), "")
+    ours, others = (truth, published) if profile == "fixed" else (published, truth)
+
+    def both(operands: Operands) -> tuple[str, str]:
+        expected, other = written % ours(operands), written % others(operands)
+        beside = f', "expected_{OTHER[profile]}": "{other}"' if other != expected else ""
+        return expected, beside
+
+    return both
+
+
+def _said(task: Task, profile: str, length: int) -> str:
+    """Return the beginning of `extra`, as JSON whose brace is still open."""
+    said = {
+        "profile": profile,
+        "task_name": task.name,
+        "rep_b": PUBLISHED_NAMES[task.second or "none"],
+        "rep_out": PUBLISHED_NAMES[task.answer],
+        "length_class": task.length_class,
+        "range": range_of(length, task.length_class),
+    }
+    return json.dumps(said)[:-1]

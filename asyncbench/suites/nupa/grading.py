@@ -1,0 +1,144 @@
+"""What NUPA reads in a reply, and how it is graded: `strict`, as its program does, and `search`.
+
+Both look behind a marker for the number pattern of the answer's form. `strict`, the headline, wants the
+number to stand there at once; `search`, the paper's wording, takes the first one that follows. Where the two
+differ, replies were not in the form asked for: that says nothing about arithmetic.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from asyncbench.records import Grade, Outcome, Problem, Reply, outcome_of
+from asyncbench.suites.nupa.metrics import Nearness, nearness
+
+GRADERS: Mapping[str, int] = {"strict": 1, "search": 1}  # with their versions; headline first
+
+ANSWER = "The answer is"  # what the chat's system prompt asks for
+EQUALS = " = "  # where a completion goes on: the question ends with its first half
+RULES_ANSWERS = ("So the answer is", "so the answer is")  # how an execution of a rule ends
+
+# A number begins where a run of digits does, and no run is looked at twice: a reply may be hostile.
+_DIGITS = r"(?<!\d)\d++"
+PATTERNS: Mapping[str, re.Pattern[str]] = {  # by the answer_type of a problem
+    "integer": re.compile(_DIGITS),
+    "decimal": re.compile(rf"{_DIGITS}\.\d++"),
+    "fraction": re.compile(rf"{_DIGITS}/\d++"),
+    "scientific": re.compile(rf"{_DIGITS}\.\d++[eE][+-]?\d++"),
+}
+_PLAIN = str.maketrans({"+": None, "-": None, "E": "e"})
+
+
+class Reading(NamedTuple):
+    """What was read in a reply."""
+
+    answer: str | None  # None: nothing
+    sign_dropped: bool = False  # 1.5e-5 is read as 1.5e5, as the published program does
+
+
+NOTHING = Reading(None)
+
+
+def _after(text: str, *markers: str) -> str:
+    """Return what follows the first of these markers that the text holds; the whole text without any."""
+    for marker in markers:
+        _, found, after = text.partition(marker)
+        if found:
+            return after
+    return text
+
+
+def _answered_in_chat(_question: str, reply: str) -> str:
+    return _after(reply, ANSWER)
+
+
+def _answered_in_completion(question: str, reply: str) -> str:
+    # Without a space in front of the answer the marker is missed, as it is by the published program.
+    return _after(question + reply, EQUALS)
+
+
+def _answered_by_rules(_question: str, reply: str) -> str:
+    return _after(reply, *RULES_ANSWERS)
+
+
+ANSWERED: Mapping[str, Callable[[str, str], str]] = {  # by style: (question, reply) → where `strict` looks
+    "chat": _answered_in_chat,
+    "completion": _answered_in_completion,
+    "rules": _answered_by_rules,
+}
+
+
+def read_strict(reply: str, answer_type: str, *, style: str = "chat", question: str = "") -> Reading:
+    """Return the number that stands at the very beginning of the answer, white space aside."""
+    answered = ANSWERED[style](question, reply)
+    return _reading(PATTERNS[answer_type].match(answered.strip()))
+
+
+def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading:
+    """Return the first number of the right form in the answer; a sign in front of it is passed over."""
+    answered = _answered_by_rules("", reply) if style == "rules" else _after(reply, ANSWER)
+    return _reading(PATTERNS[answer_type].search(answered))
+
+
+def _reading(found: re.Match[str] | None) -> Reading:
+    if found is None:
+        return NOTHING
+    number = found[0]
+    plain = number.translate(_PLAIN) if "e" in number or "E" in number else number
+    return Reading(plain, len(plain) != len(number))
+
+
+def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[Grade, ...]:
+    """Grade a reply by `strict` (the headline) and `search`.
+
+    The reason of a grade without an answer is `no_number`, `empty` or `error` (no reply came). The flag
+    `sign_dropped` marks a reading that left the sign of an exponent out.
+    """
+    if reply is None:
+        return tuple(map(_failed, GRADERS))
+    text, kind = reply.text, problem.answer_type
+    strict = read_strict(text, kind, style=style, question=problem.question)
+    # what stands at once is the first that is found, unless `strict` looked behind another marker
+    found = strict.answer is not None and style != "completion"
+    search = strict if found else read_search(text, kind, style=style)
+    near = nearness(strict.answer, problem.expected, kind)
+    graded = _graded("strict", problem, reply, strict, near)
+    if search.answer != strict.answer:
+        near = nearness(search.answer, problem.expected, kind)
+    return graded, _graded("search", problem, reply, search, near)
+
+
+def _failed(grader: str) -> Grade:
+    return Grade(
+        grader=grader,
+        grader_version=GRADERS[grader],
+        headline=grader == "strict",
+        answer=None,
+        classification=None,
+        reason="error",
+        outcome=Outcome.FAILED,
+        exact_match=False,
+    )
+
+
+def _graded(grader: str, problem: Problem, reply: Reply, reading: Reading, near: Nearness) -> Grade:
+    answer = reading.answer
+    right = answer == problem.expected
+    reason = None
+    if answer is None:
+        reason = "no_number" if reply.text.strip() else "empty"
+    return Grade(
+        grader=grader,
+        grader_version=GRADERS[grader],
+        headline=grader == "strict",
+        answer=answer,
+        classification=None,
+        reason=reason,
+        outcome=outcome_of(reply, answer=answer, exact_match=right),
+        exact_match=right,
+        digits_right=near.digits_right,
+        digits_total=near.digits_total,
+        length_error=near.length_error,
+        length_error_total=near.length_error_total,
+        flags=("sign_dropped",) if reading.sign_dropped else (),
+    )

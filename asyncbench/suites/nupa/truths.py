@@ -1,0 +1,209 @@
+"""The right answers, exact, as the parts of a number: of what is asked, not of what was drawn."""
+
+from collections.abc import Callable, Mapping
+from math import gcd
+from operator import add, mul, sub
+from typing import TypeAlias
+
+from asyncbench.suites.numbers import (
+    Parts,
+    decimal_places,
+    float_parts,
+    fraction_parts,
+    integer_parts,
+    scientific_parts,
+)
+from asyncbench.suites.nupa.preparation import Operands, is_less, on_one_scale, scale_of
+
+Truth: TypeAlias = Callable[[Operands], Parts]
+
+
+def _scaled(units: int, power: int, representation: str) -> Parts:
+    match representation:
+        case "float":
+            return float_parts(units, -power)
+        case "scientific":
+            return scientific_parts(units, power)
+    return integer_parts(units)
+
+
+def _sum_or_difference(of: Callable[[int, int], int], representation: str) -> Truth:
+    def truth(operands: Operands) -> Parts:
+        left, right, power = on_one_scale(operands[0], operands[1], representation)
+        return _scaled(of(left, right), power, representation)
+
+    def of_fractions(operands: Operands) -> Parts:
+        (a, b), (c, d) = (map(int, number) for number in operands)
+        return fraction_parts(of(a * d, c * b), b * d)
+
+    return of_fractions if representation == "fraction" else truth
+
+
+def total(representation: str) -> Truth:
+    """a + b."""
+    return _sum_or_difference(add, representation)
+
+
+def difference(representation: str) -> Truth:
+    """a - b."""
+    return _sum_or_difference(sub, representation)
+
+
+def product(representation: str) -> Truth:
+    """a × b."""
+
+    def truth(operands: Operands) -> Parts:
+        a, power_a = scale_of(operands[0], representation)
+        b, power_b = scale_of(operands[1], representation)
+        return _scaled(mul(a, b), power_a + power_b, representation)
+
+    def of_fractions(operands: Operands) -> Parts:
+        (a, b), (c, d) = (map(int, number) for number in operands)
+        return fraction_parts(a * c, b * d)
+
+    return of_fractions if representation == "fraction" else truth
+
+
+def larger(representation: str) -> Truth:
+    """The larger operand."""
+    return lambda two: two[1] if is_less(two[0], two[1], representation) else two[0]
+
+
+def smaller(representation: str) -> Truth:
+    """The smaller operand."""
+    return lambda two: two[1] if is_less(two[1], two[0], representation) else two[0]
+
+
+def fraction_of_integers(operands: Operands) -> Parts:
+    """a / b of whole numbers."""
+    return fraction_parts(int(operands[0][0]), int(operands[1][0]))
+
+
+def fraction_of_fractions(operands: Operands) -> Parts:
+    """a / b of fractions."""
+    (a, b), (c, d) = (map(int, number) for number in operands)
+    return fraction_parts(a * d, b * c)
+
+
+def quotient(operands: Operands) -> Parts:
+    """a / b, rounded down."""
+    return integer_parts(int(operands[0][0]) // int(operands[1][0]))
+
+
+def remainder(operands: Operands) -> Parts:
+    """What a leaves when divided by b."""
+    return integer_parts(int(operands[0][0]) % int(operands[1][0]))
+
+
+# ── digit by digit ───────────────────────────────────────────────────────────────────────────
+
+
+def _table(of: Callable[[int, int], int]) -> Mapping[tuple[str, str], str]:
+    return {(str(a), str(b)): str(of(a, b)) for a in range(10) for b in range(10)}
+
+
+def digit_wise(of: Callable[[int, int], int]) -> Truth:
+    """Combine the digits at each place, missing ones being 0; outer zeros of the result vanish."""
+    combined = _table(of).__getitem__
+
+    def truth(operands: Operands) -> Parts:
+        (whole, *decimals), (other, *others) = operands
+        length = max(len(whole), len(other))
+        digits = map(combined, zip(whole.rjust(length, "0"), other.rjust(length, "0"), strict=True))
+        before = "".join(digits).lstrip("0") or "0"
+        if not decimals:
+            return (before,)
+        length = max(len(decimals[0]), len(others[0]))
+        digits = map(combined, zip(decimals[0].ljust(length, "0"), others[0].ljust(length, "0"), strict=True))
+        return before, "".join(digits).rstrip("0") or "0"
+
+    return truth
+
+
+digit_larger: Truth = digit_wise(max)
+digit_smaller: Truth = digit_wise(min)
+digit_sum: Truth = digit_wise(lambda a, b: (a + b) % 10)  # without its tens
+
+
+def digit_at(operands: Operands) -> Parts:
+    """The digit at a place, from the left and from 0 on; a point does not count."""
+    return ("".join(operands[0])[int(operands[1][0])],)
+
+
+def number_of_digits(operands: Operands) -> Parts:
+    """How many digits there are; a point is none."""
+    return integer_parts(sum(map(len, operands[0])))
+
+
+def occurrences(operands: Operands) -> Parts:
+    """How often a digit stands in a number."""
+    return integer_parts(operands[0][0].count(operands[1][0]))
+
+
+# ── the same value written otherwise ─────────────────────────────────────────────────────────
+
+
+def float_of_fraction(operands: Operands) -> Parts:
+    """A fraction, whose decimals end, as a float."""
+    numerator, denominator = map(int, operands[0])
+    denominator //= (common := gcd(numerator, denominator))
+    places = decimal_places(denominator)
+    return float_parts(numerator // common * (10**places // denominator), places)
+
+
+def float_of_scientific(operands: Operands) -> Parts:
+    """A scientific number as a float: the point moves to the right."""
+    mantissa, decimals, exponent = operands[0]
+    moved = int(exponent)
+    whole = (mantissa + decimals[:moved].ljust(moved, "0")).lstrip("0") or "0"
+    return whole, decimals[moved:] or "0"
+
+
+def scientific_of_integer(operands: Operands) -> Parts:
+    """A whole number as a scientific one."""
+    return _scientific(operands[0][0], 0)
+
+
+def scientific_of_float(operands: Operands) -> Parts:
+    """A float, not below 1, as a scientific number: the point moves to the left."""
+    return _scientific("".join(operands[0]), len(operands[0][1]))
+
+
+def _scientific(units: str, places: int) -> Parts:
+    return scientific_parts(int(units), -places)
+
+
+def rounded(operands: Operands) -> Parts:
+    """A number with so many significant digits, half to even; zeros at the end are kept."""
+    whole, places = _units(operands[0])
+    kept = int(operands[1][0])
+    units, cut = int(whole), len(whole) - kept
+    if cut > 0:
+        step = 10**cut
+        units, rest = divmod(units, step)
+        units += 2 * rest > step or (2 * rest == step and units % 2)
+    written = str(units).ljust(kept, "0")
+    exponent = len(whole) - 1 - places + (len(written) - kept if cut > 0 else 0)
+    return written[0], written[1:kept] or "0", str(exponent)
+
+
+def rounded_as_published(operands: Operands) -> Parts:
+    """As `rounded`, with the errors of the published answers (quirk Q1): about one in ten is wrong.
+
+    A 5 is cut off, never rounded up; a carry to a new digit, or zeros alone, bring a zero too many.
+    """
+    s, places = _units(operands[0])
+    if len(operands[0]) == 1:
+        s, places = s + "0", 1
+    kept = int(operands[1][0])
+    first = s[:kept]
+    if s[kept : kept + 1] in set("6789"):
+        first = str(int(first) + 1)
+    zeros = len(first) - len(first.rstrip("0"))
+    exponent = len(s) - 1 - places
+    return first[0], (first[1:].rstrip("0") or "0") + "0" * zeros, str(exponent)
+
+
+def _units(number: Parts) -> tuple[str, int]:
+    """Return the digits of a number without zeros before them, and how many of them are decimals."""
+    return "".join(number).lstrip("0") or "0", len(number[1]) if len(number) > 1 else 0

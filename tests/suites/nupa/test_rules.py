@@ -1,0 +1,42 @@
+"""The rules are right: carried out as they stand, they answer every problem that they are for."""
+
+import pytest
+
+from asyncbench.suites.nupa.generation import drafts_of
+from asyncbench.suites.nupa.rules import ROUTINES, RULES, prompt, question_in, rule
+from asyncbench.suites.nupa.tasks import TASKS, Task
+
+COVERED = [task for task in TASKS.values() if (task.task, task.representation) in RULES]
+
+
+def test_as_many_rules_and_tasks_are_covered_as_in_the_paper():
+    assert (len(RULES), len(COVERED)) == (22, 31)
+    assert {name for named in RULES.values() for name in ROUTINES if name in rule_calls(named)} == set(
+        ROUTINES
+    )
+
+
+def rule_calls(name: str) -> set[str]:
+    return {name}.union(*(rule_calls(called) for called in ROUTINES[name].calls))
+
+
+@pytest.mark.parametrize("task", COVERED, ids=[task.name for task in COVERED])
+def test_carrying_a_rule_out_gives_the_answer(task: Task):
+    named: dict[str, object] = {}
+    exec(rule(task.task, task.representation), named)  # noqa: S102  it is our own, and short
+    follow = named[RULES[task.task, task.representation]]
+    for length in task.lengths[:: max(1, len(task.lengths) // 6)]:
+        for problem, _ in zip(drafts_of(task, length, seed=2), range(3), strict=False):
+            assert follow(*problem.operands) == problem.expected, problem.operands  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", [task.name for task in COVERED])
+def test_the_question_stands_in_the_prompt_without_its_equals_sign_and_is_found_again(name):
+    task = TASKS[name]
+    problem = next(drafts_of(task, 5, seed=1))
+    asked = prompt(problem.question, task=task.task, representation=task.representation)
+    assert asked.startswith("Follow the given rule to solve the question.\n")
+    assert f"\nQ: {problem.question.removesuffix(' =')}\n\n## Response:\n" in asked
+    assert rule(task.task, task.representation) in asked
+    assert question_in(asked) == problem.question
+    assert question_in(problem.question) is None
