@@ -4,7 +4,9 @@ from hashlib import blake2b
 
 import orjson
 
-from asyncbench.records import Condition, Message, Model, Request, Trial
+from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
+from asyncbench.suites import SUITES
+from asyncbench.suites.suite import Wording
 
 SENT_WHEN_SET = (
     *("system", "temperature", "top_p", "seed", "max_tokens"),
@@ -13,14 +15,28 @@ SENT_WHEN_SET = (
 
 
 def request_for(trial: Trial) -> Request:
-    """Return what is asked for a trial: the question as the suite wrote it, nothing added.
+    """Return what is asked for a trial: the question as the suite words it, nothing added.
 
-    What its condition says first comes before it; the system prompt is the condition's or the model's.
+    What its condition says first comes before it, then a suite's own worked examples. The system prompt is
+    the condition's, or else the model's and the suite's, one after the other.
     """
-    question = Message(role="user", content=trial.problem.question)
     condition, model = trial.condition, trial.model
-    system = model.system if condition.system is None else condition.system
-    return Request(trial=trial, system=system, messages=(*condition.turns, question))
+    worded = wording_of(trial.problem, condition)
+    said = [text for text in (model.system, worded.system) if text is not None]
+    system = "\n\n".join(said) if said else None
+    return Request(
+        trial=trial,
+        system=system if condition.system is None else condition.system,
+        messages=(*condition.turns, *worded.turns, Message(role="user", content=worded.question)),
+    )
+
+
+def wording_of(problem: Problem, condition: Condition) -> Wording:
+    """Return what the suite of a problem says when it is asked under a condition."""
+    suite = SUITES.get(problem.suite)
+    if suite is None or suite.asking is None:
+        return Wording(question=problem.question)
+    return suite.asking.wording(problem, condition.style, condition.shots or 0)
 
 
 def characters(request: Request) -> int:
@@ -28,10 +44,23 @@ def characters(request: Request) -> int:
     return len(request.system or "") + sum(len(message.content) for message in request.messages)
 
 
+def worded_characters(problem: Problem, condition: Condition) -> int:
+    """Return the characters of what the suite of a problem says: all that `said_before` leaves out."""
+    worded = wording_of(problem, condition)
+    system = "" if worded.system is None or condition.system is not None else worded.system
+    return len(system) + sum(len(turn.content) for turn in worded.turns) + len(worded.question)
+
+
 def said_before(model: Model, condition: Condition) -> int:
     """Return the characters that go along with every question of a model under a condition."""
     system = model.system if condition.system is None else condition.system
     return len(system or "") + sum(len(turn.content) for turn in condition.turns)
+
+
+def most_beside(condition: Condition, suite: str) -> int:
+    """Return the most characters that a suite says beside a question under a condition."""
+    asking = SUITES[suite].asking
+    return 0 if asking is None else asking.beside(condition.style, condition.shots or 0)
 
 
 def sent_parameters(model: Model) -> dict[str, object]:

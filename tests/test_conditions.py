@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from asyncbench import generate, read_trials, run_sweep
 from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
 from asyncbench.analysis.llm_arithmetic_tables import progress
 from asyncbench.errors import ConfigError
+from asyncbench.plan import plan
+from asyncbench.problems import open_set, write_problems
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites.llm_arithmetic import TASKS
 from asyncbench.summary import Exit
@@ -110,7 +113,9 @@ def test_a_condition_that_is_taken_out_keeps_the_plan_it_had(tmp_path):
             {"style": "completion"}, "llm_arithmetic has no style 'completion', only chat", id="style"
         ),
         pytest.param({"shots": 5}, "llm_arithmetic defines no worked examples", id="shots"),
-        pytest.param({"shots": "shots.jsonl"}, "llm_arithmetic takes no worked examples", id="file"),
+        pytest.param(
+            {"shots": "shots.jsonl"}, "llm_arithmetic takes no worked examples of your own", id="file"
+        ),
         pytest.param({"suites": ["custom"]}, "the problem sets hold only llm_arithmetic", id="none"),
     ],
 )
@@ -124,6 +129,74 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_made(
     assert "condition 'odd'" in str(caught.value)
     assert said in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def digits(tmp_path):
+    """NUPA's digit_max of integers, which has a rule, and of decimals, which has none."""
+    path = tmp_path / "digits.parquet"
+    generate("nupa", path, seed=1, per_length=1, tasks="digit_max,sig", lengths="5,30")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        pytest.param({"shots": 19}, "nupa has 18 worked examples for each task", id="too-many"),
+        pytest.param({"shots": 1, "style": "rules"}, "no worked examples in style 'rules'", id="rules"),
+        pytest.param({"shots": "shots.jsonl"}, "nupa takes no worked examples of your own", id="file"),
+    ],
+)
+def test_worked_examples_that_a_suite_does_not_have_are_refused(
+    tmp_path, monkeypatch, digits, condition, said
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shots.jsonl").write_text('{"question": "1+1?", "answer": "2"}')
+    with pytest.raises(ConfigError, match=said):
+        asked(tmp_path / "out", [digits], {"name": "odd"} | condition)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", ["file", "suite"])
+def test_a_task_without_a_rule_is_refused_before_any_call(tmp_path, digits, given):
+    out, rules = tmp_path / "out", {"name": "by-rule", "style": "rules"}
+    made = {"suite": "nupa", "per_length": 1, "tasks": ["digit_max", "sig"], "lengths": "5,30"}
+    own = {"problems": [made]} if given == "suite" else {}
+    with simulator(digits) as server:
+        ran = sweep(out, digits, entry(server, "simulated/oracle", **own), conditions=[rules])
+        with pytest.raises(ConfigError) as caught:
+            asyncio.run(run_sweep(ran))
+        with pytest.raises(ConfigError):
+            plan(ran)
+        assert server.stats()["requests"] == 0
+    assert "condition 'by-rule': nupa has no rule for digit_max of representation 'float'" in str(
+        caught.value
+    )
+    assert "sig of representation 'float'; nupa has no rule for sig of representation 'integer'" in str(
+        caught.value
+    )
+
+
+def test_a_set_that_calls_something_else_a_task_of_a_suite_is_refused_before_any_call(tmp_path, digits):
+    odd = tmp_path / "odd.parquet"
+    named = [replace(one, task="cube") for one in open_set(digits).read()]
+    write_problems(named, odd)
+    with pytest.raises(ConfigError, match="nupa has no task cube"):
+        asked(tmp_path / "out", [odd], {"name": "plain"})
+
+
+def test_a_rule_is_not_missed_where_the_condition_is_for_other_suites(tmp_path, sets):
+    conditions = [{"name": "chat"}, {"name": "by-rule", "style": "rules", "suites": ["nupa"]}]
+    covered = tmp_path / "covered.parquet"
+    generate("nupa", covered, seed=1, per_length=1, tasks="floordiv", lengths="3")
+    summary = asked(tmp_path / "out", [sets[1], covered], *conditions)
+    assert summary.exit is Exit.COMPLETE
+    rows = read_trials(tmp_path / "out").to_pylist()
+    assert Counter((row["suite"], row["style"]) for row in rows) == {
+        ("string_reversal", "chat"): 10,
+        ("nupa", "chat"): 1,
+        ("nupa", "rules"): 1,
+    }
 
 
 def test_problems_that_no_condition_is_for_are_refused(tmp_path, sets):

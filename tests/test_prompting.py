@@ -6,8 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.prompting import TrialIds, asked_as, characters, request_for, said_before, sent_parameters
-from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts
+from asyncbench.problems.identity import identified
+from asyncbench.prompting import (
+    TrialIds,
+    asked_as,
+    characters,
+    most_beside,
+    request_for,
+    said_before,
+    sent_parameters,
+    worded_characters,
+)
+from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
+from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.tasks import TASKS
 from tests.engine.night import requests
 
 PLAIN = Condition()
@@ -37,6 +49,47 @@ def test_what_a_condition_says_first_comes_before_the_question():
     assert request.messages == (*TALK, Message(role="user", content=trial.problem.question))
     assert characters(request) == len("be briefhihello") + len(trial.problem.question)
     assert said_before(trial.model, trial.condition) == len("be briefhihello")
+
+
+def nupa(condition: Condition, model: Model = MODEL) -> Trial:
+    """A trial of a suite that says more than its question."""
+    (problem,) = identified([draft(TASKS["add_Integer_Integer_Integer"], ("744", "543"))])
+    return replace(requests(1, model)[0].trial, problem=problem, condition=condition)
+
+
+def test_a_suite_that_asks_in_words_of_its_own_puts_them_around_the_question():
+    trial = nupa(Condition(shots=2, turns=TALK))
+    request = request_for(trial)
+    assert str(request.system).startswith("You are a capable math assistant.")
+    assert request.messages[:2] == TALK
+    assert [one.role for one in request.messages] == ["user", "assistant"] * 3 + ["user"]
+    assert request.messages[-1].content == trial.problem.question
+
+
+def test_a_models_system_prompt_goes_before_the_suites_and_a_conditions_takes_its_place():
+    own = request_for(nupa(PLAIN)).system
+    assert request_for(nupa(PLAIN, replace(MODEL, system="/no_think"))).system == f"/no_think\n\n{own}"
+    assert request_for(nupa(Condition(system="just the number"))).system == "just the number"
+    assert request_for(nupa(Condition(style="completion"))).system is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        PLAIN,
+        Condition(shots=5),
+        Condition(style="completion", shots=3),
+        Condition(style="rules"),
+        Condition(system="s", turns=TALK),
+    ],
+    ids=["chat", "shots", "completion", "rules", "system"],
+)
+def test_what_is_counted_before_a_request_is_made_is_what_it_holds(condition):
+    trial = nupa(condition)
+    counted = worded_characters(trial.problem, condition) + said_before(trial.model, condition)
+    assert counted == characters(request_for(trial))
+    beside = said_before(trial.model, condition) + most_beside(condition, "nupa")
+    assert counted - len(trial.problem.question) <= beside
 
 
 def test_only_what_the_sweep_sets_is_sent():

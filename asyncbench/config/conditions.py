@@ -11,6 +11,7 @@ from asyncbench.config.entry import Entry, Keys, Name, read_entry, refuse_taken
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Message
 from asyncbench.suites import SUITES
+from asyncbench.suites.suite import Suite
 from asyncbench.turns import examples, padding
 
 
@@ -59,11 +60,21 @@ def complaint(condition: Condition, suite: str) -> str | None:
     known = SUITES[suite]
     if condition.style not in known.styles:
         return f"{suite} has no style {condition.style!r}, only {', '.join(known.styles)}"
-    if condition.shots is not None:
-        return f"{suite} defines no worked examples, so `shots: {condition.shots}` cannot be asked"
-    if "shots" in condition.described and not known.shots_from_file:
-        return f"{suite} takes no worked examples, as its published form has none"
+    if condition.shots is not None and (fault := _too_many(condition.shots, known, condition.style)):
+        return fault
+    if condition.shots is None and "shots" in condition.described and not known.shots_from_file:
+        return f"{suite} takes no worked examples of your own, as its published form has none"
     return None
+
+
+def _too_many(shots: int, suite: Suite, style: str) -> str | None:
+    """Return why a suite cannot show so many of its own worked examples; None: it can."""
+    if suite.asking is None:
+        return f"{suite.name} defines no worked examples, so `shots: {shots}` cannot be asked"
+    if (most := suite.asking.shots.get(style, 0)) >= shots:
+        return None
+    has = f"{most} worked examples for each task" if most else f"no worked examples in style {style!r}"
+    return f"{suite.name} has {has}, so `shots: {shots}` cannot be asked"
 
 
 def _turns(entry: ConditionEntry, *, place: str) -> tuple[Message, ...]:

@@ -22,10 +22,12 @@ from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import IMPORTED, Manifest
 
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
-Asked = Mapping[str, tuple[int, tuple[str, ...]]]  # problem id → its place in the set, its operands
+Asked = Mapping[
+    str, tuple[int, tuple[str, ...], str]
+]  # problem id → its place in the set, operands, question
 
 TRIALS = (
-    *("trial_id", "run", "problem_id", "suite", "task", "length", "repeat"),
+    *("trial_id", "run", "problem_id", "suite", "task", "variant", "representation", "length", "repeat"),
     *("condition", "condition_params", "style", "model", "provider", "expected"),
     *("reply_text", "reasoning_text", "answer", "outcome"),
     *("input_tokens", "output_tokens", "cost_usd", "attempts", "latency_s", "finished_at"),
@@ -127,10 +129,10 @@ def asked_in(run: str, folder: Path, *, imported: bool) -> Asked:
         ProblemSetError: the folder's copies of the problems are damaged.
     """
     sets = [folder / problems_file(run)] if imported else sorted((folder / "problems").glob("*.parquet"))
-    asked: dict[str, tuple[int, tuple[str, ...]]] = {}
+    asked: dict[str, tuple[int, tuple[str, ...], str]] = {}
     for path in sets:
         for problem in open_set(path).read():
-            asked.setdefault(problem.problem_id, (len(asked), problem.operands))
+            asked.setdefault(problem.problem_id, (len(asked), problem.operands, problem.question))
     return asked
 
 
@@ -138,11 +140,12 @@ def _added(row: Row, asked: Asked, folder: Path) -> Row:
     """Return a trial with what formats need beside its columns."""
     if row["problem_id"] not in asked:
         raise StoreError(f"{folder}: no file in problems/ holds problem {row['problem_id']}: put it back")
-    place, operands = asked[row["problem_id"]]
+    place, operands, question = asked[row["problem_id"]]
     recorded = row.get("raw_usage")
     return row | {
         "place": place,
         "operands": operands,
+        "question": question,
         "accounting": None if recorded is None else json.loads(recorded),  # None: it is our own trial
         "asked": _asked(row),
         "failed": row["outcome"] == Outcome.FAILED,

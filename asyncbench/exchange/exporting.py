@@ -52,7 +52,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     A run that was imported becomes a file of its name; of a sweep each model does, under each condition.
 
     Args:
-        form: llm-arithmetic or integer-addition.
+        form: llm-arithmetic, integer-addition or nupa.
         folder: a results folder.
         out: the folder for the files; one that is missing is made.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.exchange import integer_addition, llm_arithmetic
+from asyncbench.exchange import integer_addition, llm_arithmetic, nupa
 from asyncbench.exchange.exported import Part, Row
 from asyncbench.exchange.recorded import Recording
 from asyncbench.suites.llm_arithmetic import TASKS
@@ -47,6 +47,15 @@ FORMATS: Mapping[str, Format] = {
         file_name=integer_addition.file_name,
         texts=integer_addition.texts,
         notes=integer_addition.notes,
+    ),
+    "nupa": Format(
+        ending=nupa.ENDING,
+        suites=(nupa.NAME,),
+        tasks=nupa.TASK_NAMES,
+        reader=nupa.reader,
+        file_name=nupa.file_name,
+        texts=nupa.texts,
+        notes=nupa.notes,
     ),
 }
 

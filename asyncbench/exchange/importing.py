@@ -66,10 +66,11 @@ def import_files(
     that has grown adds what is new. Each file is read once, in order; one at a time is in memory.
 
     Args:
-        form: llm-arithmetic or integer-addition.
+        form: llm-arithmetic, integer-addition or nupa.
         files: files, or folders of them.
         out: the results folder; one that is missing is made.
-        plan: what the runs were to hold; llm-arithmetic: `depths` (2-10), `trials` of each cell (10).
+        plan: what the runs were to hold; llm-arithmetic: `depths` (2-10), `trials` of each cell (10);
+            nupa: the `style` in which lines that do not say were asked (chat).
 
     Raises:
         ConfigError: no such format or file, nothing in the files can be used, two would be the same run, or

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep
 from asyncbench.problems import ProblemSet, generate
+from asyncbench.prompting import worded_characters
 from asyncbench.records import Model, Trial
 from asyncbench.sweep import Asked, asked_by_model, places_of, trials
 
@@ -18,7 +19,7 @@ class Shape(NamedTuple):
 
     suite: str
     condition: str
-    question: int  # characters
+    question: int  # characters, with all that the suite says beside it
     answer: int  # characters
 
 
@@ -52,7 +53,7 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
 
 
 def _generated(source: ProblemSource, out: Path) -> ProblemSet:
-    made = generate(str(source.suite), out, seed=source.seed, **source.parameters)
+    made = generate(str(source.suite), out, seed=source.seed, workers=1, **source.parameters)
     return replace(made, name=str(source.suite))
 
 
@@ -84,6 +85,6 @@ def left_of(every: Iterable[Trial], finished: Collection[str]) -> Left:
             done += 1
         else:
             problem = trial.problem
-            size = len(problem.question), len(problem.expected)
+            size = worded_characters(problem, trial.condition), len(problem.expected)
             shapes[Shape(problem.suite, trial.condition.name, *size)] += 1
     return Left(done=done, shapes=shapes)

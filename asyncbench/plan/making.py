@@ -44,6 +44,7 @@ def plan(sweep: Sweep | Path | str, *, limit: int | None = None, models: Sequenc
     used = used_in(sweep.out) if begun else {}
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
+        preflight.check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
         for model in asked:
             preflight.check_tokens(model, sweep.conditions, sets[model.alias])
         left = dict(left_by_model(sweep, asked, sets, limit=limit, finished=finished))

@@ -60,7 +60,7 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
     Args:
         model: who is asked.
         condition: how.
-        question: characters of the question alone.
+        question: characters of the question as its suite words it.
         answer: characters of the expected answer.
         used: what finished trials asked alike used; None: there are none.
     """

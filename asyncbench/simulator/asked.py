@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.simulator.thinking import think_tokens
 from asyncbench.simulator.wire import Asked, Json, RefusedError, Why
+from asyncbench.suites import SUITES
 
 LONGEST_S = 3600.0  # that a request may ask its answer to take
 TAILS = 100  # of a prompt without roles: how many lines back its question may begin
@@ -100,6 +101,13 @@ def tails(prompt: str) -> Iterator[str]:
         starts.append(place + 1)
     for start in reversed(starts):
         yield prompt[start:]
+
+
+def questions_in(message: str) -> Iterator[str]:
+    """Yield the question that a suite would have worded like this message."""
+    for suite in SUITES.values():
+        if suite.asking and (question := suite.asking.question_in(message)) is not None:
+            yield question
 
 
 def _summary(reasoning: object) -> bool:

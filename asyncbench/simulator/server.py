@@ -13,7 +13,7 @@ from aiohttp import web
 
 from asyncbench.simulator.answers import MODELS, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
-from asyncbench.simulator.asked import tails
+from asyncbench.simulator.asked import questions_in, tails
 from asyncbench.simulator.chat_wire import CHAT
 from asyncbench.simulator.completions_wire import COMPLETIONS
 from asyncbench.simulator.counts import ServerSeconds, ServerStats, Tally, Visit
@@ -163,7 +163,7 @@ class Server:
             return call.broadcast(exchange, timing, asyncio.get_running_loop().time())
         await think(timing)
         if taken.failed:
-            raise RefusedError(Why.SERVER_ERROR, "This question is recorded as failed.")
+            raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
         return call.reply(exchange)
 
     def _check_key(self, request: web.BaseRequest) -> None:
@@ -262,11 +262,11 @@ def _streamed(asked: Asked, call: Call) -> bool:
 
 
 def _found(asked: Asked, model: Served) -> Asked:
-    """Return the request with its question: that in which a prompt without roles ends."""
-    if not asked.without_roles:
+    """Return the request with its question: in what a suite says, or where a prompt without roles ends."""
+    if model.voice.knows(asked.question):
         return asked
-    known = (tail for tail in tails(asked.question) if model.voice.knows(tail))
-    return replace(asked, question=next(known, asked.question))
+    meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
+    return replace(asked, question=next(filter(model.voice.knows, meant), asked.question))
 
 
 def _refuse(fault: FaultKind) -> None:

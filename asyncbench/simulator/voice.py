@@ -58,4 +58,6 @@ class MadeUp:
             )
         seed = f"{self._seed}/{asked.question}"
         reasoning = reasoning_of(asked.think_tokens, seed) if asked.think_tokens else ""
-        return Taken(answer=answer_of(asked, self._answerer(known, seed), reasoning))
+        # what completes a text goes on after its end: behind an = with a space, as base models do
+        space = " " if asked.without_roles and asked.question.endswith("=") else ""
+        return Taken(answer=answer_of(asked, space + self._answerer(known, seed), reasoning))
