@@ -4,6 +4,7 @@ AsyncbenchError                  catch this to catch all of ours
 ├── ConfigError                  the run never starts
 ├── ProblemSetError              a file we were given is not what it should be
 ├── StoreError                   results cannot be written: the run stops
+│     UnwrittenError             a call was not made, since it could not be written down first
 └── ProviderError                one call failed; `kind` says what follows
       worth another try     rate_limited overloaded timeout unreachable server_error bad_reply
       final for the trial   bad_request too_long blocked
@@ -29,6 +30,10 @@ class ProblemSetError(AsyncbenchError):
 
 class StoreError(AsyncbenchError):
     """Results cannot be written or read."""
+
+
+class UnwrittenError(StoreError):
+    """A call that could not be written down first, and so must not be made."""
 
 
 class ErrorKind(StrEnum):

@@ -234,6 +234,7 @@ class Asker:
             in_flight=turn.in_flight,
             loop_lag_s=self.lag.worst_since(sent_s),
             raw_usage=reply.raw_usage if reply else None,
+            max_tokens=turn.request.trial.model.max_tokens,
         )
         self.keep(Ended(attempt=attempt, reply=reply))
         turn.charge(attempt.cost_usd)

@@ -19,7 +19,7 @@ from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
 from asyncbench.engine.turn import ONE_CALL, Turn
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
 from asyncbench.records import Limits, Reply
 
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
@@ -268,6 +268,8 @@ class Lane:
         """Make one call; a retry goes to the heap, anything else closes the trial."""
         try:
             attempt, ended = await asker.call(turn)
+        except UnwrittenError:
+            return  # the trial stays open; whoever keeps the events has stopped the lanes
         finally:
             self._in_flight -= 1
             asker.counters.in_flight -= 1

@@ -1,20 +1,28 @@
 """What a results folder already holds: its tables, what is finished, what it cost so far."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import History, Outcome
 from asyncbench.store.partitions import part_files
+from asyncbench.store.quarantine import quarantined
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, segments
-from asyncbench.store.snapshot import Filters, Snapshot, look
+from asyncbench.store.snapshot import BATCH_ROWS, Filters, MovedError, Snapshot, look
+from asyncbench.store.suspensions import suspended
+
+T = TypeVar("T")
+
+LOOKS = 5  # a folder is rewritten once in a long while
+_MANY = 65_536  # rows at a time where few columns are read
 
 
 def read_trials(
@@ -22,25 +30,135 @@ def read_trials(
 ) -> pa.Table:
     """Return `trials`, one row a finished trial; docs/results.md describes the columns.
 
+    What only the journal holds yet is among them, so that a folder can be read while a run writes to it.
+
+    Args:
+        folder: a results folder.
+        columns: their names, in the order wanted; None: all.
+        filters: as `pyarrow.parquet.read_table` takes them, over any columns; None: every row.
+
     Raises:
-        ConfigError: the folder is not a results folder.
-        StoreError: its manifest or its journal cannot be read.
+        ConfigError: the folder is not a results folder; a column that is not there; a filter that cannot be.
+        StoreError: its manifest, its journal or a part cannot be read.
     """
-    return look(Path(folder)).read("trials", columns, filters)
+    return steady(folder, lambda seen: seen.read("trials", columns, filters))
 
 
 def read_grades(
     folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
     """Return `grades`, one row a finished trial and grader; raises as `read_trials` does."""
-    return look(Path(folder)).read("grades", columns, filters)
+    return steady(folder, lambda seen: seen.read("grades", columns, filters))
 
 
 def read_attempts(
     folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
     """Return `attempts`, one row a call that is over; raises as `read_trials` does."""
-    return look(Path(folder)).read("attempts", columns, filters)
+    return steady(folder, lambda seen: seen.read("attempts", columns, filters))
+
+
+def iter_trials(
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_trials` in batches of at most `batch_rows`: for tables larger than memory.
+
+    It raises as `read_trials` does, all but what spoiled parts raise before the first batch.
+    """
+    return look(Path(folder)).batches("trials", columns, filters, rows=batch_rows)
+
+
+def iter_grades(
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_grades` in batches, as `iter_trials` does."""
+    return look(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
+
+
+def iter_attempts(
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_attempts` in batches, as `iter_trials` does."""
+    return look(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a results folder knows of the trials that a run might ask."""
+
+    finished: frozenset[str] = frozenset()  # trial ids: closed, and not to be asked again
+    failed: frozenset[str] = frozenset()  # those of them without a reply
+    again: Mapping[str, Outcome] = field(default_factory=dict)  # closed with this, and to be asked again
+    histories: Mapping[str, History] = field(default_factory=dict)  # of all others that were called
+
+
+def known(folder: Path | str, *, again: Collection[Outcome] = ()) -> Known:
+    """Return what a results folder knows; trials with an outcome of `again` count as unfinished.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: its manifest, its journal or a part cannot be read.
+    """
+    return steady(folder, lambda seen: _known(seen, frozenset(again)))
+
+
+def _known(snapshot: Snapshot, again: Collection[Outcome]) -> Known:
+    finished, failed, repeated = set[str](), set[str](), dict[str, Outcome]()
+    for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
+        ids = batch["trial_id"]
+        of_outcome = {
+            one: texts(ids.filter(pc.equal(batch["outcome"], pa.scalar(one.value)))) for one in Outcome
+        }
+        failed.update(of_outcome[Outcome.FAILED])
+        for outcome, found in of_outcome.items():
+            if outcome in again:
+                repeated.update(dict.fromkeys(found, outcome))
+            else:
+                finished.update(found)
+    # asked again, and answered, but not graded yet: what was paid for is not forgotten
+    finished.difference_update(snapshot.unfinished.replies)
+    failed &= finished
+    return Known(
+        finished=frozenset(finished),
+        failed=frozenset(failed),
+        again=repeated,
+        histories=_histories(snapshot, finished),
+    )
+
+
+def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
+    """Return the values of a column that is never NULL."""
+    return cast("list[str]", column.to_pylist())
+
+
+def _histories(snapshot: Snapshot, finished: Container[str]) -> dict[str, History]:
+    calls: dict[str, tuple[int, float | None]] = {}
+    for batch in snapshot.batches("attempts", ["trial_id", "attempt", "cost_usd"], rows=_MANY):
+        others = pa.array([one not in finished for one in batch["trial_id"].to_pylist()], pa.bool_())
+        for row in batch.filter(others).to_pylist():
+            number, cost = calls.get(row["trial_id"], (0, 0.0))
+            unknown = cost is None or row["cost_usd"] is None
+            calls[row["trial_id"]] = (
+                max(number, row["attempt"]),
+                None if unknown else cost + row["cost_usd"],
+            )
+    replies = snapshot.unfinished.replies
+    return {
+        trial_id: History(attempts=attempts, cost_usd=cost_usd, ended=replies.get(trial_id))
+        for trial_id, (attempts, cost_usd) in calls.items()
+    }
 
 
 def read_lanes(
@@ -52,38 +170,12 @@ def read_lanes(
 
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
     """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
-    return _as_ids(_finished(look(Path(folder)), again))
+    return known(folder, again=again).finished
 
 
-def failed_ids(folder: Path | str) -> frozenset[str]:
-    """Return the ids of the trials that were closed without a reply."""
-    failed = pc.field("outcome") == Outcome.FAILED.value
-    return _as_ids(look(Path(folder)).read("trials", ["trial_id"], failed)["trial_id"])
-
-
-def _as_ids(column: "pa.ChunkedArray[pa.StringScalar]") -> frozenset[str]:
-    return frozenset(cast("list[str]", column.to_pylist()))  # the column is never NULL
-
-
-def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> dict[str, History]:
+def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> Mapping[str, History]:
     """Return what is known of each unfinished trial for which calls were made, by trial id."""
-    snapshot = look(Path(folder))
-    attempts = snapshot.read("attempts", ["trial_id", "attempt", "cost_usd"])
-    finished = pc.is_in(attempts["trial_id"], value_set=_finished(snapshot, again))
-    unknown_if_any_is = pc.ScalarAggregateOptions(skip_nulls=False)
-    totals = (
-        attempts.filter(pc.invert(finished))
-        .group_by("trial_id")
-        .aggregate([("attempt", "max"), ("cost_usd", "sum", unknown_if_any_is)])
-    )
-    return {
-        row["trial_id"]: History(
-            attempts=row["attempt_max"],
-            cost_usd=row["cost_usd_sum"],
-            ended=snapshot.unfinished.replies.get(row["trial_id"]),
-        )
-        for row in totals.to_pylist()
-    }
+    return known(folder, again=again).histories
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,6 +187,7 @@ class ModelCounts:
     cost_usd: float | None = 0.0  # of the calls whose cost is known; None: of none is it known
     unpriced: int = 0  # calls whose cost is unknown
     in_flight: int = 0  # calls without an end; when no run is going, they are lost
+    suspended: str | None = None  # the kind of error by which it was refused for good; None: it was not
 
     @property
     def finished(self) -> int:
@@ -108,6 +201,9 @@ class Counts:
     models: Mapping[str, ModelCounts]  # by alias, in order
     written_at: float | None  # UTC, seconds since 1970; None: nothing was written yet
     damaged: Sequence[Damage]  # lines of the journal that cannot be used
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # of earlier segments, by name
+    waiting: Mapping[str, int] = field(default_factory=dict)  # rows that only the journal holds, by table
+    ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
 
 
 def counts(folder: Path | str) -> Counts:
@@ -117,19 +213,26 @@ def counts(folder: Path | str) -> Counts:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest or its journal cannot be read.
     """
-    snapshot = look(Path(folder))
+    return steady(folder, lambda seen: _counts(Path(folder), seen))
+
+
+def _counts(folder: Path, snapshot: Snapshot) -> Counts:
     return Counts(
         models=_by_model(snapshot),
-        written_at=_written_at(Path(folder)),
+        written_at=_written_at(folder),
         damaged=snapshot.damaged,
+        quarantined=quarantined(folder),
+        waiting={name: len(rows) for name, rows in snapshot.journalled.items()},
+        ungraded=len(snapshot.unfinished.replies),
     )
 
 
-def _finished(snapshot: Snapshot, again: Collection[Outcome]) -> "pa.ChunkedArray[pa.StringScalar]":
-    counts = ~pc.field("outcome").isin(pa.array(again, pa.string()))
-    # asked again, and answered, but not graded yet: what was paid for is not forgotten
-    settled = ~pc.field("trial_id").isin(pa.array(snapshot.unfinished.replies, pa.string()))
-    return snapshot.read("trials", ["trial_id"], counts & settled)["trial_id"]
+def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
+    """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
+    for _ in range(LOOKS):
+        with suppress(MovedError):
+            return use(look(Path(folder)))
+    return use(look(Path(folder)))
 
 
 def _written_at(folder: Path) -> float | None:
@@ -146,14 +249,21 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
     trials = snapshot.read("trials", ["model", "outcome"]).group_by(["model", "outcome"])
     for row in trials.aggregate([([], "count_all")]).to_pylist():
         models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
-    attempts = snapshot.read("attempts", ["model", "cost_usd"]).group_by("model")
+    attempts = snapshot.read("attempts", ["model", "cost_usd", "started_at"]).group_by("model")
     known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
-    sums = attempts.aggregate([([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count")])
+    sums = attempts.aggregate(
+        [([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count"), ("started_at", "max")]
+    )
+    last_begun: dict[str, datetime] = {}
     for row in sums.to_pylist():
+        last_begun[row["model"]] = row["started_at_max"]
         model = models[row["model"]]
         model.attempts = row["count_all"]
         model.cost_usd = row["cost_usd_sum"]
         model.unpriced = row["count_all"] - row["cost_usd_count"]
+    for alias, why in suspended(snapshot, last_begun).items():
+        models[alias].suspended = why
     for sent in snapshot.unfinished.sent.values():
         models[sent.model].in_flight += 1
+        models[sent.model].suspended = None  # whether it is shows when its last calls have ended
     return dict(sorted(models.items()))

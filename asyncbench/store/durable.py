@@ -1,8 +1,9 @@
 """Files that are either not there or there whole, and stay there when the power fails."""
 
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from asyncbench.errors import StoreError
@@ -59,3 +60,11 @@ def publish(temporary: Path, path: Path) -> None:
     sync(temporary)
     temporary.replace(path)
     sync(path.parent)
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder of files that are worth nothing, and give their room free at once."""
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            os.truncate(path, 0)  # some may be open still: removed alone, they would keep their room
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,20 +1,23 @@
 """A results folder that a run writes to: events go in, each is safe when `keep` returns, tables come out."""
 
 import asyncio
-import shutil
 import threading
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from asyncbench.records import Attempt, Ended, Event, Outcome, Sent
-from asyncbench.store.catalog import failed_ids, finished_ids, histories
-from asyncbench.store.durable import make_folder, storing, write
-from asyncbench.store.journal import Journal, Unfinished
+from asyncbench.errors import StoreError
+from asyncbench.records import Ended, Event, History, Outcome, Result
+from asyncbench.store.catalog import known
+from asyncbench.store.compaction import compact, worthwhile
+from asyncbench.store.durable import make_folder, refused, storing, write
+from asyncbench.store.generation import Generation, next_generation, settle
+from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.lock import locked
-from asyncbench.store.manifest import Manifest, check, claim, write_manifest
-from asyncbench.store.partitions import next_number, seal
+from asyncbench.store.manifest import IMPORTED, Manifest, check, claim, read_manifest, write_manifest
+from asyncbench.store.partitions import next_number, part_files, seal
+from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.staging import TEMPORARY
 
@@ -28,26 +31,26 @@ class Store:
     """The results folder of a sweep, held for writing by this process alone.
 
     `finished` are the ids of the trials that were closed when the folder was opened, `failed` those of them
-    that were closed without a reply; `histories` is what
-    is known of the others for which calls were made; `damaged` are lines that a crash or the disk spoiled.
+    that were closed without a reply, `again` those that are to be asked again, with their outcomes so far;
+    `histories` is what is known of the unfinished for which calls were made; `damaged` are lines that a crash
+    or the disk spoiled.
     One thread at a time may use it; `tend` takes what is slow to another.
     """
 
-    def __init__(
-        self, folder: Path, *, sweep: str, imported: bool, again: Collection[Outcome], held: ExitStack
-    ) -> None:
-        """Use `Store.open`."""
+    def __init__(self, folder: Path, *, sweep: str, imported: bool, held: ExitStack) -> None:
+        """Use `Store.open` or `Store.reopen`."""
         self.folder = folder
         self.damaged: list[Damage] = []
         self._held = held
-        self._sealing = threading.Lock()  # one at a time
+        self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
-        self._clear()
+        settle(self.folder)
         self._manifest = claim(folder, sweep=sweep, imported=imported)
         self._recover()
-        self.finished = finished_ids(folder, again=again)
-        self.failed = failed_ids(folder)
-        self.histories = histories(folder, again=again)
+        self.finished = frozenset[str]()
+        self.failed = frozenset[str]()
+        self.again: Mapping[str, Outcome] = {}
+        self.histories: Mapping[str, History] = {}
 
     @classmethod
     def open(
@@ -74,11 +77,37 @@ class Store:
         check(path, sweep=sweep, imported=imported)
         with storing(path):
             make_folder(path)
+        return cls._locked(path, sweep=sweep, imported=imported, know=again)
+
+    @classmethod
+    def reopen(cls, folder: Path | str) -> Self:
+        """Open a results folder, whosever it is, to work on its parts: nothing will be asked.
+
+        What a crash left in it is recovered; `finished`, `failed` and `histories` stay empty.
+
+        Raises:
+            ConfigError: it is not a results folder.
+            StoreError: another process is writing to it, or it cannot be written.
+        """
+        path = Path(folder).absolute()
+        manifest = read_manifest(path)
+        return cls._locked(path, sweep=manifest["sweep"], imported=manifest.get(IMPORTED, False), know=None)
+
+    @classmethod
+    def _locked(cls, path: Path, *, sweep: str, imported: bool, know: Collection[Outcome] | None) -> Self:
+        """Open a folder under its lock; `know`: what counts as unfinished, None where nobody will ask."""
         with ExitStack() as held:
             held.enter_context(locked(path))
-            store = cls(path, sweep=sweep, imported=imported, again=again, held=held)
+            store = cls(path, sweep=sweep, imported=imported, held=held)
+            if know is not None:
+                store._learn(know)
             store._held = held.pop_all()
         return store
+
+    def _learn(self, again: Collection[Outcome]) -> None:
+        found = known(self.folder, again=again)
+        self.finished, self.failed = found.finished, found.failed
+        self.again, self.histories = found.again, found.histories
 
     @property
     def manifest(self) -> Manifest:
@@ -87,10 +116,16 @@ class Store:
     def keep(self, event: Event) -> None:
         """Write an event down; from here on it outlives the process. A run closes a trial once.
 
+        A trial that was asked again and failed keeps the answer that it has: it was paid for.
+
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
-        self._journal.append(event)
+        if not (isinstance(event, Result) and event.reply is None and self._answered(event.trial.trial_id)):
+            self._journal.append(event)
+
+    def _answered(self, trial_id: str) -> bool:
+        return self.again.get(trial_id, Outcome.FAILED) is not Outcome.FAILED
 
     def write_manifest(self, update: Mapping[str, object]) -> None:
         """Add to the manifest, or change what it says."""
@@ -123,8 +158,10 @@ class Store:
     async def _sync_often(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)
-            if self._journal.segment.dirty:
-                await asyncio.to_thread(self._journal.segment.sync)
+            if (segment := self._journal.segment).dirty:
+                await asyncio.to_thread(segment.sync)
+                if segment is self._journal.segment and not segment.path.exists():
+                    raise refused(segment.path, "somebody has removed it")
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
         now_s = asyncio.get_running_loop().time
@@ -149,7 +186,47 @@ class Store:
                 self._closed = True
                 self._journal.rotate()
                 self._seal_complete()
-                self._clear()
+                with suppress(StoreError):  # all is sealed: many parts are merely slower than few
+                    self._compact(worth=True)
+                settle(self.folder)
+
+    @contextmanager
+    def replaced(self, table: str) -> Iterator[Generation]:
+        """Build a table anew; on the way out it takes the place of the present one, in one step.
+
+        Only while no run is going: what is kept meanwhile is not looked at. When the body raises, or the
+        process dies, all stays as it was.
+
+        Raises:
+            StoreError: the disk does not take it.
+        """
+        with self._sealing, next_generation(self.folder, table, part_files(self.folder, table)) as new:
+            yield new
+
+    def compact(self) -> tuple[int, int]:
+        """Make the many parts of each partition into one, beside those that are large already.
+
+        Returns:
+            How many parts there were, and how many there are now.
+
+        Raises:
+            StoreError: a part is damaged, or the disk does not take it; the parts stay as they were.
+        """
+        with self._sealing:
+            before = self._parts()
+            self._compact(worth=False)
+            return before, self._parts()
+
+    def _parts(self) -> int:
+        return sum(len(part_files(self.folder, name)) for name in SCHEMAS)
+
+    def _compact(self, *, worth: bool) -> None:
+        """Compact every table, or only those where it is worth it."""
+        for name in SCHEMAS:
+            parts = part_files(self.folder, name)
+            if worthwhile(parts) or not worth:
+                with next_generation(self.folder, name, parts) as new:
+                    compact(new)
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +242,7 @@ class Store:
         self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
         self._held.callback(self._journal.close)
         for sent in list(left.sent.values()):
-            self._journal.append(Ended(attempt=_lost(sent), reply=None))
+            self._journal.append(Ended(attempt=lost(sent), reply=None))
         self._seal_complete()
 
     def _seal_complete(self) -> None:
@@ -179,18 +256,3 @@ class Store:
         with self._sealing:
             if not self._closed:
                 self._seal_complete()
-
-    def _clear(self) -> None:
-        shutil.rmtree(self.folder / TEMPORARY, ignore_errors=True)
-
-
-def _lost(sent: Sent) -> Attempt:
-    """Return how a call ended of which no end is known: it may have been billed, so its cost is unknown."""
-    return Attempt(
-        trial_id=sent.trial_id,
-        attempt=sent.attempt,
-        model=sent.model,
-        provider=sent.provider,
-        started_at=sent.started_at,
-        status="lost",
-    )

@@ -1,6 +1,6 @@
 """The journal: every event of a run is on disk before anything else happens.
 
-A line of it holds one of:
+After its first line, which names the version, a line of it holds one of:
 
     {"sent": call}                       a call is about to be made
     {"attempt": row, "reply": reply}     it is over: its row of `attempts`, and all that came back
@@ -23,7 +23,7 @@ from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result,
 from asyncbench.store.durable import make_folder, storing
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, trial_row
-from asyncbench.store.segment import Segment, name_of, number_of
+from asyncbench.store.segment import HEAD, Segment, name_of, number_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +82,7 @@ class Journal:
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
+        self._empty = False
         match event:
             case Sent():
                 self.segment.append(encode({"sent": event}))
@@ -105,22 +106,34 @@ class Journal:
         complete.close()
 
     def close(self) -> None:
-        """Stop writing. A segment without a line is removed."""
+        """Stop writing. A segment of no event is removed."""
         self.segment.close()
-        if not self.segment.size:
+        if self._empty:
             self.segment.path.unlink()
 
     def _begin(self, number: int) -> None:
-        fresh = Segment(self._folder / name_of(number))
+        fresh, carried = Segment(self._folder / name_of(number)), self._unfinished.payloads()
         try:
-            for payload in self._unfinished.payloads():
+            for payload in (HEAD, *carried):
                 fresh.append(payload)
         except StoreError:  # or its calls would seem to begin after the ends that follow elsewhere
             fresh.close()
             fresh.path.unlink()
             raise
-        self.segment = fresh
+        self.segment, self._empty = fresh, not carried
         self.attempts = self.results = self.minutes = 0  # lines that will become rows
+
+
+def lost(sent: Sent) -> Attempt:
+    """Return how a call ended of which no end is known: it may have been billed, so its cost is unknown."""
+    return Attempt(
+        trial_id=sent.trial_id,
+        attempt=sent.attempt,
+        model=sent.model,
+        provider=sent.provider,
+        started_at=sent.started_at,
+        status="lost",
+    )
 
 
 # what Attempt and its row have in common; the rest is built anew
@@ -134,7 +147,7 @@ def _ending(key: str, ended: Ended) -> Row:
 def _ended(row: Mapping[str, Any], reply: Mapping[str, Any] | None) -> Ended:  # Any: JSON of our own
     answer = None if reply is None else _reply(reply)
     attempt = Attempt(
-        **{name: row[name] for name in _SAME},
+        **{name: row[name] for name in _SAME if name in row},  # an earlier version wrote fewer
         started_at=row["started_at"] / 1_000_000,
         usage=answer.usage if answer else None,
         raw_usage=answer.raw_usage if answer else None,

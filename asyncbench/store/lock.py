@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from asyncbench.errors import StoreError
 from asyncbench.store.durable import storing
 
 LOCK = ".lock"  # in a results folder
+GLANCE_S = 0.02  # more than whoever only looks for a writer holds the lock
+GLANCES = 10
 
 
 @contextmanager
@@ -31,13 +34,44 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _take(descriptor: int, path: Path) -> None:
     with storing(path):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _got(descriptor):
             holder = path.read_text().strip() or "unknown"
             raise StoreError(
                 f"{path.parent} is being written by process {holder}: wait until it is done, or give this "
                 "sweep another `out:`."
-            ) from None
+            )
         os.ftruncate(descriptor, 0)
         os.write(descriptor, b"%d\n" % os.getpid())
+
+
+def _got(descriptor: int) -> bool:
+    for _ in range(GLANCES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(GLANCE_S)
+        else:
+            return True
+    return False
+
+
+def writer_of(folder: Path) -> int | None:
+    """Return the id of the process that holds a results folder for writing; None: nobody does.
+
+    Nothing is written: a lock that is free is held for a moment, shared, which a writer waits for. It is 0
+    where a process holds it that has not said yet who it is.
+    """
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # none yet, or it may not be looked at
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        said = os.read(descriptor, 20).strip()
+        return int(said) if said.isdigit() else 0
+    except OSError:  # a file system without locks
+        return None
+    finally:
+        os.close(descriptor)
+    return None

@@ -4,7 +4,8 @@
     attempts/model=gpt-5-mini/part-000001.parquet
 
 A part is named after its segment, so making it again puts the same rows in the same place. A segment is
-removed when all its parts stand: whatever stops that half-way, doing it again completes it.
+removed when all its parts stand: whatever stops that half-way, doing it again completes it. Compaction and
+regrading give parts of several segments new names (see `generation`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,13 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from asyncbench.store.durable import storing, sync
+from asyncbench.errors import StoreError
+from asyncbench.store.durable import discard, storing, sync
+from asyncbench.store.generation import sealed_up_to, standing
+from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
-from asyncbench.store.staging import Part
+from asyncbench.store.staging import TEMPORARY, Part
 from asyncbench.store.supersede import supersede
 from asyncbench.store.tables import tables
 
@@ -31,8 +35,18 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
     """
     with storing(segment):
         sync(segment)  # until its parts stand, it is all there is
+    try:
+        return _seal(segment, folder)
+    except StoreError:
+        for name in SCHEMAS:
+            discard(folder / TEMPORARY / name)  # half a part must not take the room that the journal needs
+        raise
+
+
+def _seal(segment: Path, folder: Path) -> list[Damage]:
     damaged: list[Damage] = []
     staged = _stage(segment, folder, damaged)
+    quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
     for name in ANSWERED_ONCE:
         own = {part.path for part in staged[name]}
         earlier = [path for path in part_files(folder, name) if path not in own]
@@ -47,8 +61,9 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
 
 
 def part_files(folder: Path, name: str) -> list[Path]:
-    """Return the parts of a table, in a fixed order."""
-    return sorted((folder / name).rglob("*.parquet"))
+    """Return the parts of a table: partition by partition, in each what was sealed first."""
+    parts = standing(folder, name).rglob("*.parquet")
+    return sorted(parts, key=lambda path: (path.parent, sealed_up_to(path), path.name))
 
 
 def part_name(segment: Path) -> str:
@@ -57,9 +72,9 @@ def part_name(segment: Path) -> str:
 
 def next_number(folder: Path) -> int:
     """Return a number that no segment has, nor any part made of one."""
-    parts = [path.stem.removeprefix("part-") for name in SCHEMAS for path in part_files(folder, name)]
-    taken = [int(stem) for stem in parts if stem.isdecimal()]
-    return 1 + max([*taken, *map(number_of, segments(folder / "journal"))], default=0)
+    taken = [sealed_up_to(path) for name in SCHEMAS for path in part_files(folder, name)]
+    aside = [number_of(Path(name)) for name in quarantined(folder)]
+    return 1 + max([*taken, *aside, *map(number_of, segments(folder / "journal"))], default=0)
 
 
 def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, list[Part]]:
@@ -67,7 +82,7 @@ def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, l
     parts: dict[str, dict[Path, Part]] = {name: {} for name in SCHEMAS}
     for batch in batches(payloads(segment, damaged)):
         for name, table in tables(batch, place=segment).items():
-            for place, rows in _by_partition(name, table):
+            for place, rows in by_partition(name, table):
                 if place not in parts[name]:
                     parts[name][place] = Part(folder, place / part_name(segment))
                 parts[name][place].add(rows)
@@ -76,7 +91,7 @@ def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, l
     return {name: list(found.values()) for name, found in parts.items()}
 
 
-def _by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
+def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
     """Yield the rows of each partition and its folder, relative to the results folder."""
     keys = PARTITIONED_BY[name]
     table = table.sort_by([(key, "ascending") for key in keys])  # stable: rows keep their order

@@ -3,7 +3,7 @@
 `docs/results.md` says what each column means; a test holds the two together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -84,6 +84,7 @@ TRIALS = _schema(
     _maybe("error_message", TEXT),
     _maybe("http_status", SHORT),
     _maybe("request_id", TEXT),
+    _maybe("reused_from", TEXT),
 )
 
 # what each row of `grades` repeats of its trial's row, so that it can be read without it
@@ -127,6 +128,7 @@ ATTEMPTS = _schema(
     _maybe("in_flight", SHORT),
     _maybe("loop_lag_s", REAL),
     _maybe("raw_usage", TEXT),
+    _maybe("max_tokens", LONG),
 )
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
@@ -186,7 +188,7 @@ def trial_row(result: Result) -> Row:
         "repeat": trial.repeat,
         "condition": condition.name,
         "style": condition.style,
-        "condition_params": canonical(condition.described),
+        "condition_params": _once(condition, lambda: canonical(condition.described)),
         "model": model.alias,
         "provider": model.provider,
         "model_id": model.model_id,
@@ -195,7 +197,7 @@ def trial_row(result: Result) -> Row:
         "upstream": reply and reply.upstream,
         "service_tier": reply and reply.service_tier,
         "effort": model.effort,
-        "params": canonical(sent_parameters(model)),
+        "params": _once(model, lambda: canonical(sent_parameters(model))),
         "expected": problem.expected,
         "reply_text": reply and reply.text,
         "reasoning_text": reply and reply.reasoning,
@@ -216,6 +218,7 @@ def trial_row(result: Result) -> Row:
         "error_message": error and error.message,
         "http_status": response and response.http_status,
         "request_id": response and response.request_id,
+        "reused_from": result.reused_from,
     }
 
 
@@ -264,6 +267,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "in_flight": attempt.in_flight,
         "loop_lag_s": attempt.loop_lag_s,
         "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
+        "max_tokens": attempt.max_tokens,
     }
 
 
@@ -281,6 +285,19 @@ def lane_row(minute: LaneMinute) -> Row:
         "refused": minute.refused,
         **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
     }
+
+
+_KNOWN: dict[int, tuple[object, str]] = {}  # by identity, which holding the record keeps its own
+_MOST_KNOWN = 1000
+
+
+def _once(of: object, text: Callable[[], str]) -> str:
+    """Return the text of a record that thousands of trials share; it is made for the first of them."""
+    if (known := _KNOWN.get(id(of))) is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(of)] = (of, text())
+    return known[1]
 
 
 _UNKNOWN = Usage()

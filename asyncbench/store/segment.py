@@ -2,7 +2,7 @@
 
 A line is eight hexadecimal digits, the CRC-32 of what follows them, a space, JSON, and a line feed. What
 a killed process had written stays; a line that was cut short or changed on the disk is recognised, left
-out and reported, and the lines around it are kept.
+out and reported, and the lines around it are kept. The first line says by which version all were written.
 """
 
 import os
@@ -12,10 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
+from asyncbench.errors import ConfigError
 from asyncbench.store.durable import refused, storing, sync
+from asyncbench.store.schema import SCHEMA_VERSION
 
 BATCH_BYTES = 4 * 2**20
 _PREFIX = len(b"01234567 ")
+HEAD = b'{"schema_version":%d}' % SCHEMA_VERSION
+_HEAD_STARTS = b'{"schema_version":'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,7 @@ class Damage:
     segment: Path
     line: int  # from 1
     offset: int  # bytes from the start of the segment
+    size: int  # bytes
 
 
 class Segment:
@@ -84,20 +91,32 @@ def name_of(number: int) -> str:
 
 
 def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
-    """Yield the JSON of every sound line; note the others in `damaged`.
+    """Yield the JSON of every sound line after the first; note the others in `damaged`.
 
     Raises:
         FileNotFoundError: the segment was sealed meanwhile.
+        ConfigError: a later asyncbench wrote it.
     """
     with segment.open("rb") as lines:
         offset = 0
         for count, line in enumerate(lines, start=1):
             payload = line[_PREFIX:-1]
-            if line == _line(payload):
+            if line != _line(payload):
+                if line != b"\n":
+                    damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
+            elif payload.startswith(_HEAD_STARTS):
+                _check_version(segment, orjson.loads(payload)["schema_version"])
+            else:
                 yield payload
-            elif line != b"\n":
-                damaged.append(Damage(segment=segment, line=count, offset=offset))
             offset += len(line)
+
+
+def _check_version(segment: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{segment} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
+            "Install a later one."
+        )
 
 
 def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:

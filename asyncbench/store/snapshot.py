@@ -5,6 +5,7 @@ part or, while a segment is being sealed, in both; here it is read once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from asyncbench.errors import StoreError
+from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.partitions import ANSWERED_ONCE, part_files, part_name
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, batches, payloads, segments
-from asyncbench.store.staging import read
+from asyncbench.store.staging import check_parts, dataset, scanned
 from asyncbench.store.tables import Tables, tables
 
+BATCH_ROWS = 8192  # as many as a row group has
+
 Filters = pc.Expression | list[tuple[str, str, object]]  # as pyarrow.parquet.read_table takes them
+
+
+class MovedError(StoreError):
+    """A part was there, and then another had taken its place: look again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +46,114 @@ class Snapshot:
         """Return a table's rows: of its parts, then of the journal.
 
         Raises:
+            ConfigError: there is no such column, or a filter compares what cannot be compared.
             StoreError: a part cannot be read.
         """
-        wanted = pc.scalar(True) if filters is None else _expression(filters)
+        wanted = _Wanted.of(name, columns, filters)
+        tables = [self.fresh(name, wanted)]
+        if self.files[name]:
+            with _reading(name):
+                parts, standing = dataset(name, self.files[name]), self._standing(name, wanted)
+                check_parts(name, self.files[name], columns=wanted.columns, filters=standing)
+                tables.insert(0, parts.to_table(wanted.columns, filter=standing))
+        return pa.concat_tables(tables)
+
+    def batches(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        *,
+        rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the same rows as `read`, at most `rows` at a time; few batches are in memory together.
+
+        Raises:
+            ConfigError, StoreError: as `read` does; a wrong column or filter before the first batch.
+        """
+        wanted = _Wanted.of(name, columns, filters)
+        return self._batches(name, wanted, rows)
+
+    def _batches(self, name: str, wanted: "_Wanted", rows: int) -> Iterator[pa.RecordBatch]:
+        if self.files[name]:
+            standing = self._standing(name, wanted)
+            with _reading(name):
+                yield from scanned(
+                    name, self.files[name], columns=wanted.columns, filters=standing, rows=rows
+                )
+        fresh = self.fresh(name, wanted).to_batches(max_chunksize=rows)
+        yield from (batch for batch in fresh if batch.num_rows)
+
+    def fresh(self, name: str, wanted: "_Wanted") -> pa.Table:
+        """Return the rows that only the journal holds."""
+        return self.journalled[name].filter(wanted.rows).select(wanted.columns)
+
+    def _standing(self, name: str, wanted: "_Wanted") -> pc.Expression:
+        """Return which rows of the parts are wanted: what was answered again since does not count."""
         journalled = self.journalled[name]
-        fresh = journalled.filter(wanted).select(SCHEMAS[name].names if columns is None else columns)
-        if name in ANSWERED_ONCE and len(journalled):  # what was answered again since does not count
-            wanted &= ~pc.field("trial_id").isin(journalled["trial_id"].combine_chunks())
-        try:
-            standing = read(name, self.files[name], columns=columns, filters=wanted)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{name}: {error}. Put back a copy of that part, or remove it.") from error
-        return pa.concat_tables([standing, fresh])
+        if name not in ANSWERED_ONCE or not len(journalled):
+            return wanted.rows
+        return wanted.rows & ~pc.field("trial_id").isin(journalled["trial_id"].combine_chunks())
 
 
-def _expression(filters: Filters) -> pc.Expression:
-    return pq.filters_to_expression(filters)  # type: ignore[arg-type]  # it takes both forms, and objects
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """The columns and rows that are asked for, known to be there."""
+
+    columns: list[str]
+    rows: pc.Expression
+
+    @classmethod
+    def of(cls, name: str, columns: Sequence[str] | None, filters: Filters | None) -> "_Wanted":
+        schema = SCHEMAS[name]
+        chosen = chosen_columns(name, columns, schema)
+        return cls(columns=chosen, rows=expression(name, filters, schema))
+
+
+def chosen_columns(name: str, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
+    """Return the columns of a table that are asked for; None: all.
+
+    Raises:
+        ConfigError: it does not have one of them; names those that it has.
+    """
+    if isinstance(columns, str):
+        raise ConfigError(f"{name}: columns is {columns!r}, a text; give a list of names: [{columns!r}]")
+    chosen = schema.names if columns is None else list(columns)
+    if unknown := [column for column in chosen if column not in schema.names]:
+        raise ConfigError(
+            f"{name} has no column {', '.join(map(repr, unknown))}; it has: {', '.join(schema.names)}"
+        )
+    return chosen
+
+
+def expression(name: str, filters: Filters | None, schema: pa.Schema) -> pc.Expression:
+    """Return filters in either form as an expression that fits a table's columns.
+
+    Raises:
+        ConfigError: they name a column that is not there, or compare what cannot be compared.
+    """
+    if filters is None:
+        return pc.scalar(True)
+    try:
+        wanted = pq.filters_to_expression(filters)  # type: ignore[arg-type]  # it takes both forms, and objects
+        schema.empty_table().filter(wanted)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        why = str(error).partition(" in ")[0].partition("\n")[0]
+        raise ConfigError(
+            f"{name}: the filter cannot be used: {why}. It has the columns: {', '.join(schema.names)}"
+        ) from error
+    return wanted
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Turn what a spoiled part raises into a StoreError that says what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MovedError(f"{name}: {error}. The folder was being rewritten: read it again.") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StoreError(f"{name}: {error}. Put back a copy of that part, or remove it.") from error
 
 
 def look(folder: Path) -> Snapshot:

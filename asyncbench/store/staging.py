@@ -1,6 +1,6 @@
 """Parts of a table on their way: whole in a temporary file before they get their name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,10 +8,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from asyncbench.store.checksums import STAMPED, check, stamp
 from asyncbench.store.durable import publish, storing
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
+READ_AHEAD = 4  # batches: enough to keep a reader busy, few enough to hold long replies
 ROW_GROUP = 8192  # rows: few enough to stream, enough to compress well and to be skipped
 
 _CATEGORY = pa.dictionary(pa.int32(), pa.string())
@@ -24,7 +26,7 @@ def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
     column of that name has any other type.
     """
     fields = [field.with_type(_CATEGORY) if field.name in keys else field for field in schema]
-    return pa.schema(fields).with_metadata(schema.metadata)
+    return pa.schema(fields).with_metadata(dict(schema.metadata or {}) | STAMPED)
 
 
 ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
@@ -37,22 +39,27 @@ class Part:
         self.path = folder / place
         self.table = place.parts[0]
         self._temporary = folder / TEMPORARY / place.with_suffix(".partial")
-        self._rows = 0
+        self.rows = 0
+        self._finished = False
         self._waiting = SCHEMAS[self.table].empty_table()
         self._writer: pq.ParquetWriter | None = None  # opened late: a segment may make hundreds of parts
 
     def add(self, rows: pa.Table) -> None:
         """Take rows in; they are written when there are enough for a row group."""
-        self._rows += len(rows)
+        self.rows += len(rows)
+        self._finished = False
         self._waiting = pa.concat_tables([self._waiting, rows])
         if len(self._waiting) >= ROW_GROUP:
             self._write()
 
     def finish(self) -> None:
-        """Write what is still waiting, and the end of the file."""
+        """Write what is still waiting, and the end of the file; doing it again changes nothing."""
+        if self._finished:
+            return
         with storing(self.path):
             self._write().close()
-        self._writer = None
+            stamp(self._temporary)
+        self._writer, self._finished = None, True
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of the finished file."""
@@ -62,7 +69,7 @@ class Part:
         """Return the rows of these trials and leave them out of the finished file."""
         rows = self.read()
         taken = pc.is_in(rows["trial_id"], value_set=trial_ids)
-        self._rows = 0
+        self.rows = 0
         self.add(rows.filter(pc.invert(taken)))
         self.finish()
         return rows.filter(taken)
@@ -70,7 +77,7 @@ class Part:
     def publish(self) -> None:
         """Give the finished file its name, in place of any file of that name; without rows there is none."""
         with storing(self.path):
-            if self._rows:
+            if self.rows:
                 publish(self._temporary, self.path)
             else:
                 self._temporary.unlink()
@@ -81,7 +88,9 @@ class Part:
         with storing(self.path):
             if self._writer is None:
                 self._temporary.parent.mkdir(parents=True, exist_ok=True)
-                self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd")
+                self._writer = pq.ParquetWriter(
+                    self._temporary, schema, compression="zstd", write_page_checksum=True
+                )
             self._writer.write_table(self._waiting.cast(schema), row_group_size=ROW_GROUP)
         self._waiting = self._waiting.slice(0, 0)
         return self._writer
@@ -97,10 +106,52 @@ def read(
     """Return the rows of some parts of a table, by its name, in the order of the files.
 
     A column that a file does not have yet is NULL. `columns` may name `__filename`.
+
+    Raises:
+        FileNotFoundError: a part is not there any more.
+        StoreError: its bytes are not those that were written.
     """
-    schema = SCHEMAS[table]
-    names = schema.names if columns is None else list(columns)
+    names = SCHEMAS[table].names if columns is None else list(columns)
     if not files:
-        return schema.empty_table().select(names)
-    dataset = ds.dataset([str(file) for file in files], schema=schema, format="parquet")
-    return dataset.to_table(columns=names, filter=filters)
+        return SCHEMAS[table].empty_table().select(names)
+    check_parts(table, files, columns=names, filters=filters)
+    return dataset(table, files).to_table(columns=names, filter=filters)
+
+
+def dataset(table: str, files: Sequence[Path]) -> ds.Dataset:
+    """Return some parts of a table, by its name, as one thing to read; at least one."""
+    return ds.dataset([str(file) for file in files], schema=SCHEMAS[table], format="parquet")
+
+
+def scanned(
+    table: str,
+    files: Sequence[Path],
+    *,
+    columns: Sequence[str] | None = None,
+    filters: pc.Expression | None = None,
+    rows: int = ROW_GROUP,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read` in batches of at most `rows`, of which few are in memory together."""
+    names = SCHEMAS[table].names if columns is None else list(columns)
+    for file in files:
+        check_parts(table, [file], columns=names, filters=filters)
+        batches = dataset(table, [file]).to_batches(
+            columns=names, filter=filters, batch_size=rows, batch_readahead=READ_AHEAD
+        )
+        yield from (batch for batch in batches if batch.num_rows)
+
+
+def check_parts(
+    table: str, files: Sequence[Path], *, columns: Sequence[str], filters: pc.Expression | None = None
+) -> None:
+    """Refuse parts that are damaged where a reader of these columns, and of those of the filter, looks.
+
+    Raises:
+        FileNotFoundError: a part is not there any more.
+        ConfigError: a later asyncbench wrote one.
+        StoreError: the bytes of one are not those that were written.
+    """
+    said = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
+    looked_at = {name for name in SCHEMAS[table].names if name in columns or name in said}
+    for file in files:
+        check(file, looked_at)

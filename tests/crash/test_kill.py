@@ -1,4 +1,7 @@
-"""A real sweep in its own process, killed with SIGKILL at random moments and started again."""
+"""A real sweep in its own process, killed with SIGKILL at random moments and started again.
+
+So are compaction, regrading and recovery. The seed is printed: ASYNCBENCH_CRASH_SEED=7 plays it again.
+"""
 
 import json
 import os
@@ -9,14 +12,22 @@ import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from asyncbench import read_attempts
+from asyncbench.analysis.regrading import regrade_report
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import is_results_folder
+from asyncbench.store.verify import verify
+from tests.crash.recorded import cut_power
+from tests.store.dying import start
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator
 
-LATENCY = {"latency_s": 0.15, "latency_sigma": 0.8}
+SEED = int(os.environ.get("ASYNCBENCH_CRASH_SEED", "1"))
+LATENCY: dict[str, Any] = {"latency_s": 0.25, "latency_sigma": 0.8}
 
 
 class Sampled:
@@ -36,15 +47,39 @@ class Sampled:
         return max((count for at_s, count in self._seen if at_s < moment_s - 1), default=0)
 
 
-def killed_after(file, seconds, sampled, *, asking=False):
-    """Start a run and kill it so long after its start, or its first call; return when; None: it was done."""
-    command = [sys.executable, "-m", "asyncbench", "run", str(file), "--quiet"]
-    before = sampled.now()["requests"]
+def recovered(folder: Path) -> None:
+    Store.reopen(folder).close()
+
+
+def compacted(folder: Path) -> None:
+    with Store.reopen(folder) as store:
+        store.compact()
+
+
+def regraded(folder: Path) -> None:
+    regrade_report(folder, write=True)
+
+
+def killed_at_work(rng, folder):
+    """Kill what may be done to a folder between two runs; return what a reader finds then."""
+    process = start(rng.choice([recovered, compacted, regraded]), folder)
+    process.join(rng.uniform(0.01, 0.4))
+    process.kill()
+    process.join()
+    return answers_in(folder)
+
+
+def killed_after(file, seconds, sampled, program=("asyncbench",)):
+    """Start a run and kill it some seconds after its first call; return when, None if it was done before.
+
+    Negative seconds: so long after its start, whatever it is doing then.
+    """
+    command = [sys.executable, "-m", *program, "run", str(file), "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    while asking and process.poll() is None and sampled.now()["requests"] == before:
-        time.sleep(0.03)
-    end_s = time.monotonic() + seconds
-    while process.poll() is None and time.monotonic() < end_s:
+    before, end_s = sampled.now()["requests"], time.monotonic() - seconds if seconds < 0 else None
+    while process.poll() is None and (end_s is None or time.monotonic() < end_s):
+        if end_s is None and sampled.now()["requests"] > before:
+            end_s = time.monotonic() + seconds
         sampled.now()
         time.sleep(0.03)
     if process.poll() is None:
@@ -61,13 +96,14 @@ def still_in_flight(sampled):
     return stats
 
 
-def sweep_with_kills(folder: Path, *, seed: int, kills: int, trials: int, longest_s: float = 4.0) -> None:
+def sweep_with_kills(folder: Path, *, seed: int, rounds: int, trials: int) -> None:
+    """In each round a run is killed, then work on its folder, and that again."""
     rng = random.Random(seed)
-    print(f"crash: seed {seed}, {kills} kills")
+    print(f"crash: seed {seed}, {3 * rounds} kills")
     problems, out = problem_set(folder, trials=trials), folder / "out"
     with simulator(problems, faults=("429=0.03", "500=0.03", "reset=0.02"), **LATENCY) as server:
         models = [
-            entry(server, f"{name}/noisy", concurrency=rng.choice([10, 40, 150]), retry={"attempts": 50})
+            entry(server, f"{name}/noisy", concurrency=rng.choice([10, 25, 60]), retry={"attempts": 50})
             for name in ADAPTERS
         ]
         file = folder / "sweep.yaml"
@@ -75,11 +111,9 @@ def sweep_with_kills(folder: Path, *, seed: int, kills: int, trials: int, longes
             yaml.safe_dump({"name": "s", "problems": [str(problems)], "models": models, "out": str(out)})
         )
         sampled, forgotten = Sampled(server), 0
-        for number in range(kills):
-            # Every other kill counts from the first call: a slow machine may not have begun to ask else.
-            asking = number % 2 == 1
-            seconds = rng.uniform(0.1, longest_s / 2) if asking else rng.uniform(0.8, longest_s)
-            killed_s = killed_after(file, seconds, sampled, asking=asking)
+        for _ in range(rounds):
+            moment_s = rng.uniform(0.05, 0.7) if rng.random() < 0.8 else -rng.uniform(0.4, 1.2)
+            killed_s = killed_after(file, moment_s, sampled)
             stats = still_in_flight(sampled)
             if killed_s is None:
                 break
@@ -87,16 +121,19 @@ def sweep_with_kills(folder: Path, *, seed: int, kills: int, trials: int, longes
             just_before = stats["delivered"] - sampled.a_second_before(killed_s)
             assert stats["delivered"] - kept - forgotten <= just_before, "an answer was lost after a second"
             forgotten = stats["delivered"] - kept
+            for _ in range(2 if is_results_folder(out) else 0):
+                assert killed_at_work(rng, out) == kept, "work on the folder lost or doubled an answer"
         final = killed_after(file, 600, sampled)
         stats = sampled.now()
 
     assert final is None
+    assert verify(out).sound
     check_tables(out, stats, planned=3 * 72 * trials)
 
 
 def answers_in(out):
     """Return how many answers a folder holds, those of its journal included."""
-    if not out.exists():
+    if not is_results_folder(out):
         return 0
     return Counter(read_attempts(out, columns=["status"])["status"].to_pylist())["ok"]
 
@@ -113,14 +150,46 @@ def check_tables(out, stats, *, planned):
     assert len(ok) == planned
 
 
+@pytest.mark.timeout(300)
 def test_a_run_killed_at_random_moments_ends_with_every_trial_exactly_once(tmp_path):
-    sweep_with_kills(tmp_path, seed=1, kills=6, trials=5, longest_s=3.0)
+    sweep_with_kills(tmp_path, seed=SEED, rounds=7, trials=4)
+
+
+def test_a_power_failure_takes_at_most_the_last_second(tmp_path):
+    rng = random.Random(SEED)
+    print(f"power: seed {SEED}")
+    problems, out, log = problem_set(tmp_path, trials=8), tmp_path / "out", tmp_path / "log"
+    with simulator(problems, **LATENCY) as server:
+        model = entry(server, "simulated-http/noisy", concurrency=40)
+        file = tmp_path / "sweep.yaml"
+        file.write_text(
+            yaml.safe_dump({"name": "s", "problems": [str(problems)], "models": [model], "out": str(out)})
+        )
+        sampled, forgotten = Sampled(server), 0
+        for _ in range(4):
+            program = ("tests.crash.recorded", str(log))
+            killed_s = killed_after(file, rng.uniform(0.8, 1.6), sampled, program)
+            if killed_s is None:
+                break
+            stats = still_in_flight(sampled)
+            cut_power(out, log)
+            kept = answers_in(out)
+            just_before = stats["delivered"] - sampled.a_second_before(killed_s)
+            assert stats["delivered"] - kept - forgotten <= just_before, "an answer was lost after a second"
+            forgotten = stats["delivered"] - kept
+        assert killed_after(file, 600, sampled) is None
+        stats = sampled.now()
+    assert verify(out).sound
+    assert set(outcomes(out).values()) <= {"correct", "wrong", "no_answer"}
+    assert len(outcomes(out)) == 8 * 72
+    assert answers_in(out) == 8 * 72
+    assert stats["delivered"] == 8 * 72 + forgotten
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_many_runs_killed_many_times(tmp_path, seed):
-    sweep_with_kills(tmp_path, seed=seed, kills=20, trials=30)
+    sweep_with_kills(tmp_path, seed=seed, rounds=7, trials=30)
 
 
 def test_a_killed_folder_can_be_looked_at_before_it_runs_again(tmp_path):

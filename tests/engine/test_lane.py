@@ -11,7 +11,7 @@ import pytest
 from asyncbench.engine.lane import GROWTH
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import ErrorKind, ProviderError, StoreError
+from asyncbench.errors import ErrorKind, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -445,6 +445,26 @@ def test_a_store_that_fails_ends_the_run_with_its_error():
     with pytest.raises(BaseExceptionGroup) as caught:
         virtually(night())
     assert caught.group_contains(StoreError, match="disk full")
+
+
+def test_a_call_that_cannot_be_written_down_is_not_made_and_its_trial_stays_open():
+    async def night():
+        told = Night()
+        desk = Desk()
+        asker = told.lane(desk.ask, fresh(3))
+
+        def keep(event):
+            if isinstance(event, Sent):
+                told.lanes[0].stop()
+                raise UnwrittenError("disk full")
+
+        asker.keep = keep
+        await told.go()
+        return desk, told
+
+    desk, told = virtually(night())
+    assert not told.results
+    assert not desk.calls
 
 
 def test_a_retry_that_would_pass_its_time_is_not_made():

@@ -12,7 +12,8 @@ from pathlib import Path
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.store.night"])
 
-CHANGES = {"open", "os.rename", "os.remove", "os.rmdir", "os.truncate"}
+CHANGES = frozenset({"open", "os.link", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"})
+MOVES = frozenset({"os.rename", "shutil.rmtree"})
 READING = (os.O_RDONLY, os.O_RDONLY | os.O_CLOEXEC)
 
 
@@ -22,7 +23,7 @@ def start(work: Callable[..., None], *args: object) -> BaseProcess:
     return process
 
 
-def die_at(step: int, work: Callable[[Path], None], folder: Path) -> None:
+def die_at(step: int, work: Callable[[Path], None], folder: Path, changes: frozenset[str]) -> None:
     """Do some work; kill this process just before the `step`-th change that it makes in `folder`."""
     count = 0
 
@@ -30,7 +31,7 @@ def die_at(step: int, work: Callable[[Path], None], folder: Path) -> None:
         nonlocal count
         if event == "open" and args[2] in READING:
             return
-        if event in CHANGES and str(args[0]).startswith(str(folder)):
+        if event in changes and str(args[0]).startswith(str(folder)):
             count += 1
             if count == step:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -39,9 +40,11 @@ def die_at(step: int, work: Callable[[Path], None], folder: Path) -> None:
     work(folder)
 
 
-def outlives(step: int, work: Callable[[Path], None], folder: Path) -> bool:
+def outlives(
+    step: int, work: Callable[[Path], None], folder: Path, *, changes: frozenset[str] = CHANGES
+) -> bool:
     """Return whether the work is done before its process comes to that step."""
-    process = start(die_at, step, work, folder)
+    process = start(die_at, step, work, folder, changes)
     process.join()
     assert process.exitcode in {0, -signal.SIGKILL}
     return process.exitcode == 0

@@ -109,7 +109,7 @@ def test_damaged_lines_are_told_to_whoever_only_looks(tmp_path):
     (segment,) = (killed / "journal").iterdir()
     os.truncate(segment, segment.stat().st_size - 1)
     found = counts(killed)
-    assert [(damage.segment, damage.line) for damage in found.damaged] == [(segment, 3)]
+    assert [(damage.segment, damage.line) for damage in found.damaged] == [(segment, 4)]
     assert found.models["small"].finished == 0
 
 
@@ -148,7 +148,8 @@ def test_a_column_that_earlier_parts_did_not_have_is_null_in_their_rows(tmp_path
     with Store.open(tmp_path, sweep="night") as store:
         keep(store, *answered(1), *refused(2))
     (part,) = (tmp_path / "trials").rglob("*.parquet")
-    pq.write_table(pq.ParquetFile(part).read().drop_columns(["request_id"]), part)
+    earlier = pq.ParquetFile(part).read().drop_columns(["request_id"])
+    pq.write_table(earlier.replace_schema_metadata(), part)  # from before there were checksums, too
     assert read_trials(tmp_path, ["request_id"])["request_id"].to_pylist() == [None, None]
     with Store.open(tmp_path, sweep="night", again={Outcome.FAILED}) as store:
         keep(store, *answered(2, attempt=2))

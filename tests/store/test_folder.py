@@ -229,7 +229,7 @@ def test_a_torn_line_is_reported_and_what_it_held_is_known_as_far_as_can_be(tmp_
     (segment,) = (folder / "journal").iterdir()
     os.truncate(segment, segment.stat().st_size - 20)
     with opened(folder) as store:
-        assert [(damage.segment, damage.line) for damage in store.damaged] == [(segment, 5)]
+        assert [(damage.segment, damage.line) for damage in store.damaged] == [(segment, 6)]
         assert store.finished == {trial_id(1)}
         assert store.histories == {trial_id(2): History(attempts=1, cost_usd=None)}
 

@@ -182,10 +182,10 @@ def test_a_segment_of_calls_without_an_end_has_no_rows(tmp_path):
 def test_damaged_lines_are_reported_and_the_others_become_rows(tmp_path):
     segment = journalled(tmp_path, [*answered(1), *answered(2)])
     lines = segment.read_bytes().splitlines(keepends=True)
-    lines[2] = lines[2].replace(b"answer", b"ANSWER")
+    lines[3] = lines[3].replace(b"answer", b"ANSWER")
     segment.write_bytes(b"".join(lines))
     (damage,) = seal(segment, tmp_path)
-    assert (damage.segment, damage.line, damage.offset) == (segment, 3, sum(map(len, lines[:2])))
+    assert (damage.segment, damage.line, damage.offset) == (segment, 4, sum(map(len, lines[:3])))
     assert read_trials(tmp_path)["trial_id"].to_pylist() == [trial_id(2)]
     assert len(read_attempts(tmp_path)) == 2
 

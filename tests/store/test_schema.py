@@ -28,7 +28,7 @@ COLUMNS = {
         params expected reply_text reasoning_text finish_reason grader answer outcome exact_match
         input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens price_source
         cost_usd attempts queued_s ttft_s latency_s finished_at error_kind error_message http_status
-        request_id
+        request_id reused_from
         """,
     "grades": """
         trial_id run suite model task variant representation length grader grader_version headline answer
@@ -38,7 +38,7 @@ COLUMNS = {
     "attempts": """
         trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
-        in_flight loop_lag_s raw_usage
+        in_flight loop_lag_s raw_usage max_tokens
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit

@@ -1,0 +1,136 @@
+"""Checksums inside a part: whether the bytes about to be read are those that were written.
+
+Parquet checks nothing by itself. Between the last column chunk and the footer, where no reader looks, a part
+of ours holds a block of 32-bit numbers, little-endian:
+
+    the CRC-32 of every column chunk, row group by row group · how many those are
+    the CRC-32 of the footer, to the end of the file · the CRC-32 of the block so far · MAGIC
+
+So who reads two columns checks the footer and the bytes of those two, not the replies beside them.
+"""
+
+import struct
+import zlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow.parquet as pq
+
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.store.schema import SCHEMA_VERSION
+
+STAMPED = {b"asyncbench.checksums": b"1"}  # in the metadata of a part that must have the block
+MAGIC = b"ABCRC32\n"
+_ENDS = struct.Struct("<III8s")  # chunks, footer, block, MAGIC
+_TAIL = struct.Struct("<I4s")  # how Parquet ends: bytes of the footer before it, PAR1
+_VERSION = b"asyncbench.schema_version"
+
+Chunk = tuple[int, int, int]  # which of the file's column chunks, where it starts, bytes
+
+
+def stamp(path: Path) -> None:
+    """Put checksums into a Parquet file that is complete and has none."""
+    chunks = list(_chunks(pq.read_metadata(path), None))
+    with path.open("r+b") as file:
+        footer_at, footer = _footer(file)
+        sums = [_crc(file, start, size) for _, start, size in chunks]
+        block = struct.pack(f"<{len(sums) + 2}I", *sums, len(sums), zlib.crc32(footer))
+        file.seek(footer_at)
+        file.write(block + struct.pack("<I", zlib.crc32(block)) + MAGIC + footer)
+
+
+def check(path: Path, columns: Collection[str] | None = None) -> bool:
+    """Read the footer of a part and some of its columns, all by default; return whether they have checksums.
+
+    Raises:
+        FileNotFoundError: the part is not there any more.
+        ConfigError: a later asyncbench wrote it.
+        StoreError: its bytes are not those that were written.
+    """
+    try:
+        with path.open("rb") as file:
+            sums = _sums(file)
+            metadata = pq.read_metadata(path)
+            _check_version(path, int((metadata.metadata or {}).get(_VERSION, b"1")))
+            for number, start, size in _chunks(metadata, columns) if sums else ():
+                if _crc(file, start, size) != sums[number]:
+                    raise ValueError(f"{size:,} bytes from {start:,} on are not those that were written")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, struct.error) as error:  # Arrow's too
+        raise damaged(path, str(error)) from error
+    return bool(sums)
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """Return the complaint about a part that cannot be trusted."""
+    return StoreError(
+        f"{path} is damaged: {what}. Put back a copy of that part, or move it out of the folder: a run then "
+        "asks its trials again."
+    )
+
+
+def _check_version(path: Path, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{path} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
+            "Install a later one."
+        )
+
+
+def _sums(file: BinaryIO) -> tuple[int, ...]:
+    """Return the checksum of every column chunk; none: the part is of a version that had no checksums.
+
+    Arrow must not be given a footer that nobody has checked: it would believe it.
+    """
+    footer_at, footer = _footer(file)
+    ends = _before(file, footer_at, _ENDS.size)
+    if not ends.endswith(MAGIC):
+        if next(iter(STAMPED)) in footer:
+            raise ValueError("its checksums are gone")
+        return ()
+    chunks, footer_sum, block_sum, _ = _ENDS.unpack(ends)
+    if zlib.crc32(footer) != footer_sum:
+        raise ValueError("its footer is not what was written")
+    block = _before(file, footer_at, 4 * chunks + _ENDS.size)[: -4 - len(MAGIC)]
+    if zlib.crc32(block) != block_sum:
+        raise ValueError("its checksums are not those that were written")
+    return struct.unpack(f"<{chunks}I", block[:-8])
+
+
+def _footer(file: BinaryIO) -> tuple[int, bytes]:
+    """Return where the footer starts, and all from there to the end of the file."""
+    size = file.seek(0, 2)
+    length, end = _TAIL.unpack(_before(file, size, _TAIL.size))
+    start = size - _TAIL.size - length
+    if end != b"PAR1" or start < 0:
+        raise ValueError("its end is not what was written")
+    return start, _before(file, size, size - start)
+
+
+def _before(file: BinaryIO, end: int, size: int) -> bytes:
+    """Return up to `size` bytes that end at `end`."""
+    start = file.seek(max(0, end - size))
+    return file.read(end - start)
+
+
+def _chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[Chunk]:
+    """Yield where the column chunks of some columns are; None: of all."""
+    many = metadata.num_columns
+    wanted = [n for n in range(many) if columns is None or _column(metadata, n) in columns]
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for n in wanted:
+            chunk = row_group.column(n)
+            pages = filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))
+            yield group * many + n, min(pages, default=0), chunk.total_compressed_size
+
+
+def _column(metadata: pq.FileMetaData, number: int) -> str:
+    return metadata.schema.column(number).path.partition(".")[0]  # a list's items are flags.list.element
+
+
+def _crc(file: BinaryIO, start: int, size: int) -> int:
+    file.seek(start)
+    return zlib.crc32(file.read(size))

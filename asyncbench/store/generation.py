@@ -1,0 +1,173 @@
+"""A table built anew beside the old one, and put in its place in one step.
+
+    .tmp/next/trials/…     being built; a dead process's is worthless
+    .tmp/ready/trials/…    complete, on a file system that cannot exchange two folders
+
+Every part of the new generation has a name that no part ever had before: `part-g000002-000017.parquet` is of
+the second generation and holds what was sealed up to segment 17. So whoever listed the old parts and opens
+them after the step is told that a file is missing, and never reads half of each.
+"""
+
+import ctypes
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from asyncbench.errors import StoreError
+from asyncbench.store.durable import make_folder, storing, sync
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.staging import TEMPORARY, Part
+
+_NEXT, _READY, _OLD = (Path(TEMPORARY, name) for name in ("next", "ready", "old"))
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
+_CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
+
+
+class Generation:
+    """The next generation of one table: what takes the place of which earlier parts."""
+
+    def __init__(self, folder: Path, table: str, earlier: Sequence[Path]) -> None:
+        self.earlier = tuple(earlier)
+        self.number = 1 + max(map(_generation_of, earlier), default=0)
+        self._folder = folder
+        self._table = table
+        self._parts: list[Part] = []
+        self._left = set(earlier)
+
+    def part(self, of: Sequence[Path]) -> Part:
+        """Return a new part, to be filled, that takes the place of earlier ones of one partition.
+
+        Raises:
+            StoreError: one of them has been given already, or they are not of one partition.
+        """
+        part = Part(self._folder / _NEXT, self._place(of))
+        self._parts.append(part)
+        return part
+
+    def keep(self, path: Path) -> None:
+        """Take an earlier part over as it is.
+
+        Raises:
+            StoreError: it has been given already, or the disk does not take it.
+        """
+        target = self._folder / _NEXT / self._place([path])
+        with storing(target):
+            make_folder(target.parent)
+            try:
+                os.link(path, target)
+            except OSError as error:
+                if error.errno not in _CANNOT | {errno.EPERM, errno.EMLINK}:
+                    raise
+                shutil.copyfile(path, target)
+            sync(target)
+
+    def finish(self) -> None:
+        """Bring all of it onto the disk."""
+        if self._left:
+            raise StoreError(f"{min(self._left)}: nothing takes its place; the table stays as it was")
+        for part in self._parts:
+            part.finish()
+            part.publish()
+
+    def _place(self, of: Sequence[Path]) -> Path:
+        places = {path.parent for path in of}
+        if len(places) != 1 or not self._left.issuperset(of):
+            raise StoreError(
+                f"{', '.join(map(str, of))}: not earlier parts of one partition, each given once"
+            )
+        self._left -= set(of)
+        name = f"part-g{self.number:06d}-{max(map(sealed_up_to, of)):06d}.parquet"
+        return places.pop().relative_to(self._folder) / name
+
+
+@contextmanager
+def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterator[Generation]:
+    """Build the next generation of a table; on the way out it takes the place of the present one.
+
+    The folder's lock must be held. When the body raises, or the process dies, all stays as it was.
+
+    Raises:
+        StoreError: the disk does not take it.
+    """
+    building = folder / _NEXT / table
+    shutil.rmtree(building, ignore_errors=True)
+    generation = Generation(folder, table, earlier)
+    yield generation
+    if not earlier:
+        return
+    generation.finish()
+    with storing(folder / table):
+        _sync_folders(building)
+        swap(folder, table)
+
+
+def swap(folder: Path, table: str) -> None:
+    """Put the table that was built in the place of the present one; what was present is removed."""
+    building, present = folder / _NEXT / table, folder / table
+    if exchanged(building, present):
+        sync(building.parent)
+        sync(folder)
+        shutil.rmtree(building, ignore_errors=True)
+        return
+    ready, old = folder / _READY / table, folder / _OLD / table
+    for path in (ready, old):
+        make_folder(path.parent)
+        shutil.rmtree(path, ignore_errors=True)
+    building.rename(ready)  # from here on it is complete
+    sync(ready.parent)
+    present.rename(old)  # in between readers find no table at all
+    ready.rename(present)
+    sync(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def settle(folder: Path) -> None:
+    """Finish the step that a dead process was in the middle of, and clear away what else it was writing.
+
+    The folder's lock must be held.
+    """
+    with storing(folder):
+        for table in SCHEMAS:
+            ready, present = folder / _READY / table, folder / table
+            if ready.exists() and not present.exists():
+                ready.rename(present)
+                sync(folder)
+    shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
+
+
+def standing(folder: Path, table: str) -> Path:
+    """Return where a table stands: in its place, but for a process that died between two renames."""
+    present, ready = folder / table, folder / _READY / table
+    return ready if not present.exists() and ready.exists() else present
+
+
+def sealed_up_to(part: Path) -> int:
+    """Return the number of the last segment whose rows a part may hold; 0: it has no name of ours."""
+    number = part.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders in one step; return whether the system can."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    if (number := ctypes.get_errno()) in _CANNOT:
+        return False
+    raise OSError(number, os.strerror(number), str(one))
+
+
+def _generation_of(part: Path) -> int:
+    number = part.stem.removeprefix("part-g").partition("-")[0]
+    return int(number) if part.stem.startswith("part-g") and number.isdecimal() else 0
+
+
+def _sync_folders(top: Path) -> None:
+    for path, _, _ in os.walk(top):
+        sync(Path(path))
+    sync(top.parent)

@@ -1,0 +1,295 @@
+"""The tables of several results folders as those of one: each trial once, every call that was made.
+
+Which row a trial keeps: a complete answer before one that was cut short, that before none; of equals the
+one finished first. The calls of a trial that was asked in several folders are numbered anew by their time,
+and its row tells how many they are and what they cost together.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Union
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.records import Ended, Outcome
+from asyncbench.store.durable import write
+from asyncbench.store.journal import Journal, Unfinished, lost
+from asyncbench.store.partitions import by_partition, next_number
+from asyncbench.store.quarantine import QUARANTINE, lines_of
+from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS, attempt_row
+from asyncbench.store.segment import Damage
+from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.staging import TEMPORARY, Part
+
+PART = "part-000001.parquet"
+WORSE = {Outcome.TRUNCATED.value: 1, Outcome.FAILED.value: 2}  # than a complete answer
+
+Ids = Union["pa.ChunkedArray[pa.StringScalar]", "pa.StringArray"]
+Flags = Union["pa.ChunkedArray[pa.BooleanScalar]", "pa.BooleanArray"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What became of the rows of several folders."""
+
+    trials: int
+    trials_twice: int  # rows that gave way to another folder's
+    attempts: int
+    attempts_twice: int  # calls that stood in several folders
+    damaged: int  # lines of journals, and parts of lines, that were set aside
+
+
+def join(folders: Sequence[Path], out: Path) -> Joined:
+    """Write the tables, the journal and the quarantine of `out`, which is new, from those of the folders.
+
+    No run may be going in any of them; none is changed. In memory are the ids of all trials, the calls of
+    those that stand in several folders, and some thousands of rows.
+
+    Raises:
+        StoreError: a folder cannot be read, or the disk does not take the new one.
+    """
+    seen = [look(folder) for folder in folders]
+    trials, calls = _Trials.of(seen), _Calls.of(seen)
+    for name in SCHEMAS:
+        for place in _places(name, seen):
+            part = Part(out, place / PART)
+            for rows in _rows(name, place, seen, trials, calls):
+                part.add(rows)
+            part.finish()
+            part.publish()
+    damaged = _set_aside(folders, seen, out)
+    _carry(seen, trials, calls, out)
+    kept = look(out)
+    return Joined(
+        trials=len(kept.read("trials", ["trial_id"])),
+        trials_twice=sum(map(len, trials.given_way)),
+        attempts=len(kept.read("attempts", ["trial_id"])),
+        attempts_twice=calls.twice,
+        damaged=damaged,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trials:
+    """Whose row of a trial that stands in several folders is kept."""
+
+    given_way: Sequence[Ids]  # of each folder, the trials whose row another has
+    complete: Sequence[Ids]  # of each folder, those whose complete answer is kept
+
+    @classmethod
+    def of(cls, seen: Sequence[Snapshot]) -> "_Trials":
+        rows = pa.concat_tables(_ranked(one, source) for source, one in enumerate(seen))
+        several = rows.group_by("trial_id").aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
+        rows = rows.append_column("several", pc.is_in(rows["trial_id"], value_set=several["trial_id"]))
+        twice = _sorted(rows.filter(pc.field("several")), "trial_id", "rank", "finished_at", "source")
+        losing = twice.filter(pc.invert(_first_of("trial_id", twice)))
+        return cls(
+            given_way=[_of(losing, source)["trial_id"] for source in range(len(seen))],
+            complete=[
+                _of(rows.filter(pc.field("rank") == 0), source)["trial_id"] for source in range(len(seen))
+            ],
+        )
+
+    def standing(self, source: int, trial_ids: Ids) -> Flags:
+        """Return which rows of a folder are kept."""
+        return pc.invert(pc.is_in(trial_ids, value_set=self.given_way[source]))
+
+    def answered_elsewhere(self, source: int, trial_id: str) -> bool:
+        """Return whether another folder has the complete answer to a trial, and it is kept."""
+        one = pa.array([trial_id])
+        return any(
+            pc.is_in(one, value_set=complete)[0].as_py() and self.standing(other, one)[0].as_py()
+            for other, complete in enumerate(self.complete)
+            if other != source
+        )
+
+
+def _ranked(seen: Snapshot, source: int) -> pa.Table:
+    rows = seen.read("trials", ["trial_id", "outcome", "finished_at"])
+    rank = pa.array((WORSE.get(str(outcome), 0) for outcome in rows["outcome"].to_pylist()), pa.int8())
+    return _from(source, rows.drop_columns(["outcome"]).append_column("rank", rank))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Calls:
+    """The calls of trials that were asked in several folders, each once, numbered by their time."""
+
+    rows: pa.Table
+    totals: pa.Table  # of each of these trials: how many, and what they cost; NULL: that of one is unknown
+    lost: Sequence[pa.Table]  # of each folder, the calls of dead runs
+    twice: int
+
+    @classmethod
+    def of(cls, seen: Sequence[Snapshot]) -> "_Calls":
+        dead = [_lost_calls(one) for one in seen]
+        asked = pa.concat_tables(
+            _from(source, table.select(["trial_id"])).group_by(["source", "trial_id"]).aggregate([])
+            for source, one in enumerate(seen)
+            for table in [
+                pa.concat_tables([one.read("attempts", ["trial_id"]), dead[source].select(["trial_id"])])
+            ]
+        )
+        folders = asked.group_by("trial_id").aggregate([([], "count_all")])
+        shared = folders.filter(pc.field("count_all") > 1)["trial_id"].combine_chunks()
+        every = [
+            _from(source, pa.concat_tables([one.read("attempts", None, wanted), dead[source].filter(wanted)]))
+            for source, one in enumerate(seen)
+            for wanted in [pc.field("trial_id").isin(shared)]
+        ]
+        return cls._numbered(pa.concat_tables(every), dead)
+
+    @classmethod
+    def _numbered(cls, rows: pa.Table, dead: Sequence[pa.Table]) -> "_Calls":
+        """Leave out what stands twice: the same trial, asked at the same microsecond."""
+        # A copy of a folder may know the end of a call that the other takes for lost.
+        rows = rows.append_column("is_lost", pc.equal(rows["status"], pa.scalar("lost")))
+        rows = _sorted(rows, "trial_id", "started_at", "is_lost", "source")
+        once = rows.filter(_first_of("trial_id", rows, "started_at")).select(ATTEMPTS.names)
+        numbers = _within("trial_id", once).cast(pa.int32())
+        once = once.set_column(ATTEMPTS.get_field_index("attempt"), ATTEMPTS.field("attempt"), numbers)
+        unknown_if_any_is = pc.ScalarAggregateOptions(skip_nulls=False)
+        totals = once.group_by("trial_id").aggregate(
+            [([], "count_all"), ("cost_usd", "sum", unknown_if_any_is)]
+        )
+        return cls(rows=once, totals=totals, lost=dead, twice=len(rows) - len(once))
+
+    def counted(self, trials: pa.Table) -> pa.Table:
+        """Return rows of `trials` with all calls that were made for them."""
+        at = pc.index_in(trials["trial_id"], value_set=self.totals["trial_id"])
+        for name, total in (("attempts", "count_all"), ("cost_usd", "cost_usd_sum")):
+            field = trials.schema.field(name)
+            new = pc.if_else(pc.is_valid(at), self.totals[total].take(at).cast(field.type), trials[name])
+            trials = trials.set_column(trials.schema.get_field_index(name), field, new)
+        return trials
+
+    def alone(self, attempts: pa.Table) -> pa.Table:
+        """Return those rows of one folder whose trials no other folder asked."""
+        return attempts.filter(pc.invert(pc.is_in(attempts["trial_id"], value_set=self.totals["trial_id"])))
+
+    def renumbered(self, ended: Ended) -> Ended:
+        """Return a call that has ended, with its new number."""
+        attempt = ended.attempt
+        at = pa.scalar(attempt_row(attempt)["started_at"], pa.int64()).cast(ATTEMPTS.field("started_at").type)
+        found = self.rows.filter((pc.field("trial_id") == attempt.trial_id) & (pc.field("started_at") == at))
+        number = found["attempt"][0].as_py() if len(found) else attempt.attempt
+        return replace(ended, attempt=replace(attempt, attempt=number))
+
+
+def _lost_calls(seen: Snapshot) -> pa.Table:
+    """Return the calls that a dead run had begun: nobody is going to tell how they ended."""
+    rows = [attempt_row(lost(sent)) for sent in seen.unfinished.sent.values()]
+    plain = pa.schema(
+        field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in ATTEMPTS
+    )
+    return pa.Table.from_pylist(rows, plain).cast(ATTEMPTS)
+
+
+# ── rows, partition by partition ─────────────────────────────────────────────────────────────
+
+
+def _places(name: str, seen: Sequence[Snapshot]) -> list[Path]:
+    """Return the partitions of a table in any of the folders, relative to them."""
+    found = {_place(name, path) for one in seen for path in one.files[name]}
+    found |= {place for one in seen for place, _ in by_partition(name, one.journalled[name])}
+    if name == "attempts":
+        found |= {place for one in seen for place, _ in by_partition(name, _lost_calls(one))}
+    return sorted(found)
+
+
+def _place(name: str, part: Path) -> Path:
+    return Path(name, *part.parts[-1 - len(PARTITIONED_BY[name]) : -1])
+
+
+def _rows(
+    name: str, place: Path, seen: Sequence[Snapshot], trials: _Trials, calls: _Calls
+) -> Iterator[pa.Table]:
+    """Yield what is kept of one partition, folder by folder."""
+    said = dict(part.split("=", 1) for part in place.parts[1:])
+    here = pc.scalar(True)
+    for key, value in said.items():
+        here = here & (pc.field(key) == unquote(value))
+    for source, one in enumerate(seen):
+        files = [path for path in one.files[name] if _place(name, path) == place]
+        for batch in replace(one, files={**one.files, name: files}).batches(name, None, here):
+            rows = pa.Table.from_batches([batch])
+            if name == "attempts":
+                yield calls.alone(rows)
+            elif name == "lanes":
+                yield rows  # what a lane did in one folder it did not do in another
+            else:
+                kept = rows.filter(trials.standing(source, rows["trial_id"]))
+                yield calls.counted(kept) if name == "trials" else kept
+        if name == "attempts":
+            yield calls.alone(calls.lost[source].filter(here))
+    if name == "attempts":
+        yield calls.rows.filter(here)
+
+
+# ── what is not in tables ────────────────────────────────────────────────────────────────────
+
+
+def _set_aside(folders: Sequence[Path], seen: Sequence[Snapshot], out: Path) -> int:
+    """Keep damaged lines, those of earlier segments and of present ones; return how many they are."""
+    found: list[bytes] = []
+    for folder, one in zip(folders, seen, strict=True):
+        found += [file.read_bytes() for file in sorted((folder / QUARANTINE).glob("*.wal"))]
+        by_segment: dict[Path, list[Damage]] = {}
+        for damage in one.damaged:
+            by_segment.setdefault(damage.segment, []).append(damage)
+        found += map(lines_of, by_segment.values())
+    unlike = dict.fromkeys(found)  # copies of one folder have the same
+    for number, lines in enumerate(unlike, 1):
+        name = f"{number:06d}.wal"
+        write(out / QUARANTINE / name, lines, temporary=out / TEMPORARY / name)
+    return sum(lines.count(b"\n") for lines in unlike)
+
+
+def _carry(seen: Sequence[Snapshot], trials: _Trials, calls: _Calls, out: Path) -> None:
+    """Write down the answers that no run has graded yet: the next one does, and asks for none of them."""
+    left = Unfinished()
+    for source, one in enumerate(seen):
+        for trial_id, ended in one.unfinished.replies.items():
+            if not trials.answered_elsewhere(source, trial_id):
+                earlier = left.replies.get(trial_id)
+                if earlier is None or ended.attempt.started_at < earlier.attempt.started_at:
+                    left.end(calls.renumbered(ended))
+    journal = Journal(out / "journal", number=next_number(out), unfinished=left)
+    journal.segment.sync()
+    journal.close()  # without an answer in it, it goes
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _from(source: int, rows: pa.Table) -> pa.Table:
+    return rows.append_column("source", pa.repeat(pa.scalar(source, pa.int32()), len(rows)))
+
+
+def _of(rows: pa.Table, source: int) -> pa.Table:
+    return rows.filter(pc.field("source") == source)
+
+
+def _sorted(rows: pa.Table, *names: str) -> pa.Table:
+    return rows.sort_by([(name, "ascending") for name in names])
+
+
+def _first_of(key: str, rows: pa.Table, *more: str) -> "pa.BooleanArray":
+    """Return which rows of a sorted table are the first of their key."""
+    if not len(rows):
+        return pa.array([], pa.bool_())
+    differs = pa.array([False] * (len(rows) - 1), pa.bool_())
+    for name in (key, *more):
+        column = rows[name].combine_chunks()
+        differs = pc.or_(differs, pc.not_equal(column[1:], column[:-1]))
+    return pa.concat_arrays([pa.array([True]), differs])
+
+
+def _within(key: str, rows: pa.Table) -> "pa.Int64Array":
+    """Return the number of each row of a sorted table within its key, from 1."""
+    numbers = pa.array(range(len(rows)), pa.int64())
+    starts = pc.if_else(_first_of(key, rows), numbers, pa.scalar(0, pa.int64()))
+    first: pa.Int64Array = pc.cumulative_max(starts)
+    return pc.add(pc.subtract(numbers, first), pa.scalar(1, pa.int64()))

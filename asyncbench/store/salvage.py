@@ -1,0 +1,115 @@
+"""What becomes of a run whose disk fails: nothing new is begun, and what is in flight may still be saved."""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from asyncbench.errors import StoreError, UnwrittenError
+from asyncbench.records import Ended, Event, Sent
+from asyncbench.store.folder import Store
+from asyncbench.store.staging import TEMPORARY
+
+RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
+
+
+class Salvage:
+    """Keeps the events of a run in its store, and what the disk refuses in memory until there is room.
+
+    When the disk fails, `stop` is called with the error, once. No call is begun from then on; those in flight
+    may end, and their events are written in their order as far as the disk takes them. A reserve, given
+    free then, is room for them where the disk is merely full. `close` tells what came of it.
+    """
+
+    def __init__(self, store: Store, *, reserve_bytes: int = RESERVE_BYTES) -> None:
+        self.error: StoreError | None = None
+        self.stop: Callable[[StoreError], None] = _nobody
+        self._store = store
+        self._waiting: deque[Event] = deque()
+        self._reserve = store.folder / TEMPORARY / "reserve"
+        _set_aside(self._reserve, reserve_bytes)
+
+    @property
+    def unsaved(self) -> int:
+        """How many answers are in memory alone."""
+        return sum(isinstance(event, Ended) and event.reply is not None for event in self._waiting)
+
+    def keep(self, event: Event) -> None:
+        """Write an event down, now or when there is room.
+
+        Raises:
+            UnwrittenError: the disk has failed, so a call must not be begun.
+        """
+        if self.error is None:
+            try:
+                self._store.keep(event)
+            except StoreError as error:
+                self._fail(error)
+            else:
+                return
+        if isinstance(event, Sent):
+            raise UnwrittenError(str(self.error))
+        self._waiting.append(event)
+        self._write_waiting()
+
+    async def tend(self) -> None:
+        """Bring what is kept onto the disk, and into parts while the disk takes them, until cancelled."""
+        try:
+            await self._store.tend()
+        except StoreError as error:
+            self._fail(error)
+        with suppress(StoreError):  # what is saved of the answers in flight has to outlive the power, too
+            await self._store.tend(seal_every_s=float("inf"))
+
+    def close(self) -> None:
+        """Save what is waiting, seal what can be, and let the folder go.
+
+        Raises:
+            StoreError: the disk has failed; says which file it was, and how many answers are not saved.
+        """
+        self._free_reserve()
+        self._write_waiting()
+        try:
+            self._store.close()
+        except StoreError as error:
+            self.error = self.error or error
+        if self.error is not None:
+            raise StoreError(f"{self.error} {self._outcome()}") from self.error
+
+    def _fail(self, error: StoreError) -> None:
+        if self.error is None:
+            self.error = error
+            self._free_reserve()
+            self.stop(error)
+
+    def _write_waiting(self) -> None:
+        """Write down what is waiting, oldest first: an end never stands before its beginning."""
+        with suppress(StoreError):
+            while self._waiting:
+                self._store.keep(self._waiting[0])
+                self._waiting.popleft()
+
+    def _free_reserve(self) -> None:
+        with suppress(OSError):
+            self._reserve.unlink(missing_ok=True)
+
+    def _outcome(self) -> str:
+        if not (unsaved := self.unsaved):
+            return "0 answers are unsaved: all that came are in the folder."
+        return f"{unsaved:,} answers that came after that are unsaved; they will be asked again."
+
+
+def _nobody(_: StoreError) -> None:
+    """Stop nothing."""
+
+
+def _set_aside(reserve: Path, size: int) -> None:
+    """Take room on the disk that can be given free later; without room for it, do without."""
+    try:
+        reserve.parent.mkdir(exist_ok=True)
+        with reserve.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except (OSError, AttributeError):  # a full disk, or a system that cannot
+        with suppress(OSError):
+            reserve.unlink(missing_ok=True)

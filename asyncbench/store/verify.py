@@ -1,0 +1,135 @@
+"""Whether a results folder is what was written: every byte is read, every row counted, every id looked up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import StoreError
+from asyncbench.store.checksums import check
+from asyncbench.store.quarantine import QUARANTINE, quarantined
+from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.staging import scanned
+
+_KEYS = {  # what tells the rows of a table apart
+    "trials": ("trial_id",),
+    "grades": ("trial_id", "grader"),
+    "attempts": ("trial_id", "attempt"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something in a results folder that is not as it should be."""
+
+    place: str  # relative to the folder
+    what: str  # and what to do
+    known: bool = False  # it was told and dealt with before: nothing is to be done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a folder holds, and all that is wrong with it."""
+
+    rows: Mapping[str, int]  # of each table, the journal's included
+    parts: int
+    unchecked: int  # parts of a version that wrote no checksums
+    findings: Sequence[Finding]
+
+    @property
+    def sound(self) -> bool:
+        return all(finding.known for finding in self.findings)
+
+
+def verify(folder: Path | str) -> Verified:
+    """Read everything that a results folder holds but its problem sets; nothing is changed.
+
+    Raises:
+        ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
+        StoreError: its manifest or its journal cannot be read at all.
+    """
+    path = Path(folder)
+    seen = look(path)
+    findings = [*_journal(path, seen)]
+    sound: dict[str, list[Path]] = {name: [] for name in SCHEMAS}
+    unchecked = 0
+    for name, parts in seen.files.items():
+        for part in parts:
+            try:
+                unchecked += not check(part)
+                _read_all(name, part)
+            except (StoreError, pa.ArrowException, OSError) as error:
+                findings.append(Finding(place=str(part.relative_to(path)), what=str(error)))
+            else:
+                sound[name].append(part)
+    usable = replace(seen, files=sound)
+    counted = {name: len(usable.read(name, schema.names[:1])) for name, schema in SCHEMAS.items()}
+    return Verified(
+        rows=counted,
+        parts=sum(map(len, seen.files.values())),
+        unchecked=unchecked,
+        findings=(*findings, *_ids(usable)),
+    )
+
+
+def _journal(folder: Path, seen: Snapshot) -> Iterator[Finding]:
+    for one in seen.damaged:
+        place = f"{one.segment.relative_to(folder)}, line {one.line}"
+        what = f"{one.size:,} bytes are not what was written; the next run sets them aside in {QUARANTINE}/"
+        yield Finding(place=place, what=what)
+    for name, lines in quarantined(folder).items():
+        what = f"{lines:,} lines of the journal were damaged and set aside; what they said is lost"
+        yield Finding(place=f"{QUARANTINE}/{name}", what=what, known=True)
+
+
+def _read_all(name: str, part: Path) -> None:
+    """Read every value of a part, and hold its rows against the folder it stands in.
+
+    Raises:
+        StoreError: a row belongs elsewhere.
+    """
+    keys = PARTITIONED_BY[name]
+    said = dict(folder.split("=", 1) for folder in part.parts[-1 - len(keys) : -1])
+    for batch in scanned(name, [part]):
+        batch.validate(full=True)
+        for key in keys:
+            if (found := pc.unique(batch[key]).to_pylist()) != [unquote(said[key])]:
+                raise StoreError(
+                    f"holds rows of {key} {', '.join(map(str, found))}: it stands in the wrong place"
+                )
+
+
+def _ids(seen: Snapshot) -> Iterator[Finding]:
+    """Yield the rows that stand twice, and those that lack their counterpart in another table."""
+    for name, keys in (_KEYS | {"lanes": ("lane", "started_at")}).items():
+        counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
+        if twice := len(counts.filter(pc.field("count_all") > 1)):
+            yield Finding(place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}")
+    trials, grades, attempts = (seen.read(name, ["trial_id"])["trial_id"] for name in _KEYS)
+    called = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)["trial_id"]  # not taken over
+    for place, what, ids, others in (
+        ("grades", "trials have no grades", trials, grades),
+        ("trials", "trials have grades but no row", grades, trials),
+        ("attempts", "trials have no call", called, attempts),
+    ):
+        if lacking := _lacking(ids, others):
+            yield Finding(place=place, what=f"{lacking:,} {what}: a part is missing; put back a copy of it")
+    yield from _calls(seen)
+
+
+def _calls(seen: Snapshot) -> Iterator[Finding]:
+    made = seen.read("attempts", ["trial_id", "attempt"]).group_by("trial_id").aggregate([("attempt", "max")])
+    joined = seen.read("trials", ["trial_id", "attempts"]).join(made, "trial_id", join_type="inner")
+    if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
+        what = f"of {fewer:,} trials calls are missing: a part is missing; put back a copy of it"
+        yield Finding(place="attempts", what=what)
+
+
+def _lacking(ids: "pa.ChunkedArray[pa.StringScalar]", others: "pa.ChunkedArray[pa.StringScalar]") -> int:
+    """Return how many of the different ids are not among the others."""
+    own = pc.unique(ids)
+    return len(own.filter(pc.invert(pc.is_in(own, value_set=pc.unique(others)))))

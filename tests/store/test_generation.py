@@ -1,0 +1,263 @@
+"""A table built anew takes the place of the old in one step: before it all is old, after it all is new."""
+
+import itertools
+import shutil
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench.errors import StoreError
+from asyncbench.store import generation, snapshot
+from asyncbench.store.catalog import read_attempts, read_grades, read_trials, steady
+from asyncbench.store.compaction import MANY_PARTS
+from asyncbench.store.folder import Store
+from asyncbench.store.generation import settle
+from asyncbench.store.partitions import part_files
+from asyncbench.store.verify import verify
+from tests.store import night
+from tests.store.disk import quick_disk as quick_disk
+from tests.store.dying import CHANGES, MOVES, outlives
+from tests.store.made import answered, keep, refused
+
+NIGHTS = 3
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Trials of two models, sealed in three nights."""
+    for n in range(NIGHTS):
+        with Store.open(tmp_path / "night", sweep="night") as store:
+            keep(store, *answered(2 * n), *answered(2 * n + 1, alias="large"))
+    return tmp_path / "night"
+
+
+@pytest.fixture(params=["exchanged", "two renames"])
+def any_system(request, monkeypatch):
+    """With the system's exchange of two folders, and as on a system that has none."""
+    if request.param == "two renames":
+        monkeypatch.setattr(generation, "exchanged", _cannot)
+
+
+def _cannot(one: Path, other: Path) -> bool:  # noqa: ARG001
+    return False
+
+
+def ids(folder):
+    return sorted(int(str(one), 16) for one in read_trials(folder)["trial_id"].to_pylist())
+
+
+def names(folder):
+    return {path.name for path in part_files(folder, "trials")}
+
+
+def counted(paths):
+    ((rows,),) = duckdb.read_parquet([str(path) for path in paths]).aggregate("count(*)").fetchall()
+    return rows
+
+
+@pytest.mark.usefixtures("any_system")
+def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
+    before = [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)]
+    with Store.reopen(folder) as store:
+        assert store.compact() == (18, 6)
+    assert [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)] == before
+    assert names(folder) == {"part-g000001-000003.parquet"}
+    assert verify(folder).sound
+    assert not (folder / ".tmp").exists()
+
+
+def test_rows_keep_their_order(folder):
+    order = read_attempts(folder)["trial_id"].to_pylist()
+    with Store.reopen(folder) as store:
+        store.compact()
+    assert read_attempts(folder)["trial_id"].to_pylist() == order
+
+
+@pytest.mark.usefixtures("any_system")
+def test_whoever_listed_the_parts_before_is_told_that_one_is_missing(folder):
+    listed = part_files(folder, "trials")
+    assert counted(listed) == 2 * NIGHTS
+    with Store.reopen(folder) as store:
+        store.compact()
+    for some in range(1, len(listed) + 1):
+        with pytest.raises(duckdb.IOException):
+            counted(listed[:some])
+    assert counted(part_files(folder, "trials")) == 2 * NIGHTS
+
+
+def test_our_own_readers_look_again(folder):
+    """The first look is overtaken by a compaction; the second is not."""
+    looks = []
+
+    def read(seen):
+        looks.append(seen)
+        if len(looks) == 1:
+            with Store.reopen(folder) as store:
+                store.compact()
+        return len(seen.read("trials"))
+
+    assert steady(folder, read) == 2 * NIGHTS
+    assert len(looks) == 2
+
+
+def test_no_name_is_given_twice_however_often_it_is_compacted(folder):
+    seen = names(folder)
+    for again in range(3):
+        with Store.reopen(folder) as store:
+            keep(store, *answered(100 + again))
+        with Store.reopen(folder) as store:
+            store.compact()
+        assert not names(folder) & seen
+        seen |= names(folder)
+    assert ids(folder) == [*range(2 * NIGHTS), 100, 101, 102]
+
+
+def test_a_run_that_leaves_many_parts_compacts_them_at_its_end(tmp_path):
+    for n in range(MANY_PARTS):
+        assert len(names(tmp_path)) == n
+        with Store.open(tmp_path, sweep="night") as store:
+            keep(store, *answered(n))
+    assert names(tmp_path) == {f"part-g000001-{MANY_PARTS:06d}.parquet"}
+    with Store.open(tmp_path, sweep="night") as store:
+        keep(store, *answered(MANY_PARTS))
+    assert len(names(tmp_path)) == 2
+    assert ids(tmp_path) == [*range(MANY_PARTS + 1)]
+
+
+def test_a_full_part_is_taken_over_as_it_is(folder, monkeypatch):
+    monkeypatch.setattr("asyncbench.store.compaction.FULL_ROWS", 1)
+    before = {path: path.read_bytes() for path in part_files(folder, "trials")}
+    with Store.reopen(folder) as store:
+        store.compact()
+    after = part_files(folder, "trials")
+    assert [path.read_bytes() for path in after] == list(before.values())
+    assert not {path.name for path in after} & {path.name for path in before}
+
+
+def test_an_answer_given_again_takes_its_place_in_a_compacted_part(tmp_path):
+    for n in (1, 2):
+        with Store.open(tmp_path, sweep="night") as store:
+            keep(store, *refused(n))
+    with Store.reopen(tmp_path) as store:
+        store.compact()
+    with Store.open(tmp_path, sweep="night", again=night.AGAIN) as store:
+        keep(store, *answered(1, attempt=2))
+    assert set(read_trials(tmp_path)["outcome"].to_pylist()) == {"correct", "failed"}
+    assert len(read_trials(tmp_path)) == 2
+    assert verify(tmp_path).sound
+
+
+def rewritten(folder, change):
+    """Build `grades` anew, each part by `change`."""
+    with Store.reopen(folder) as store, store.replaced("grades") as new:
+        for path in new.earlier:
+            change(new, path)
+
+
+def test_a_table_that_is_built_anew_shows_when_it_is_complete(folder):
+    def regraded(new, path):
+        rows = pq.read_table(path, partitioning=None).cast(new_schema)
+        outcome = rows.schema.get_field_index("outcome")
+        new.part([path]).add(
+            rows.set_column(outcome, "outcome", pa.array(["wrong"] * len(rows))).cast(new_schema)
+        )
+        assert set(read_grades(folder)["outcome"].to_pylist()) == {"correct"}
+
+    new_schema = read_grades(folder).schema
+    rewritten(folder, regraded)
+    assert set(read_grades(folder)["outcome"].to_pylist()) == {"wrong"}
+    assert len(read_grades(folder)) == 4 * NIGHTS
+
+
+def test_what_fails_half_way_leaves_the_table_as_it_was(folder):
+    before = read_grades(folder)
+
+    def fail(new, path):
+        new.keep(path)
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        rewritten(folder, fail)
+    assert read_grades(folder).equals(before)
+    assert not (folder / ".tmp").exists()
+
+
+def forgotten(new, path):
+    """Say nothing of a part."""
+
+
+def twice(new, path):
+    new.keep(path)
+    new.part([path])
+
+
+@pytest.mark.parametrize("change", [forgotten, twice])
+def test_a_part_that_nothing_takes_the_place_of_or_twice_stops_it(folder, change):
+    before = read_grades(folder)
+    with pytest.raises(StoreError, match=r"nothing takes its place|each given once"):
+        rewritten(folder, change)
+    assert read_grades(folder).equals(before)
+
+
+def test_parts_of_two_partitions_cannot_become_one(folder):
+    with (
+        pytest.raises(StoreError, match="of one partition"),
+        Store.reopen(folder) as store,
+        store.replaced("grades") as new,
+    ):
+        new.part(new.earlier)
+
+
+# killed on the way
+
+
+def compacted(folder: Path) -> None:
+    with Store.reopen(folder) as store:
+        store.compact()
+
+
+def compacted_by_renames(folder: Path) -> None:
+    generation.exchanged = _cannot  # this process does nothing else
+    compacted(folder)
+
+
+@pytest.mark.parametrize(("work", "changes"), [(compacted, CHANGES), (compacted_by_renames, MOVES)])
+def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_disk, work, changes):
+    alive = quick_disk / "alive"
+    for n in (1, 2):
+        with Store.open(alive, sweep="night") as store:
+            keep(store, *answered(n))
+    for step in itertools.count(1):
+        copy = shutil.copytree(alive, quick_disk / str(step))
+        finished = outlives(step, work, copy, changes=changes)
+        assert ids(copy) == [1, 2]
+        if step % 3 == 0:
+            outlives(1 + step % 12, work, copy)  # killed in the recovery, too
+            assert ids(copy) == [1, 2]
+        Store.open(copy, sweep="night").close()
+        assert verify(copy).sound
+        assert verify(copy).rows == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0}
+        assert not (copy / ".tmp").exists()
+        if finished:
+            break
+    assert step > 10  # or nothing was killed
+
+
+def test_a_table_between_two_names_is_read_and_put_in_its_place(folder):
+    ready = folder / ".tmp" / "ready" / "trials"
+    ready.parent.mkdir(parents=True)
+    (folder / "trials").rename(ready)
+    assert ids(folder) == [*range(2 * NIGHTS)]
+    settle(folder)
+    assert (folder / "trials").exists()
+    assert ids(folder) == [*range(2 * NIGHTS)]
+
+
+def test_a_part_that_goes_while_it_is_read_is_another_complaint_than_damage(folder):
+    seen = snapshot.look(folder)
+    seen.files["trials"][0].unlink()
+    with pytest.raises(snapshot.MovedError, match="being rewritten: read it again"):
+        seen.read("trials")

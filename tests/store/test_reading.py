@@ -1,0 +1,75 @@
+"""read_trials and its siblings: any columns, any rows, whole or in batches, with complaints that help."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import asyncbench as ab
+from asyncbench.errors import ConfigError
+from asyncbench.store.folder import Store
+from tests.regrade.made import fill, right, sums
+from tests.store.made import answered, keep
+
+READ = (ab.read_trials, ab.read_grades, ab.read_attempts, ab.read_problems)
+ITERATE = (ab.iter_trials, ab.iter_grades, ab.iter_attempts, ab.iter_problems)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Rows in two parts, and two trials that only the journal holds."""
+    fill(tmp_path, sums(1, 2, 3), right, aliases=["small", "large"])
+    with Store.open(tmp_path, sweep="night") as store:
+        keep(store, *answered(8), *answered(9))
+        yield tmp_path
+
+
+@pytest.mark.parametrize(("read", "iterate"), list(zip(READ, ITERATE, strict=True)))
+def test_batches_hold_the_rows_of_the_whole_table(folder, read, iterate):
+    for batch_rows in (1, 2, 8192):
+        batches = list(iterate(folder, batch_rows=batch_rows))
+        assert max(map(len, batches)) <= batch_rows
+        assert pa.Table.from_batches(batches).cast(read(folder).schema).equals(read(folder))
+
+
+def test_batches_have_the_columns_and_rows_asked_for(folder):
+    columns = ["model", "outcome"]
+    filters: list[tuple[str, str, object]] = [("model", "=", "large")]
+    found = pa.Table.from_batches(ab.iter_trials(folder, columns=columns, filters=filters))
+    assert found.equals(ab.read_trials(folder, columns=columns, filters=filters))
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("read", [*READ, *ITERATE])
+def test_a_column_that_is_not_there_is_named_with_those_that_are(folder, read):
+    with pytest.raises(ConfigError, match=r"has no column 'modle'; it has: .*\w_id"):
+        read(folder, ["modle"])
+
+
+@pytest.mark.parametrize("read", READ)
+def test_a_text_instead_of_a_list_of_columns_is_refused(folder, read):
+    with pytest.raises(ConfigError, match=r"give a list of names: \['model'\]"):
+        read(folder, "model")
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("modle", "=", "a")],
+        pc.field("modle") == "a",
+        [("length", "=", "a")],
+        [("length", "like", "a")],
+        "length",
+    ],
+    ids=["unknown column", "in an expression", "another type", "unknown operator", "a text"],
+)
+@pytest.mark.parametrize("read", READ)
+def test_a_filter_that_cannot_be_used_is_refused_with_the_columns(folder, read, filters):
+    with pytest.raises(ConfigError, match="filter cannot be used"):
+        read(folder, filters=filters)
+
+
+def test_problems_are_told_by_the_set_that_trials_name(folder):
+    problems = ab.read_problems(folder, ["problem_set", "problem_id", "question"])
+    assert problems["problem_set"].unique().to_pylist() == ["sums"]
+    asked = ab.read_trials(folder, ["problem_set", "problem_id"], [("suite", "=", "llm_arithmetic")])
+    assert len(asked.join(problems, ["problem_set", "problem_id"], join_type="inner")) == 6

@@ -1,0 +1,111 @@
+"""`verify` reads everything: what is damaged, missing or there twice is found; what is sound is sound."""
+
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench.cli import app
+from asyncbench.store.folder import Store
+from asyncbench.store.snapshot import look
+from asyncbench.store.verify import verify
+from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two nights of a model, and what a third that was killed left in the journal."""
+    for n in (1, 11):
+        with Store.open(tmp_path / "alive", sweep="night") as store:
+            keep(store, *answered(n), *refused(n + 1))
+    with Store.open(tmp_path / "alive", sweep="night") as store:
+        keep(store, *answered(21), sent(trial(22)))
+        return shutil.copytree(store.folder, tmp_path / "night")
+
+
+def told(folder):
+    return [f"{one.place}: {one.what}" for one in verify(folder).findings]
+
+
+def part(folder, table, number):
+    return look(folder).files[table][number]
+
+
+def test_a_sound_folder_is_sound_and_everything_in_it_is_counted(folder):
+    found = verify(folder)
+    assert found.sound
+    assert found.rows == {"trials": 5, "grades": 10, "attempts": 5, "lanes": 0}
+    assert (found.parts, found.unchecked, found.findings) == (6, 0, ())
+
+
+@pytest.mark.parametrize("table", ["trials", "grades", "attempts"])
+def test_a_flipped_bit_is_found_where_it_is(folder, table):
+    path = part(folder, table, 0)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write_bytes(data)
+    assert not verify(folder).sound
+    assert any(line.startswith(f"{path.relative_to(folder)}: {path} is damaged") for line in told(folder))
+
+
+@pytest.mark.parametrize(
+    ("table", "what"),
+    [
+        ("trials", "2 trials have grades but no row"),
+        ("grades", "2 trials have no grades"),
+        ("attempts", "2 trials have no call"),
+    ],
+)
+def test_a_part_that_is_missing_is_missed(folder, table, what):
+    part(folder, table, 0).unlink()
+    assert any(what in line for line in told(folder))
+
+
+def test_a_row_that_stands_twice_is_found(folder):
+    path = part(folder, "trials", 0)
+    shutil.copy(path, path.with_name("part-000077.parquet"))
+    assert told(folder) == ["trials: 2 rows stand more than once, by trial_id"]
+
+
+def test_a_part_in_the_folder_of_another_model_is_found(folder):
+    path = part(folder, "attempts", 1)
+    other = path.parent.with_name("model=other") / path.name
+    other.parent.mkdir()
+    path.rename(other)
+    assert any("holds rows of model small: it stands in the wrong place" in line for line in told(folder))
+
+
+def test_calls_that_are_missing_are_found(folder):
+    with Store.open(folder, sweep="night") as store:
+        keep(store, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
+    assert told(folder) == [
+        "attempts: of 1 trials calls are missing: a part is missing; put back a copy of it"
+    ]
+
+
+def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_known_from_then_on(folder):
+    (segment,) = (folder / "journal").iterdir()
+    data = segment.read_bytes()
+    segment.write_bytes(data.replace(b"121", b"122", 1))
+    assert any("journal/000003.wal, line" in line for line in told(folder))
+    assert not verify(folder).sound
+    Store.open(folder, sweep="night").close()
+    found = verify(folder)
+    assert found.sound
+    assert [(one.place, one.known) for one in found.findings] == [("quarantine/000003.wal", True)]
+
+
+def test_the_command_says_so_and_its_exit_code_too(folder):
+    (folder / "problems").mkdir()
+    (folder / "problems" / "x.parquet").write_bytes(b"PAR1")
+    ran = CliRunner().invoke(app, ["status", str(folder), "--verify"])
+    assert ran.exit_code == 5
+    assert "problems/x.parquet: " in ran.output
+    assert f"{folder} is NOT SOUND: 5 rows of trials, 10 rows of grades" in ran.output
+    ran = CliRunner().invoke(app, ["status", str(folder), "--verify", "--json"])
+    assert '"sound": false' in ran.output
+
+
+def test_compact_says_how_many_parts_there_are_now(folder):
+    ran = CliRunner().invoke(app, ["compact", str(folder)])
+    assert (ran.exit_code, ran.output) == (0, f"{folder}: 9 parts are 3 now\n")
