@@ -87,8 +87,16 @@ def _written(path: Path) -> object:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; give the path of a sweep file") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())  # the parser's drawing of the place spans many lines
-        raise ConfigError(f"{path}: not a YAML file: {reason}") from None
+        raise ConfigError(f"{path}: not a YAML file: {_fault(error)}") from None
+
+
+def _fault(error: Exception) -> str:
+    """Return what is wrong and where; not the line itself, for who mistypes a key may do so in its place."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        said = " ".join(filter(None, (error.context, error.problem)))
+        return f"{said}, line {mark.line + 1}, column {mark.column + 1}"
+    return " ".join(str(error).split())
 
 
 def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:

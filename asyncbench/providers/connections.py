@@ -7,6 +7,7 @@ import aiohttp
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.failures import told
+from asyncbench.providers.secrets import hush
 
 _BROKE_OFF: Final = "the reply broke off or was not HTTP"
 # First match wins: children before parents.
@@ -36,6 +37,7 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
     timeouts. Without an error of aiohttp among the causes the connection held, and what came over it
     could not be read (a false Content-Encoding, say).
     """
+    hush(error, key=key)
     for cause in _causes(error):
         for family, kind, meaning in KINDS:
             if isinstance(cause, family):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
@@ -11,10 +12,10 @@ from asyncbench.providers.error_body import read_error
 from asyncbench.providers.kinds import kind_of
 from asyncbench.providers.response import Response
 from asyncbench.providers.retry_after import retry_after_s
+from asyncbench.providers.secrets import without
 
 LONGEST_MESSAGE: Final = 500  # characters
 CUT_STREAM: Final = "the stream ended before its answer was complete"
-SHORTEST_SECRET: Final = 8  # characters; a shorter key is a word such as "none", which messages may hold
 
 
 def refusal(response: Response, *, key: str) -> ProviderError:
@@ -98,12 +99,8 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
 
 
 def told(message: str, *, key: str) -> str:
-    """Return a message in one line of bounded length, without the key and without control characters.
-
-    What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
-    """
-    if len(key) >= SHORTEST_SECRET:
-        message = message.replace(key, "[key]")  # before any cut, which could leave half of it
+    """Return a message in one line of bounded length, without the key and without control characters."""
+    message = without(message, key=key)  # before any cut, which could leave half of it
     seen = (sign if sign.isprintable() else " " for sign in message[: 4 * LONGEST_MESSAGE])
     line = " ".join("".join(seen).split())
     return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"
@@ -118,4 +115,13 @@ def withhold(error: ProviderError, *, key: str) -> None:
 
 def _moved_to(response: Response) -> str:
     location = response.headers.get("location")
-    return f", moved to {location}: let base_url be the final address" if location else ""
+    return f", moved to {_address(location)}: let base_url be the final address" if location else ""
+
+
+def _address(location: str) -> str:
+    """Return an address without what may let somebody in: a user's name, a query, a fragment."""
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return "an address that is none"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -14,6 +14,7 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.failures import bad_reply, payload, told, withhold
 from asyncbench.providers.response import Response
+from asyncbench.providers.secrets import keyless
 from asyncbench.providers.sse import Scanner, TooLongError
 from asyncbench.providers.wire import Assembly, Json, Wire
 from asyncbench.records import Reply
@@ -74,7 +75,9 @@ async def read_stream(
         latency_s, ttft_s = reading.latest_s, reading.ttft_s
         return _finished(reading.reply(), response, latency_s=latency_s, ttft_s=ttft_s, key=key)
     except (UnreadableError, TooLongError) as error:
-        raise bad_reply(response, f"the stream cannot be read: {told(str(error), key=key)}") from None
+        unreadable = bad_reply(response, f"the stream cannot be read: {error}")
+        withhold(unreadable, key=key)
+        raise unreadable from None
     except ProviderError as error:
         withhold(error, key=key)
         raise
@@ -169,7 +172,7 @@ def _finished(
 ) -> Reply:
     """Return a reply with what its body does not tell."""
     return replace(
-        reply,
+        keyless(reply, key=key),
         latency_s=latency_s,
         ttft_s=ttft_s,
         request_id=told(reply.request_id or "", key=key) or None,

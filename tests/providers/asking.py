@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.anthropic.messages import MessagesWire
@@ -13,13 +14,13 @@ from asyncbench.records import Condition, Message, Model, Problem, Request, Time
 
 KEY = "sk-secret-0123456789abcdef"
 
-CHAT: Mapping[str, object] = {
+CHAT: Mapping[str, Any] = {
     "id": "chatcmpl-1",
     "model": "served-1",
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "42"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25},
 }
-MESSAGE: Mapping[str, object] = {
+MESSAGE: Mapping[str, Any] = {
     "id": "msg_1",
     "type": "message",
     "model": "served-1",

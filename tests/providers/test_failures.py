@@ -1,6 +1,11 @@
 """The message of a failed call: short, one line, without the key."""
 
+import html
+import json
 import tracemalloc
+from base64 import b64encode
+from functools import partial
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -8,6 +13,8 @@ from hypothesis import strategies as st
 
 from asyncbench.providers.failures import LONGEST_MESSAGE, encoded, refusal, told
 from asyncbench.providers.response import Response
+from asyncbench.providers.secrets import keyless
+from asyncbench.records import Reply
 
 KEY = "sk-0123456789abcdef"
 
@@ -60,3 +67,29 @@ def test_a_body_holds_on_to_little_more_than_its_bytes():
 
     assert body == b'{"model":"m"}'
     assert after - before < 500
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_a_key_is_found_however_it_was_escaped_or_coded(before, after):
+    key = 'sk-a/b+c=%41&d"<e>\\f0123456'
+    coded = b64encode(f"{before}{key}{after}".encode()).decode()
+    assert b64encode(key.encode()).decode()[8:-8] not in told(coded, key=key)
+    for escape in (partial(quote, safe=""), quote_plus, html.escape, json.dumps):
+        told_of = told(f"{before} {escape(key)} {after}", key=key)
+        assert escape(key) not in told_of
+        assert "0123456" not in told_of
+
+
+def test_a_long_run_of_letters_of_the_key_is_told_by_nobody():
+    assert told("0123456789abcdefg", key="sk.0123456789abcdefg.x") == "[key]"
+
+
+def test_a_reply_without_the_key_is_the_same_object():
+    reply = Reply(text=r"\(50\%\) &amp; so on", raw_usage={"a": [1, {"b": "c"}]})
+    assert keyless(reply, key=KEY) is reply
+
+
+def test_an_address_is_told_without_what_may_let_somebody_in():
+    location = "https://me:word@host:8443/v1?token=1#2"
+    error = refusal(Response(status=301, headers={"location": location}, body=b""), key=KEY)
+    assert "moved to https://host:8443/v1: let" in error.message

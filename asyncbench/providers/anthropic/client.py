@@ -12,6 +12,7 @@ from asyncbench.providers.calls import Call
 from asyncbench.providers.connections import broken
 from asyncbench.providers.endpoint import Endpoint
 from asyncbench.providers.failures import encoded, refusal
+from asyncbench.providers.secrets import hush
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Reply, Request
 
@@ -68,6 +69,7 @@ class AnthropicProvider:
                     requests_per=self._requests_per,
                 )
             except anthropic.APIStatusError as error:  # its class knows the status alone; the body says more
+                hush(error, key=self._key)
                 refused = sdk.received(error.response, requests_per=self._requests_per)
                 raise refusal(refused, key=self._key) from error
             except (anthropic.AnthropicError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:

@@ -1,0 +1,122 @@
+"""API keys are told to nobody: taken out of whatever a server repeats, in whatever form it does.
+
+A key may come back as it is, escaped as in an address, in HTML or in JSON, or coded: in base64, as in a
+header of the Basic scheme, or as hexadecimal digits.
+"""
+
+import html
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote, unquote_plus
+from urllib.request import getproxies
+
+from asyncbench.records import Reply
+
+SHORTEST_SECRET: Final = 8  # characters; a shorter key is a word such as "none", which messages may hold
+TELLING: Final = 16  # characters in a row of a key that stand nowhere else by chance
+MARK: Final = "[key]"
+
+_ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_WORD: Final = re.compile(r"[A-Za-z0-9]+")  # no way to escape changes these
+_TEXTS: Final = (
+    "text",
+    "reasoning",
+    "finish_reason",
+    "model_served",
+    "fingerprint",
+    "upstream",
+    "service_tier",
+)
+
+
+def without(text: str, *, key: str) -> str:
+    """Return a text without the key, nor the passwords of proxies. One that holds them escaped is unescaped.
+
+    What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
+    """
+    for secret in (key, *_passwords()):
+        if len(secret) >= SHORTEST_SECRET:
+            text = _without(text, secret)
+    return text
+
+
+def _without(text: str, key: str) -> str:
+    word, coded = _looked_for(key)
+    if word in text:
+        for plain in _PLAIN:
+            if key in (found := plain(text)):
+                text = found.replace(key, MARK)
+        if len(word) >= TELLING:  # escaped twice, or cut
+            text = text.replace(word, MARK)
+    for form in coded:
+        if form in text:
+            text = text.replace(form, MARK)
+    return text
+
+
+def keyless(reply: Reply, *, key: str) -> Reply:
+    """Return a reply without the key, wherever the server put it; nearly always it is the same."""
+    changed = {
+        name: clean
+        for name in _TEXTS
+        if (said := getattr(reply, name)) and (clean := without(said, key=key)) != said
+    }
+    if reply.raw_usage and (usage := _cleaned(reply.raw_usage, key)) != reply.raw_usage:
+        return replace(reply, raw_usage=usage, **changed)  # type: ignore[arg-type]  # a mapping, as it was
+    return replace(reply, **changed) if changed else reply  # type: ignore[arg-type]  # texts, as they were
+
+
+def hush(error: BaseException | None, *, key: str) -> None:
+    """Take the key out of what a library's error and its causes would print in a traceback."""
+    for one in _chain(error):
+        one.args = tuple(without(part, key=key) if isinstance(part, str) else part for part in one.args)
+        if isinstance(message := getattr(one, "message", None), str):
+            one.message = without(message, key=key)  # type: ignore[attr-defined]  # it is there
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _cleaned(value: object, key: str) -> object:
+    if isinstance(value, str):
+        return without(value, key=key)
+    if isinstance(value, Mapping):
+        return {_cleaned(name, key): _cleaned(item, key) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item, key) for item in value]
+    return value
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without the backslashes of JSON."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+
+
+_PLAIN: Final[tuple[Callable[[str], str], ...]] = (str, unquote, unquote_plus, html.unescape, _unescaped)
+
+
+@lru_cache(maxsize=1)
+def _passwords() -> tuple[str, ...]:
+    """Return the passwords of the proxies that the environment names: a proxy may repeat what it is sent."""
+    found = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
+    return tuple({unquote(one[1]) for one in found if one})
+
+
+@lru_cache(maxsize=256)
+def _looked_for(key: str) -> tuple[str, tuple[str, ...]]:
+    """Return a word that every escaped form of a key holds, and its coded forms."""
+    raw = key.encode()
+    coded = {raw.hex(), raw.hex().upper()}
+    for coder in (b64encode, urlsafe_b64encode):
+        for before in range(3):  # bytes in front of it shift where its digits begin
+            digits = coder(b"\0" * before + raw).decode().rstrip("=")
+            sure = (before + len(raw)) * 8 // 6  # digits that what follows does not change
+            coded.add(digits[-(-before * 8 // 6) : sure])
+    return max(_WORD.findall(key), key=len, default=""), tuple(sorted(coded))
