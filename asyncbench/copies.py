@@ -1,0 +1,118 @@
+"""The copies of problem sets in a results folder: the questions behind its trials, as they stand now."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.problems import open_set
+from asyncbench.problems.schema import FIELDS, ROWS
+from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
+from asyncbench.store.snapshot import Filters, chosen_columns, expression
+
+SCHEMA = pa.schema([pa.field("problem_set", pa.string(), nullable=False), *FIELDS])
+_DIGEST = re.compile(r"-[0-9a-f]{12}\Z")  # at the end of a copy's name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One file in a folder's problems/."""
+
+    path: Path
+    problem_set: str  # as trials call it
+    replaces: tuple[Path, ...]  # earlier copies of the same set, in which only other problems count
+
+
+def copies(folder: Path) -> tuple[Copy, ...]:
+    """Return the copies that a results folder holds, by set.
+
+    A set whose file has changed between two runs, say by a corrected answer, has several: the one that the
+    last run used counts first, then the one written last.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: its manifest cannot be read.
+    """
+    manifest = read_manifest(folder)
+    by_set: dict[str, list[Path]] = {}
+    for path in sorted((folder / "problems").glob("*.parquet")):
+        by_set.setdefault(_set_of(path, manifest), []).append(path)
+    used = manifest.get("problem_sets", {})
+    found: list[Copy] = []
+    for name, paths in by_set.items():
+        newest_first = sorted(paths, key=lambda path: (path.name in used, path.stat().st_mtime), reverse=True)
+        for i, path in enumerate(newest_first):
+            found.append(Copy(path=path, problem_set=name, replaces=tuple(newest_first[:i])))
+    return tuple(found)
+
+
+def _set_of(path: Path, manifest: Manifest) -> str:
+    if manifest.get(IMPORTED):
+        return unquote(path.stem)
+    said: Mapping[str, str] = manifest.get("problem_sets", {}).get(path.name, {})
+    return said.get("name") or _DIGEST.sub("", path.stem)
+
+
+def iter_problems(
+    folder: Path | str,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    *,
+    batch_rows: int = ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_problems` in batches of at most `batch_rows`.
+
+    Raises:
+        ConfigError: as `read_problems` does, before the first batch.
+        ProblemSetError: a copy is damaged.
+    """
+    chosen = chosen_columns("problems", columns, SCHEMA)
+    wanted = expression("problems", filters, SCHEMA)
+    found = copies(Path(folder))
+    return (
+        batch
+        for copy in found
+        for rows in _rows(copy, batch_rows)
+        for batch in rows.filter(wanted).select(chosen).to_batches()
+    )
+
+
+def read_problems(
+    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
+) -> pa.Table:
+    """Return the problems of a results folder, one row a set and problem: they join `trials` on
+    `problem_set` and `problem_id`. Where a set was changed between two runs, its last state counts.
+
+    Args:
+        folder: a results folder.
+        columns: their names, in the order wanted; None: `problem_set` and all of a problem set.
+        filters: as `pyarrow.parquet.read_table` takes them; None: every row.
+
+    Raises:
+        ConfigError: it is not a results folder; a column that is not there; a filter that cannot be.
+        ProblemSetError: a copy is damaged.
+        StoreError: the manifest cannot be read.
+    """
+    chosen = chosen_columns("problems", columns, SCHEMA)
+    batches = list(iter_problems(folder, chosen, filters))
+    return pa.Table.from_batches(batches, pa.schema([SCHEMA.field(name) for name in chosen]))
+
+
+def _rows(copy: Copy, rows: int) -> Iterator[pa.Table]:
+    """Yield what counts of a copy."""
+    newer = [_ids(path) for path in copy.replaces]
+    for batch in open_set(copy.path).batches(rows):
+        table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=SCHEMA)
+        for ids in newer:
+            table = table.filter(pc.invert(pc.is_in(table["problem_id"], value_set=ids)))
+        yield table
+
+
+def _ids(path: Path) -> "pa.ChunkedArray[pa.StringScalar]":
+    """Return the ids of the problems in a copy."""
+    batches = [batch.column("problem_id") for batch in open_set(path).batches(ROWS)]
+    return pa.chunked_array(batches, pa.string())

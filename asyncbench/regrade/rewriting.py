@@ -1,0 +1,53 @@
+"""The new generation of `trials` and `grades`: part by part in the places of the old."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from asyncbench.errors import StoreError
+from asyncbench.store.generation import Generation
+from asyncbench.store.staging import Part
+
+Place = tuple[str, ...]  # the folders of a partition: suite=…, model=…
+
+
+def rewritten(trials: Generation, grades: Generation) -> Iterator[tuple[Path, Part, Part]]:
+    """Yield each part of `trials` with the two parts that its rows and their grades go to.
+
+    A part is finished before the next one begins, so that few rows wait in memory.
+
+    Raises:
+        StoreError: trials stand without any grades beside them.
+    """
+    stored = _by_place(grades.earlier)
+    for place, paths in _by_place(trials.earlier).items():
+        yield from _in_partition(paths, stored.pop(place, []), trials, grades)
+    for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
+        grades.keep(path)
+
+
+def _in_partition(
+    paths: Sequence[Path], stored: Sequence[Path], trials: Generation, grades: Generation
+) -> Iterator[tuple[Path, Part, Part]]:
+    """Pair the parts of a partition in their order; there may be more of one table than of the other."""
+    if not stored:
+        raise StoreError(f"no grades stand beside {paths[0]}: put back a copy of that part of `grades`")
+    last = len(paths) - 1
+    beside: Part | None = None
+    for n, path in enumerate(paths):
+        if own := stored[n:] if n == last else stored[n : n + 1]:
+            if beside is not None:
+                beside.finish()
+            beside = grades.part(own)
+        assert beside is not None  # noqa: S101  the first always has its own
+        part = trials.part([path])
+        yield path, part, beside
+        part.finish()
+    assert beside is not None  # noqa: S101
+    beside.finish()
+
+
+def _by_place(paths: Iterable[Path]) -> dict[Place, list[Path]]:
+    places: dict[Place, list[Path]] = {}
+    for path in paths:
+        places.setdefault(path.parent.parts[-2:], []).append(path)
+    return places

@@ -1,0 +1,27 @@
+"""Recorded runs, graded again: what was imported today stands as it was graded."""
+
+import json
+
+from typer.testing import CliRunner
+
+from asyncbench import regrade_folder
+from asyncbench.cli import app
+
+
+def asyncbench(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+
+
+def test_the_recorded_runs_are_graded_as_they_were_imported(imported):
+    found = regrade_folder(imported)
+    assert (found.trials, found.corrected, found.kept) == (17_153, 0, ())
+    assert all(one.before == one.now for one in found.moves)
+    assert [(one.grader, one.grades, one.changed) for one in found.graders] == [
+        (grader, 17_153, 0) for grader in ("layered", "legacy", "strict")
+    ]
+
+
+def test_the_command_shows_the_grader_that_is_asked_for(imported):
+    told = json.loads(asyncbench("regrade", imported, "--grader", "strict", "--json").stdout)
+    assert {one["grader"] for one in told["moves"]} == {"strict"}
+    assert sum(one["trials"] for one in told["moves"]) == 17_153
