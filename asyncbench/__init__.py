@@ -14,10 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncbench.analysis.sql import sql as sql
+    from asyncbench.copies import iter_problems as iter_problems
+    from asyncbench.copies import read_problems as read_problems
     from asyncbench.exchange import export_folder as export_folder
     from asyncbench.exchange import import_files as import_files
+    from asyncbench.exchange import import_problems as import_problems
+    from asyncbench.merge import merge_folders as merge_folders
     from asyncbench.problems import generate as generate
+    from asyncbench.regrade import regrade_folder as regrade_folder
     from asyncbench.run import run_sweep as run_sweep
+    from asyncbench.store.catalog import iter_attempts as iter_attempts
+    from asyncbench.store.catalog import iter_grades as iter_grades
+    from asyncbench.store.catalog import iter_trials as iter_trials
     from asyncbench.store.catalog import read_attempts as read_attempts
     from asyncbench.store.catalog import read_grades as read_grades
     from asyncbench.store.catalog import read_lanes as read_lanes
@@ -31,13 +40,22 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 _HOMES = {
     "export_folder": ("asyncbench.exchange", "export_folder"),
     "import_files": ("asyncbench.exchange", "import_files"),
+    "import_problems": ("asyncbench.exchange", "import_problems"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
+    "iter_attempts": ("asyncbench.store.catalog", "iter_attempts"),
+    "iter_grades": ("asyncbench.store.catalog", "iter_grades"),
+    "iter_problems": ("asyncbench.copies", "iter_problems"),
+    "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
+    "merge_folders": ("asyncbench.merge", "merge_folders"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
     "read_grades": ("asyncbench.store.catalog", "read_grades"),
     "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
+    "read_problems": ("asyncbench.copies", "read_problems"),
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
+    "regrade_folder": ("asyncbench.regrade", "regrade_folder"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
+    "sql": ("asyncbench.analysis.sql", "sql"),
 }
 
 __all__ = [
@@ -45,11 +63,20 @@ __all__ = [
     "generate",
     "grade",
     "import_files",
+    "import_problems",
+    "iter_attempts",
+    "iter_grades",
+    "iter_problems",
+    "iter_trials",
+    "merge_folders",
     "read_attempts",
     "read_grades",
     "read_lanes",
+    "read_problems",
     "read_trials",
+    "regrade_folder",
     "run_sweep",
+    "sql",
 ]
 
 

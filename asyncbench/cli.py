@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -13,7 +15,7 @@ import typer
 from asyncbench.errors import AsyncbenchError, StoreError
 
 if TYPE_CHECKING:
-    from asyncbench.records import Outcome
+    from asyncbench.records import Model, Outcome
 
 # Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
 
@@ -25,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a traceback means a bug of ours; locals could show API keys
     rich_markup_mode=None,
 )
+
+NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
@@ -41,11 +45,42 @@ class Shown(Protocol):
 
 def main() -> None:
     """Run the command; an error of ours is one line on standard error and an exit code."""
+    for name in _LOGS:
+        os.environ.pop(name, None)
     try:
         app()
     except AsyncbenchError as error:
         typer.echo(f"asyncbench: {error}", err=True)
         sys.exit(5 if isinstance(error, StoreError) else 2)
+    except (Exception, BaseExceptionGroup):  # a bug of ours, or several
+        typer.echo(_withheld(traceback.format_exc()), err=True)
+        sys.exit(1)
+
+
+_LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
+_KEYS: set[str] = set()  # that this command was given
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "PROXY", "AUTH")  # of variables, in part
+
+
+def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
+    """Return the variables in which these models' keys are looked up: of this process, then of a file."""
+    from asyncbench.preflight import read_env_file
+
+    given = read_env_file(env_file) if env_file else {}
+    env = {**os.environ, **given}
+    _KEYS.update(given.values(), (env.get(model.key_env or "", "") for model in models))
+    return env
+
+
+def _withheld(text: str) -> str:
+    """Return a traceback without what may be a key: libraries quote what a server said."""
+    from asyncbench.providers.secrets import without
+
+    variables = os.environ.items()
+    named = {value for name, value in variables if any(word in name.upper() for word in _SECRET_NAMES)}
+    for secret in sorted(named | _KEYS, key=len, reverse=True):
+        text = without(text, key=secret)
+    return text
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -54,16 +89,19 @@ def generate(
     suite: Annotated[str, typer.Argument(help="The suite, e.g. llm_arithmetic.")],
     out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
     seed: Annotated[int, typer.Option(help="The same seed gives the same problems on every machine.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the problems are the same.")] = 1,
 ) -> None:
     """Make a problem set.
 
     asyncbench generate llm_arithmetic --out problems.parquet --seed 7 --depths 2-10 --trials 10
 
+    asyncbench generate nupa --out nupa.parquet --seed 7 --per-length 1000 --workers 4
+
     Further options are the suite's own parameters; `asyncbench suites` lists them.
     """
     from asyncbench.problems import generate as make
 
-    made = make(suite, out, seed=seed, **_parameters(context.args))
+    made = make(suite, out, seed=seed, workers=workers, **_parameters(context.args))
     typer.echo(f"{made.path}: {made.rows:,} problems, digest {made.digest[:12]}")
 
 
@@ -118,8 +156,6 @@ def init(
 
     asyncbench init sweep.yaml
     """
-    import os
-
     from asyncbench import starter
 
     starter.refuse_existing(path)  # before any question
@@ -166,6 +202,11 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
     models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
     retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
+    ] = None,
+    reuse: Annotated[Path | None, typer.Option(help="A results folder whose answers are taken over.")] = None,
+    ignore: Annotated[str | None, typer.Option(help="With --reuse: max_tokens may differ.")] = None,
     env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -175,11 +216,15 @@ def run(
     asyncbench run configs/overnight.yaml
 
     asyncbench run --model openai/gpt-5-mini --problems data/llm_arithmetic.parquet --out results/first
-    """
-    import os
 
+    asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
+
+    asyncbench run configs/overnight.yaml --reuse results/last-week --ignore max_tokens
+
+    --retry takes failed, no_answer, truncated and refused; where the new call fails, the old answer stays.
+    --reuse takes over complete answers to what would be asked here; they cost nothing.
+    """
     from asyncbench.config import load_sweep, sweep_from
-    from asyncbench.preflight import read_env_file
     from asyncbench.progress import default_screen
     from asyncbench.run import run_sweep
 
@@ -191,7 +236,10 @@ def run(
             limit=limit,
             models=_aliases(models),
             retry=_outcomes(retry),
-            env={**os.environ, **(read_env_file(env_file) if env_file else {})},
+            max_tokens=max_tokens,
+            reuse=reuse,
+            ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
+            env=_environment(env_file, sweep.models),
             screen=default_screen(quiet=quiet or as_json),
         )
     )
@@ -231,8 +279,34 @@ def _ad_hoc(
 def status(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
     as_json: Json = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read and check everything.")] = False,
 ) -> None:
-    """Say what a results folder holds: asyncbench status results/overnight."""
+    """Say what a results folder holds: asyncbench status results/overnight.
+
+    asyncbench status results/overnight --follow
+
+    asyncbench status results/overnight --verify
+
+    --follow looks on while another process runs the sweep; with --json it prints an object a line. --verify
+    reads every byte and says what is damaged, missing or there twice; exit code 5 if anything is.
+    """
+    from asyncbench.errors import ConfigError
+
+    if follow and verify:
+        raise ConfigError("--follow and --verify: give one of them")
+    if follow:
+        with _interruptible("the run goes on"):
+            from asyncbench.analysis.following import show
+
+            show(folder, sys.stdout, as_json=as_json)
+        return
+    if verify:
+        from asyncbench.analysis.verifying import health_of
+
+        health = health_of(folder)
+        typer.echo(health.as_json() if as_json else health.as_text())
+        raise typer.Exit(0 if health.sound else 5)
     from asyncbench.analysis.status import status_of
 
     found = status_of(folder)
@@ -242,7 +316,9 @@ def status(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
-    style: Annotated[str | None, typer.Option(help="quota, llm-arithmetic or integer-addition.")] = None,
+    style: Annotated[
+        str | None, typer.Option(help="quota, llm-arithmetic, integer-addition or nupa.")
+    ] = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
@@ -275,6 +351,7 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         "quota": set[str](),
         "llm-arithmetic": {"min_depth", "grader"},
         "integer-addition": set[str](),
+        "nupa": set[str](),
     }
     if style not in known:
         raise ConfigError(f"--style {style}: choose of {', '.join(filter(None, known))}")
@@ -294,6 +371,10 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
             from asyncbench.analysis.integer_addition import integer_addition_report_on
 
             return integer_addition_report_on(folder)
+        case "nupa":
+            from asyncbench.analysis.nupa import nupa_report_on
+
+            return nupa_report_on(folder)
     return _own_report_on(folder, **options)
 
 
@@ -319,7 +400,6 @@ def models(
 
     asyncbench models openai
     """
-    import os
     from datetime import UTC, datetime
 
     from asyncbench import listing
@@ -352,14 +432,10 @@ def doctor(
 
     Exit code 3 where a sweep would fail. What the calls cost is shown; keys never are.
     """
-    import os
-
     from asyncbench import doctor as doctors
-    from asyncbench.preflight import read_env_file
 
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
-    env = {**os.environ, **(read_env_file(env_file) if env_file else {})}
-    checkups = asyncio.run(doctors.examine(asked, env=env))
+    checkups = asyncio.run(doctors.examine(asked, env=_environment(env_file, asked)))
     noise = asyncio.run(doctors.noise_floor()) if latency else ()
     typer.echo(doctors.as_json(checkups, noise) if as_json else doctors.as_text(checkups, noise))
     raise typer.Exit(0 if all(one.fine for one in checkups) else 3)
@@ -438,23 +514,35 @@ def simulate(
 
 @app.command("import")
 def import_results(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic or integer-addition.")],
+    form: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or nupa-problems.")
+    ],
     files: Annotated[list[Path], typer.Argument(help="Result files, or folders of them.")],
     out: Annotated[Path, typer.Option(help="The results folder; one that is missing is made.")],
     depths: Annotated[str | None, typer.Option(help="llm-arithmetic: what was planned. [2-10]")] = None,
     trials: Annotated[int | None, typer.Option(help="llm-arithmetic: per task and depth. [10]")] = None,
+    style: Annotated[str | None, typer.Option(help="nupa: chat, completion or rules. [chat]")] = None,
     as_json: Json = False,
 ) -> None:
     """Bring result files of another project into a results folder, each as a run.
 
     asyncbench import llm-arithmetic data/*.jsonl --out results/published
 
+    asyncbench import nupa llama.jsonl --style completion --out results/published
+
+    asyncbench import nupa-problems test.json --out problems.parquet
+
+    The last makes a problem set of NUPA's published test set.
+
     Importing a file again adds what is new in it. Lines that cannot be used are named on standard error.
     """
+    given = {"depths": depths, "trials": trials, "style": style}
+    plan = {name: value for name, value in given.items() if value is not None}
+    if form == NUPA_PROBLEMS:
+        return _import_problems(files, out, plan, as_json=as_json)
     with _interruptible("import again goes on"):
         from asyncbench.exchange import import_files
 
-        plan = {name: value for name, value in (("depths", depths), ("trials", trials)) if value is not None}
         imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
@@ -462,9 +550,25 @@ def import_results(
     raise typer.Exit(imported.exit)
 
 
+def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
+    """Make a problem set of a published test set."""
+    from asyncbench.errors import ConfigError
+    from asyncbench.exchange import import_problems
+
+    if len(files) != 1 or plan:
+        raise ConfigError(f"import {NUPA_PROBLEMS} takes one file and no further options")
+    imported = import_problems(files[0], out)
+    for complaint in imported.left_out:
+        typer.echo(complaint, err=True)
+    made = imported.problems
+    said = {"out": str(out), "problems": made.rows, "digest": made.digest, "left_out": imported.left_out}
+    typer.echo(json.dumps(said, indent=2) if as_json else f"{out}: {made.rows:,} problems")
+    raise typer.Exit(3 if imported.left_out else 0)
+
+
 @app.command("export")
 def export_results(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic or integer-addition.")],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition or nupa.")],
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
     out: Annotated[Path, typer.Option(help="The folder for the files; nothing in it is written over.")],
     as_json: Json = False,
@@ -480,6 +584,98 @@ def export_results(
 
         exported = export_folder(form, folder, out)
     typer.echo(exported.as_json() if as_json else exported.as_text())
+
+
+@app.command()
+def regrade(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Let the new grades take the old ones' place.")
+    ] = False,
+    grader: Annotated[str | None, typer.Option(help="Show what this grader changes. [headline]")] = None,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+) -> None:
+    """Grade stored replies by the newest graders, and say what changes; nothing is asked.
+
+    asyncbench regrade results/overnight
+
+    asyncbench regrade results/overnight --write
+
+    Answers that were corrected in the folder's problems/ count. --write keeps the old grades until the new
+    are complete; all graders are written, whichever is shown.
+    """
+    with _interruptible("a table whose new grades were not complete is as it was"):
+        from asyncbench.analysis.regrading import regrade_report
+
+        found = regrade_report(folder, write=write, grader=grader)
+    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+
+
+@app.command()
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Results folders of the same sweep; two or more.")],
+    out: Annotated[Path, typer.Option(help="The folder to make; the others stay as they are.")],
+    as_json: Json = False,
+) -> None:
+    """Join results folders of the same sweep.
+
+    asyncbench merge results/night-a results/night-b --out results/both
+
+    A trial that stands in several folders has one row: a complete answer before one that was cut short, that
+    before none; of equals the one finished first. Every call is kept and counted in what it cost. The new
+    folder is run, reported and regraded like any other.
+    """
+    with _interruptible("nothing was merged"):
+        from asyncbench.merge import merge_folders
+
+        merged = merge_folders(folders, out)
+    typer.echo(merged.as_json() if as_json else merged.as_text())
+
+
+@app.command()
+def sql(
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    query: Annotated[str, typer.Argument(help="One SELECT.")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_json: Json = False,
+    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
+) -> None:
+    """Ask a results folder in SQL, over ready-made views; nothing is changed.
+
+    asyncbench sql results/overnight "SELECT model, task, accuracy FROM accuracy ORDER BY ALL"
+
+    The views: trials, grades, attempts, problems, accuracy, cost, latency; "DESCRIBE cost" lists a view's
+    columns. Needs DuckDB: pip install 'asyncbench[sql]'.
+    """
+    from asyncbench.analysis.sql import asking
+    from asyncbench.errors import ConfigError
+
+    if as_csv + as_json + (parquet is not None) > 1:
+        raise ConfigError("--csv, --json and --parquet: give one of them")
+    with asking(folder, query) as answer:
+        if parquet is not None:
+            typer.echo(f"{parquet}: {answer.write_parquet(parquet):,} rows")
+        elif as_csv:
+            answer.write_csv(sys.stdout)
+        elif as_json:
+            answer.write_json(sys.stdout)
+        else:
+            typer.echo(answer.as_text())
+
+
+@app.command()
+def compact(folder: Annotated[Path, typer.Argument(help="A results folder.")]) -> None:
+    """Make the many Parquet parts of a results folder into few: asyncbench compact results/overnight.
+
+    A run does so at its end when there are many. Whoever reads meanwhile finds the old parts or the new.
+    """
+    with _interruptible("the parts are as they were"):
+        from asyncbench.store.folder import Store
+
+        with Store.reopen(folder) as store:
+            before, after = store.compact()
+    typer.echo(f"{folder}: {before:,} parts are {after:,} now")
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
 
 import resource
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,11 @@ from asyncbench.config.conditions import complaint
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
-from asyncbench.prompting import said_before
+from asyncbench.prompting import most_beside, said_before
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.suites import SUITES
+from asyncbench.suites.suite import Kind
 from asyncbench.sweep import Asked, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
@@ -182,6 +184,35 @@ def _check_replay(model: Model, recorded: Collection[tuple[str, str]]) -> None:
         )
 
 
+def check_kinds(conditions: Iterable[Condition], sets: Iterable[Asked]) -> None:
+    """Refuse problems that their suite has no words for under a condition: a task may have no rule.
+
+    Raises:
+        ConfigError: names the condition, the problems and the way out.
+        ProblemSetError: a set can no longer be read.
+    """
+    known = {one.problems.path: one.problems for one in sets if _has_words_of_its_own(one.tasks)}
+    kinds = {pair for problems in known.values() for pair in problems.kinds()}
+    for condition in conditions:
+        if faults := sorted(_faults(kinds, condition)):
+            more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+            raise ConfigError(
+                f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Leave these problems out, "
+                "or put those that can be asked so into a sweep of their own"
+            )
+
+
+def _has_words_of_its_own(suites: Iterable[str]) -> bool:
+    return any(SUITES[suite].asking is not None for suite in suites)
+
+
+def _faults(kinds: Iterable[tuple[str, Kind]], condition: Condition) -> Iterator[str]:
+    for suite, kind in kinds:
+        asking = SUITES[suite].asking
+        if asking and condition.is_for(suite):
+            yield from filter(None, [asking.complaint(kind, condition.style)])
+
+
 def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[Asked]) -> None:
     """Refuse a model whose tokens a minute do not suffice for its largest request.
 
@@ -205,8 +236,13 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
 
 def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
     """Return the characters of the longest request that a set may make."""
-    for_it = (one for one in conditions if any(map(one.is_for, asked.tasks)))
-    return asked.problems.longest_question + max(said_before(model, one) for one in for_it)
+    beside = (
+        said_before(model, one) + most_beside(one, suite)
+        for suite in asked.tasks
+        for one in conditions
+        if one.is_for(suite)
+    )
+    return asked.problems.longest_question + max(beside)
 
 
 def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:

@@ -303,6 +303,7 @@ class Attempt:
     in_flight: int | None = None  # calls of this lane in flight when it was sent, itself included
     loop_lag_s: float | None = None
     raw_usage: Mapping[str, object] | None = None
+    max_tokens: int | None = None  # the longest reply allowed, as sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,6 +329,7 @@ class Result:
     ttft_s: float | None
     latency_s: float | None
     finished_at: float  # UTC, seconds since 1970
+    reused_from: str | None = None  # the sweep whose answer it is; None: this one asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

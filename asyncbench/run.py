@@ -12,8 +12,10 @@ import time
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -21,25 +23,30 @@ import yaml
 
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left
-from asyncbench.engine.asker import GRADER_ERROR, Asker
+from asyncbench.corrections import corrected
+from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.errors import AsyncbenchError
+from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.grading import graded
 from asyncbench.known_models import moves
+from asyncbench.longer import Room, check_longer
 from asyncbench.plan.tokens import longest_reply
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
 from asyncbench.providers.opening import opened
 from asyncbench.providers.prices import rates_of
-from asyncbench.records import Grade, History, Model, Outcome, Problem, Reply, Request, Trial, outcome_of
+from asyncbench.records import History, Model, Outcome, Request, Trial
+from asyncbench.reuse import Answers, check_reuse, take_over
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
 from asyncbench.store.folder import Store
-from asyncbench.suites import SUITES, grade
+from asyncbench.store.salvage import Salvage
+from asyncbench.suites import SUITES
 from asyncbench.summary import Exit, Summary
 from asyncbench.sweep import Asked, asked_by_model, planned, planned_tasks, trials
 
@@ -57,6 +64,9 @@ async def run_sweep(
     limit: int | None = None,
     models: Sequence[str] | None = None,
     retry: Collection[Outcome] = (),
+    max_tokens: int | None = None,
+    reuse: Path | str | None = None,
+    ignore: Collection[str] = (),
     env: Mapping[str, str] | None = None,
     screen: Screen | None = None,
 ) -> Summary:
@@ -66,7 +76,11 @@ async def run_sweep(
         sweep: a sweep, or the path of a sweep file.
         limit: at most this many problems per model.
         models: the aliases to ask; None: all of the sweep.
-        retry: trials with these outcomes are asked again; their new answer takes the old one's place.
+        retry: trials with these outcomes are asked again; their new answer takes the old one's place. Where
+            the new call fails, the old answer stays.
+        max_tokens: with `truncated` in `retry`: what those get, more than they had; they stay the same.
+        reuse: another results folder; its complete answers to what would be asked here are taken over.
+        ignore: `max_tokens`: take over also what was asked with another one, unless it is longer than ours.
         env: where keys are looked up by variable name; None: this process's environment.
         screen: shows progress; None: nothing is shown.
 
@@ -80,24 +94,33 @@ async def run_sweep(
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.check_conditions(sweep, asked, checked)
     preflight.check_replays(asked)
+    check_longer(asked, sweep.conditions, retry=retry, max_tokens=max_tokens)
+    other = None if reuse is None else Path(reuse)
+    check_reuse(other, ignore, out=sweep.out)
     asked = preflight.raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
+    salvage = Salvage(store)
     try:
+        room = await asyncio.to_thread(Room, store, max_tokens)
+        answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=ignore)
         run = _Run(
             sweep=sweep,
             asked=asked,
             keys=keys,
             limit=limit,
             within_s=within_s,
+            room=room,
+            answers=answers,
             store=store,
+            salvage=salvage,
             screen=screen or Quiet(),
         )
         return await run.go(await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store))
     except BaseExceptionGroup as errors:
         raise _cause(errors) from None
     finally:
-        await asyncio.to_thread(store.close)
+        await asyncio.to_thread(salvage.close)
 
 
 def _cause(errors: BaseExceptionGroup) -> BaseException:
@@ -136,7 +159,7 @@ def _in_folder(source: ProblemSource, checked: ProblemSet | None, folder: Path) 
     out = folder / f"{suite.name}-{blake2b(made_with, digest_size=6).hexdigest()}.parquet"
     if out.exists():
         return open_set(out, name=suite.name)
-    return replace(generate(suite, out, seed=source.seed, **source.parameters), name=suite.name)
+    return replace(generate(suite, out, seed=source.seed, workers=1, **source.parameters), name=suite.name)
 
 
 # ── the run ──────────────────────────────────────────────────────────────────────────────────
@@ -151,18 +174,24 @@ class _Run:
     keys: Mapping[str, str]
     limit: int | None
     within_s: float | None  # the deadline, from now
+    room: Room
+    answers: Answers | None  # of another folder
     store: Store
+    salvage: Salvage
     screen: Screen
 
     async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
+        preflight.check_kinds(self.sweep.conditions, [one for many in sets.values() for one in many])
         for model in self.asked:
-            preflight.check_tokens(model, self.sweep.conditions, sets[model.alias])
+            preflight.check_tokens(self.room.most(model), self.sweep.conditions, sets[model.alias])
         started_s = time.monotonic()
         self._describe(sets)
         self._warn_of_damage()
         self._warn_of_unpriced()
         self._warn_of_moving()
+        await asyncio.to_thread(self._warn_of_corrected, sets)
+        await self._take_over(sets)
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
             simulators = await asyncio.to_thread(self._simulate, sets, stack)
@@ -173,15 +202,34 @@ class _Run:
             ]
             lanes = [self._lane(name, many, lag) for name, many in _grouped(askers).items()]
             scheduler = Scheduler(lanes=lanes, lag=lag)
+            self.salvage.stop = partial(self._stop_for_the_disk, scheduler)
             await self._drive(scheduler)
             seen = [await asyncio.to_thread(simulator.stats) for simulator in simulators.values()]
         return self._summary(scheduler, time.monotonic() - started_s, seen)
+
+    async def _take_over(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Close what another folder has answered."""
+        if self.answers is not None:
+            taken = await take_over(
+                self.answers,
+                self.sweep,
+                self.asked,
+                sets,
+                limit=self.limit,
+                store=self.store,
+                salvage=self.salvage,
+            )
+            self.screen.say(f"{taken:,} answers were taken over from {self.answers.folder}")
+
+    def _stop_for_the_disk(self, scheduler: Scheduler, error: StoreError) -> None:
+        scheduler.stop(drain_s=DRAIN_S)
+        self.screen.say(f"{error} Stopping: up to {DRAIN_S:.0f} s for calls in flight.")
 
     async def _drive(self, scheduler: Scheduler) -> None:
         calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in self.asked))
         async with asyncio.TaskGroup() as beside:
             tasks = [
-                beside.create_task(self.store.tend(), name="store"),
+                beside.create_task(self.salvage.tend(), name="store"),
                 beside.create_task(self.screen.show(_counters(scheduler)), name="screen"),
             ]
             with (
@@ -231,7 +279,7 @@ class _Run:
             name=name,
             askers=askers,
             limits=askers[0].model.limits,
-            keep=self.store.keep,
+            keep=self.salvage.keep,
             say=self.screen.say,
             lag=lag,
             epoch_s=askers[0].epoch_s,
@@ -248,13 +296,14 @@ class _Run:
         provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit))
-        every = trials(self.sweep, model, sets, limit=self.limit)
+        skip = partial(_is_finished, self.store, counters)
+        every = trials(self.sweep, model, sets, limit=self.limit, skip=skip)
         return Asker(
             model=model,
-            source=_unfinished(every, self.store, counters),
+            source=_unfinished(every, self.store, self.room),
             ask=provider.ask,
-            grade=_grade,
-            keep=self.store.keep,
+            grade=graded,
+            keep=self.salvage.keep,
             characters=characters,
             longest=lambda request: longest_reply(request.trial.model, request.trial.condition),
             rates=rates_of(model),
@@ -295,6 +344,20 @@ class _Run:
     def _warn_of_damage(self) -> None:
         for one in self.store.damaged:
             self.screen.say(f"{one.segment.name}, line {one.line}: damaged and left out; the rest is kept")
+
+    def _warn_of_corrected(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Say what stays as it was though another would be right: that asks for grades, not for answers."""
+        used = dict.fromkeys(one.problems.path for many in sets.values() for one in many)
+        if changed := corrected(self.store.folder, list(used)):
+            self.screen.say(
+                f"{changed:,} finished trials were graded by answers that have changed since. They are not "
+                f"asked again: `asyncbench regrade {self.sweep.out}` shows what changes, --write keeps it"
+            )
+        if self.room.had_it:
+            self.screen.say(
+                f"{self.room.had_it:,} trials were cut at {self.room.max_tokens:,} tokens or more before: "
+                "they stay as they are"
+            )
 
     def _warn_of_unpriced(self) -> None:
         unpriced = [model.alias for model in self.asked if rates_of(model)(None, time.time()) is None]
@@ -341,48 +404,23 @@ def _counters(scheduler: Scheduler) -> dict[str, Counters]:
     return {asker.model.alias: asker.counters for lane in scheduler.lanes for asker in lane.askers}
 
 
+def _is_finished(store: Store, counters: Counters, trial_id: str) -> bool:
+    """Return whether a trial needs no call, and count it."""
+    if trial_id not in store.finished:
+        return False
+    counters.done_before += 1
+    counters.failed_before += trial_id in store.failed
+    return True
+
+
 async def _unfinished(
-    every: Iterator[Trial], store: Store, counters: Counters
+    every: Iterator[Trial], store: Store, room: Room
 ) -> AsyncGenerator[tuple[Request, History], None]:
-    """Yield what has no result yet, as requests; files are read off the event loop."""
-    while batch := await asyncio.to_thread(_next_unfinished, every, store, counters):
+    """Yield trials as requests; files are read off the event loop."""
+    while batch := await asyncio.to_thread(lambda: list(islice(every, BATCH))):
         for trial in batch:
-            yield request_for(trial), store.histories.get(trial.trial_id, UNKNOWN)
-
-
-def _next_unfinished(every: Iterator[Trial], store: Store, counters: Counters) -> list[Trial]:
-    batch: list[Trial] = []
-    for trial in every:
-        if trial.trial_id in store.finished:
-            counters.done_before += 1
-            counters.failed_before += trial.trial_id in store.failed
-        else:
-            batch.append(trial)
-        if len(batch) == BATCH:
-            break
-    return batch
-
-
-def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:
-    try:
-        return grade(problem, reply, style)
-    except Exception as error:  # a fault in a grader must not cost an answer that was paid for
-        return (_ungraded(problem, reply, error),)
-
-
-def _ungraded(problem: Problem, reply: Reply | None, error: Exception) -> Grade:
-    """Return the mark of a reply that a grader stumbled over; the reply is kept and can be graded again."""
-    return Grade(
-        grader=SUITES[problem.suite].graders[0],
-        grader_version=0,
-        headline=True,
-        answer=None,
-        classification=None,
-        reason=GRADER_ERROR,
-        outcome=outcome_of(reply, answer=None, exact_match=False),
-        exact_match=False,
-        flags=(type(error).__name__,),
-    )
+            history = store.histories.get(trial.trial_id, UNKNOWN)
+            yield request_for(room.of(trial, history)), history
 
 
 @contextlib.contextmanager

@@ -2,16 +2,22 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import cast
+
+import pyarrow as pa
 
 from asyncbench.config import Sweep
 from asyncbench.problems import ProblemSet
+from asyncbench.problems.schema import problems_of
 from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.suites import SUITES
 
+ROWS_AT_ONCE = 1024  # of a problem set in memory
+TOGETHER = 64  # problems made at a time
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
@@ -95,11 +101,18 @@ def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None) -> int:
     if limit is None:
         plan = planned_tasks(sweep, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
-    first = (problem.suite for _, problem in islice(_interleaved(sets), limit))
+    first = (suite for _, _, _, _, suite, _, _ in islice(_interleaved(sets), limit))
     return sweep.repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
 
 
-def trials(sweep: Sweep, model: Model, sets: Sequence[Asked], *, limit: int | None) -> Iterator[Trial]:
+def trials(
+    sweep: Sweep,
+    model: Model,
+    sets: Sequence[Asked],
+    *,
+    limit: int | None,
+    skip: Callable[[str], bool] = lambda _: False,
+) -> Iterator[Trial]:
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
     Args:
@@ -107,35 +120,70 @@ def trials(sweep: Sweep, model: Model, sets: Sequence[Asked], *, limit: int | No
         model: who is asked.
         sets: what is asked.
         limit: at most this many problems.
+        skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
     """
     suites = {suite for one in sets for suite in one.tasks}
     ids = {
-        suite: [(condition, TrialIds(model, condition)) for condition in conditions_of(sweep, suite)]
+        suite: [
+            (condition, TrialIds(model, condition), SUITES[suite].prompt_version)
+            for condition in conditions_of(sweep, suite)
+        ]
         for suite in suites
     }
     for repeat in range(sweep.repeats):
-        for name, problem in islice(_interleaved(sets), limit):
-            for condition, trial_ids in ids[problem.suite]:
-                version = SUITES[problem.suite].prompt_version
+        for _, _, row, problem_id, suite, name, rows in islice(_interleaved(sets), limit):
+            for condition, trial_ids, version in ids[suite]:
+                trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
+                if skip(trial_id):
+                    continue
                 yield Trial(
-                    trial_id=trial_ids.of(problem.problem_id, prompt_version=version, repeat=repeat),
+                    trial_id=trial_id,
                     run=sweep.name,
                     sweep=sweep.name,
                     problem_set=name,
-                    problem=problem,
+                    problem=rows.problem(row),
                     model=model,
                     condition=condition,
                     repeat=repeat,
                 )
 
 
-def _interleaved(sets: Sequence[Asked]) -> Iterator[tuple[str, Problem]]:
-    """Yield (set name, problem) of all sets at once, each spread evenly over the whole."""
-    return ((name, problem) for _, _, name, problem in heapq.merge(*map(_placed, sets, range(len(sets)))))
+class _Rows:
+    """A batch of a problem set, of which only the problems wanted are made, and their neighbours."""
+
+    __slots__ = ("_batch", "_made", "_start")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._made: list[Problem] = []
+        self._start = -1
+
+    def problem(self, row: int) -> Problem:
+        start = row - row % TOGETHER
+        if start != self._start:
+            self._made = list(problems_of([self._batch.slice(start, TOGETHER)]))
+            self._start = start
+        return self._made[row - start]
 
 
-def _placed(asked: Asked, tie: int) -> Iterator[tuple[float, int, str, Problem]]:
-    """Yield an asked set's problems with their place in [0, 1); equal places keep the sets' order."""
-    kept = (problem for problem in asked.problems.read() if problem.problem_id not in asked.skip)
-    for i, problem in enumerate(kept):
-        yield (i + 0.5) / asked.rows, tie, asked.problems.name, problem
+# Where a problem stands among all that are asked, in [0, 1), the number of its set (equal places keep the
+# sets' order), its row of a batch, its id and suite, the set's name, the batch. A bare tuple: of a complete
+# sweep nothing else is made, a million times.
+_Place = tuple[float, int, int, str, str, str, _Rows]
+
+
+def _interleaved(sets: Sequence[Asked]) -> Iterator[_Place]:
+    """Yield the problems of all sets at once, each set spread evenly over the whole."""
+    return heapq.merge(*map(_placed, sets, range(len(sets))))
+
+
+def _placed(asked: Asked, set_number: int) -> Iterator[_Place]:
+    """Yield the places of an asked set's problems, in its order."""
+    i, count, name = 0, asked.rows, asked.problems.name
+    for batch in asked.problems.batches(ROWS_AT_ONCE):
+        rows = _Rows(batch)
+        ids, suites = (cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite"))
+        for row, (problem_id, suite) in enumerate(zip(ids, suites, strict=True)):
+            if problem_id not in asked.skip:
+                yield (i + 0.5) / count, set_number, row, problem_id, suite, name, rows
+                i += 1

@@ -106,7 +106,7 @@ def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(t
     assert done.returncode == 0, done.stderr
     (seen,) = json.loads(done.stdout)["simulators"]
     assert seen["max_in_flight"] >= 1000
-    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020
+    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020 + 2 * 1780
 
 
 def test_failed_trials_are_asked_again_on_demand(tmp_path):

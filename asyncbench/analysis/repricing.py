@@ -20,7 +20,7 @@ from asyncbench.records import Usage
 _TOKENS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 TRIAL_COLUMNS = (
     *("trial_id", "model", "provider", "model_id", "service_tier"),
-    *(*_TOKENS, "cost_usd", "finished_at"),
+    *(*_TOKENS, "cost_usd", "finished_at", "reused_from"),
 )
 ATTEMPT_COLUMNS = (
     *("trial_id", "model", "status", "started_at"),
@@ -107,7 +107,9 @@ class _Prices:
         return self._cost(row["model"], model_id, usage, tier_of(service_tier, raw), row["started_at"])
 
     def of_trial(self, row: Row) -> float | None:
-        """Return what a trial costs today whose calls nobody wrote down: it was imported."""
+        """Return what a trial costs today whose calls nobody wrote down: imported, or taken over."""
+        if row["reused_from"] is not None:
+            return 0.0
         tier = tier_of(row["service_tier"], None)
         return self._cost(row["model"], row["model_id"], _usage(row), tier, row["finished_at"])
 
