@@ -16,7 +16,7 @@ from asyncbench.analysis.integer_addition_figures import (
 )
 from asyncbench.analysis.integer_addition_tables import sheets, things, without_success
 from asyncbench.analysis.left_out import left_out_at_import, left_out_of
-from asyncbench.analysis.tables import SIMULATED
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.store.manifest import read_manifest
 
@@ -27,7 +27,7 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerAdditionReport:
+class IntegerAdditionReport(Pages):
     """A folder's figures, and how they are shown."""
 
     folder: str
@@ -41,15 +41,8 @@ class IntegerAdditionReport:
         """Return everything as JSON; shares in [0, 1]."""
         return json.dumps(asdict(self), indent=2)
 
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in sheets(self.lines))
-        return "\n\n".join(["\n".join(self._notes()), *tables])
-
-    def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        tables = (sheet.as_markdown() for sheet in sheets(self.lines))
-        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
+    def _sheets(self) -> Iterator[Sheet]:
+        yield from sheets(self.lines)
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:

@@ -1,10 +1,9 @@
 """How the figures of the "Integer addition" benchmark are shown: in sentences, and as sheets of cells."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.analysis.integer_addition_figures import ADDITION, SUITES, Bin, Line
-from asyncbench.analysis.order import Asked
+from asyncbench.analysis.order import Asked, names_of
 from asyncbench.analysis.tables import Sheet, seconds
 
 HEAD = (
@@ -32,7 +31,7 @@ def things(count: int, one: str, many: str) -> str:
 
 def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
-    names = _names(lines)
+    names = names_of([_asked(line) for line in lines])
     by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
     for suite, those in by_suite.items():
         if those:
@@ -50,19 +49,6 @@ def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
 
 def _asked(line: Line) -> Asked:
     return line.run, line.model, line.condition
-
-
-def _names(lines: Sequence[Line]) -> dict[Asked, str]:
-    """Return what to call each: condition and run are named only where a model has several."""
-    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
-    for line in lines:
-        runs[line.model].add(line.run)
-        conditions[line.run, line.model].add(line.condition)
-    names = {}
-    for run, model, condition in map(_asked, lines):
-        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
-        names[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
-    return names
 
 
 def _figures(line: Line) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from asyncbench.analysis.nupa_figures import (
     planned_of,
     read_graded,
 )
-from asyncbench.analysis.nupa_tables import MARK, names, sheets
-from asyncbench.analysis.order import Asked
-from asyncbench.analysis.tables import SIMULATED
+from asyncbench.analysis.nupa_tables import MARK, sheets
+from asyncbench.analysis.order import Asked, names_of
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.store.manifest import read_manifest
 from asyncbench.suites.nupa.grading import GRADERS
@@ -36,7 +36,7 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NupaReport:
+class NupaReport(Pages):
     """A folder's figures of NUPA, and how they are shown."""
 
     folder: str
@@ -62,15 +62,8 @@ class NupaReport:
             indent=2,
         )
 
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in sheets(self.lines))
-        return "\n\n".join(["\n".join(self._notes()), *tables])
-
-    def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        tables = (sheet.as_markdown() for sheet in sheets(self.lines))
-        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
+    def _sheets(self) -> Iterator[Sheet]:
+        yield from sheets(self.lines)
 
     def _model(self, asked: Asked, lines: list[Line]) -> dict[str, object]:
         run, model, condition = asked
@@ -111,7 +104,7 @@ class NupaReport:
         yield MEANING
 
     def _unfinished(self) -> Iterator[str]:
-        named = names(self.lines)
+        named = names_of({line.asked: None for line in self.lines})
         done = {asked: sum(line.trials for line in those) for asked, those in by_asked(self.lines).items()}
         left = [
             f"{named[asked]} {count:,} of {self.planned[asked]:,}"

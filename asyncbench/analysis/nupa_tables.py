@@ -1,11 +1,10 @@
 """How NUPA's figures are shown: as sheets of cells, tasks × ranges on the colours of a heatmap."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.analysis.heatmap import MISSING, of_accuracy, shaded
 from asyncbench.analysis.nupa_figures import Figure, Findings, Line, by_asked, macro
-from asyncbench.analysis.order import Asked
+from asyncbench.analysis.order import Asked, names_of
 from asyncbench.analysis.tables import Cell, Sheet
 from asyncbench.suites.nupa.ranges import Digits, Number
 from asyncbench.suites.nupa.tasks import Task
@@ -33,7 +32,8 @@ DIGITS_HEAD = (
 
 def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
-    named, groups = names(lines), by_asked(lines)
+    groups = by_asked(lines)
+    named = names_of(groups)
     yield _overview(groups, named)
     if len(groups) > 1:
         yield _side_by_side(groups, named)
@@ -48,19 +48,6 @@ def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
             head=DIGITS_HEAD,
             rows=[_digits_row(line) for line in those],
         )
-
-
-def names(lines: Sequence[Line]) -> dict[Asked, str]:
-    """Return what to call each: condition and run are named only where a model has several."""
-    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
-    for line in lines:
-        runs[line.model].add(line.run)
-        conditions[line.run, line.model].add(line.condition)
-    named = {}
-    for run, model, condition in dict.fromkeys(line.asked for line in lines):
-        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
-        named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
-    return named
 
 
 def _overview(groups: Mapping[Asked, Sequence[Line]], named: Mapping[Asked, str]) -> Sheet:

@@ -1,6 +1,7 @@
-"""In which order tables list who was asked: as the manifest has runs, models and conditions."""
+"""Who was asked: in which order tables list them, and what they are called."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 from asyncbench.store.manifest import Manifest, planned
 
@@ -15,3 +16,16 @@ def in_order(asked: Iterable[Asked], manifest: Manifest) -> list[Asked]:
         models.setdefault((run, model), place)
     last = len(places)
     return sorted(asked, key=lambda one: (models.get(one[:2], last), places.get(one, last), one))
+
+
+def names_of(asked: Collection[Asked]) -> dict[Asked, str]:
+    """Return what to call each: condition and run are named only where a model has several."""
+    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
+    for run, model, condition in asked:
+        runs[model].add(run)
+        conditions[run, model].add(condition)
+    named = {}
+    for run, model, condition in asked:
+        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
+        named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
+    return named

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.analysis.tables import SIMULATED, Sheet
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.store.catalog import read_lanes
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.schema import LIMITS, WAITS
@@ -51,7 +51,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaReport:
+class QuotaReport(Pages):
     """The lanes of a folder, as a whole and minute by minute."""
 
     folder: str
@@ -64,16 +64,6 @@ class QuotaReport:
         whole = {"folder": self.folder, "simulated": self.simulated}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
         return json.dumps(whole | {name: list(found) for name, found in uses.items()}, indent=2, default=str)
-
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in self._sheets())
-        return "\n\n".join(["\n".join(self._notes()), *tables])
-
-    def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        tables = (sheet.as_markdown() for sheet in self._sheets())
-        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:

@@ -1,7 +1,7 @@
 """How figures are written, in every table: shares, dollars, seconds, and the line for simulated results."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -141,6 +141,28 @@ class Sheet:
         """Return the head as narrow as words are; names can fold by themselves."""
         figures = [name.replace(" ", "\n").replace("_", "_\n") for name in self.head[self.labels :]]
         return [*self.head[: self.labels], *figures]
+
+
+class Pages:
+    """A report that is some notes and then some tables, for a terminal or in Markdown."""
+
+    __slots__ = ()
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
+        tables = (sheet.as_text(width=width) for sheet in self._sheets())
+        return "\n\n".join(["\n".join(self._notes()), *tables])
+
+    def as_markdown(self) -> str:
+        """Return the same tables in Markdown."""
+        tables = (sheet.as_markdown() for sheet in self._sheets())
+        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
+
+    def _notes(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _sheets(self) -> Iterator[Sheet]:
+        raise NotImplementedError
 
 
 def percent(share: float | None, interval: tuple[float, float] | None) -> str:
