@@ -188,12 +188,9 @@ class Lane:
         self._gate.take(turn.reserved, self._now_s())
         if self._in_flight >= self._highest:
             self._highest += 1
-            if not self._ramp.has_capacity():
-                began_s = self._now_s()
-                await self._ramp.acquire()
-                self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
-            else:
-                await self._ramp.acquire()
+            began_s = self._now_s()
+            await self._ramp.acquire()
+            self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
 
     def _obstacle(self, asker: Asker, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""

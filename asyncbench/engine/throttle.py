@@ -59,10 +59,7 @@ class Throttle:
             return 1.0
         near = min(1.0, BELOW + since_s * CREEP_PER_S)
         probe = 1 + (max(0.0, since_s - PROBE_AFTER_S) / PROBE_S) ** 2
-        share = max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
-        if share == 1.0:
-            self._top = 1.0
-        return share
+        return max(SMALLEST_SHARE, min(1.0, self._top * near * probe))
 
     def resigned(self, at_s: float) -> bool:
         """Whether refusals turned out not to be about how much is asked."""
