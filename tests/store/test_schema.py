@@ -6,14 +6,18 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from asyncbench.records import Attempt, Condition, Reply
+from asyncbench.engine import minutes
+from asyncbench.engine.limits import DAY
+from asyncbench.records import Attempt, Condition, Limits, Reply
 from asyncbench.store.schema import (
     ATTEMPTS,
     GRADES,
+    LIMITS,
     OF_THE_TRIAL,
     SCHEMA_VERSION,
     SCHEMAS,
     TRIALS,
+    WAITS,
     attempt_row,
     grade_rows,
     lane_row,
@@ -160,3 +164,9 @@ def test_a_grade_that_says_nothing_more_leaves_the_rest_null():
     row = grade_rows(result(replace(trial(1), problem=replace(trial(1).problem, length=None)), None))[0]
     nullable = {field.name for field in GRADES if field.nullable}
     assert {name for name, value in row.items() if value is None} == nullable - set(OF_THE_TRIAL)
+
+
+def test_whatever_a_lane_waits_for_has_its_column():
+    words = {minutes.WORK, minutes.CONCURRENCY, minutes.PAUSE, minutes.CLIENT, minutes.RAMP, minutes.RETRIES}
+    assert set(WAITS) == words | {DAY} | set(Limits().per_minute)
+    assert set(LIMITS) == set(Limits().per_minute)
