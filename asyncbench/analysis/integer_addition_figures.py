@@ -20,6 +20,7 @@ from asyncbench.problems.files import opened, read_batches
 from asyncbench.problems.schema import ROWS
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_grades, read_trials
+from asyncbench.store.groups import groups_of
 from asyncbench.store.manifest import Manifest, planned
 from asyncbench.suites.numbers import carries
 
@@ -162,7 +163,8 @@ def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[Line, ...]:
 
     They stand by suite, then as the manifest has runs, models and conditions.
     """
-    plan, groups = _plan(manifest), dict(_groups(trials))
+    plan = _plan(manifest)
+    groups = {Key(**group): rows for group, rows in groups_of(trials, Key._fields)}
     keys = groups.keys() | plan.keys()
     order = in_order({key[:3] for key in keys}, manifest)
     ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
@@ -177,16 +179,6 @@ def _plan(manifest: Manifest) -> dict[Key, int]:
         for suite, tasks in suites.items()
         if suite in SUITES
     }
-
-
-def _groups(trials: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
-    ordered = trials.sort_by([(name, "ascending") for name in Key._fields])
-    counts = ordered.group_by(list(Key._fields), use_threads=False).aggregate([([], "count_all")])
-    start = 0
-    for row in counts.to_pylist():  # in the order in which they appear
-        count = row.pop("count_all")
-        yield Key(**row), ordered.slice(start, count)
-        start += count
 
 
 def _line(key: Key, trials: pa.Table, plan: int | None) -> Line:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from asyncbench.errors import StoreError
 from asyncbench.store.durable import discard, storing, sync
 from asyncbench.store.generation import sealed_up_to, standing
+from asyncbench.store.groups import groups_of
 from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
@@ -94,10 +95,5 @@ def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, l
 def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
     """Yield the rows of each partition and its folder, relative to the results folder."""
     keys = PARTITIONED_BY[name]
-    table = table.sort_by([(key, "ascending") for key in keys])  # stable: rows keep their order
-    groups = table.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
-    start = 0
-    for group in groups.to_pylist():
-        place = Path(name, *(f"{key}={quote(group[key], safe='')}" for key in keys))
-        yield place, table.slice(start, group["count_all"])
-        start += group["count_all"]
+    for group, rows in groups_of(table, keys):
+        yield Path(name, *(f"{key}={quote(group[key], safe='')}" for key in keys)), rows

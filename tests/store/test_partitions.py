@@ -4,6 +4,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 import duckdb
 import pandas as pd
@@ -163,6 +164,24 @@ def test_rows_keep_the_order_in_which_trials_were_closed(tmp_path):
     order = [5, 3, 9, 1]
     seal(journalled(tmp_path, [event for n in order for event in answered(n)]), tmp_path)
     assert read_trials(tmp_path)["trial_id"].to_pylist() == [trial_id(n) for n in order]
+
+
+def test_whatever_models_are_called_each_row_stands_in_its_own_partition(tmp_path):
+    aliases = ["simulated-http/noisy-5", "simulated-anthropic/noisy-2", "simulated-http/noisy-4"]
+    events = [
+        event
+        for n in range(30)
+        for event in [
+            ended(trial(n, alias=aliases[n % 3]), reply(n)),
+            result(trial(n, alias=aliases[n % 3]), reply(n)),
+        ]
+    ]
+    seal(journalled(tmp_path, events), tmp_path)
+    assert list(tmp_path.glob("trials/**/*.parquet"))
+    for part in tmp_path.glob("[tga]*/**/*.parquet"):
+        assert set(pq.ParquetFile(part).read(["model"])["model"].to_pylist()) == {
+            unquote(part.parent.name.removeprefix("model="))
+        }
 
 
 def test_a_large_part_is_written_in_row_groups(tmp_path):
