@@ -1,16 +1,21 @@
-"""The command line within this process, where a process of its own would show no more."""
+"""The command line in a process of its own, and within this one where that would show no more."""
 
 import io
 import os
+import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from unittest.mock import patch
 
 import pytest
 
 from asyncbench.cli import main
+from tests.processes import Forked
 
 ROOT = Path(__file__).resolve().parent.parent
 CLEAN = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
@@ -23,6 +28,22 @@ class Done:
     returncode: object
     stdout: str
     stderr: str
+
+
+def asyncbench(
+    *arguments: object, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, in the project's folder and without any API key unless given."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        streams = {"stdout": out.fileno(), "stderr": errors.fileno()}
+        command = Forked("asyncbench", *arguments, **streams, cwd=cwd, env=CLEAN | dict(env or {}))
+        return subprocess.CompletedProcess(command.args, command.wait(), whole(out), whole(errors))
+
+
+def whole(file: IO[str]) -> str:
+    """Return all that a process has written to a file so far."""
+    file.seek(0)
+    return file.read()
 
 
 def asyncbench_here(*arguments: object) -> Done:

@@ -11,16 +11,17 @@ import time
 import pytest
 
 from asyncbench.analysis.tables import SIMULATED
-from tests.commands import CLEAN, ROOT, asyncbench_here
+from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
+from tests.processes import Forked
 from tests.sweeps import entry, outcomes, problem_set, simulator
 
 ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
 
 
-def asyncbench(*arguments, cwd=ROOT, env=None):
+def from_nothing(*arguments):
+    """Run a command as a shell does: in a process that has imported nothing yet."""
     words = [*ASYNCBENCH, *map(str, arguments)]
-    environment = CLEAN | (env or {})
-    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=CLEAN, check=False)
 
 
 def ad_hoc(problems, out, *more, model="simulated/noisy"):
@@ -40,13 +41,13 @@ def sweep_file(folder, problems, *models, **keys):
     "command", ["generate", "suites", "run", "status", "report", "simulate", "models", "doctor"]
 )
 def test_every_command_has_help_with_an_example(command):
-    done = asyncbench(command, "--help")
+    done = from_nothing(command, "--help")
     assert done.returncode == 0
     assert f"asyncbench {command}" in done.stdout
 
 
 def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
-    told = asyncbench("suites").stdout
+    told = from_nothing("suites").stdout
     assert "--depths" in told
     assert "(default: 2,3,4,5,6,7,8,9,10)" in told
     assert "None" not in told
@@ -61,23 +62,23 @@ def test_help_loads_no_sdk_and_no_arrow():
 
 def test_generate_run_status_and_report_tell_one_story(tmp_path):
     problems, out = tmp_path / "p.parquet", tmp_path / "out"
-    made = asyncbench(
+    made = from_nothing(
         "generate", "llm_arithmetic", "--out", problems, "--seed", 3, "--trials", 1, "--depths=2-4"
     )
     assert "24 problems" in made.stdout
 
-    done = asyncbench(*ad_hoc(problems, out))
+    done = from_nothing(*ad_hoc(problems, out))
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout
     assert "24 of 24 trials done" in done.stdout
     assert "no price is known for simulated/noisy" in done.stderr
 
-    status = json.loads(asyncbench("status", out, "--json").stdout)
+    status = json.loads(from_nothing("status", out, "--json").stdout)
     assert status["simulated"] is True
     assert [(one["planned"], one["done"], one["failed"]) for one in status["models"]] == [(24, 24, 0)]
     assert "simulated/noisy" in asyncbench("status", out).stdout
 
-    report = json.loads(asyncbench("report", out, "--json").stdout)
+    report = json.loads(from_nothing("report", out, "--json").stdout)
     (line,) = report["suites"]
     assert (line["trials"], line["cost_usd"], line["priced_trials"]) == (24, None, 0)
     assert line["outcomes"]["correct"] == round(line["accuracy"] * 24)
@@ -203,7 +204,14 @@ def test_a_mistake_is_one_line_and_exit_2(words, said):
 
 
 def test_a_process_that_met_a_mistake_says_no_more_than_that():
-    check_mistake(asyncbench("run", "nowhere.yaml"), "nowhere.yaml: No such file")
+    check_mistake(from_nothing("run", "nowhere.yaml"), "nowhere.yaml: No such file")
+
+
+@pytest.mark.parametrize("words", [("run", "nowhere.yaml"), ("run", "--nonsense"), ("report", "--help")])
+def test_a_forked_process_says_what_one_from_nothing_says(words):
+    forked, started = asyncbench(*words), from_nothing(*words)
+    assert (forked.returncode, forked.stdout) == (started.returncode, started.stdout)
+    assert forked.stderr == started.stderr
 
 
 def check_mistake(done, said):
@@ -244,17 +252,16 @@ class Started:
     """A command in a process of its own, ended at the latest when the block is left."""
 
     def __init__(self, *arguments):
-        self.words = [*ASYNCBENCH, *map(str, arguments)]
-        self.told = ""
+        self.words = arguments
 
     def __enter__(self):
         self.out, self.err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(self.words, stdout=self.out, stderr=self.err, cwd=ROOT, env=CLEAN)
+        streams = {"stdout": self.out.fileno(), "stderr": self.err.fileno()}
+        self.process = Forked("asyncbench", *self.words, **streams, cwd=ROOT, env=CLEAN)
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.kill()
         self.process.wait()
         self.out.close()
         self.err.close()
@@ -263,15 +270,10 @@ class Started:
         self.process.send_signal(number)
 
     def stdout(self):
-        return _whole(self.out)
+        return whole(self.out)
 
     def stderr(self):
-        return _whole(self.err)
-
-
-def _whole(file):
-    file.seek(0)
-    return file.read()
+        return whole(self.err)
 
 
 def until(reached):

@@ -14,12 +14,11 @@ from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, r
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.quirks import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
-from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
+from tests.commands import asyncbench
 from tests.providers.asking import CHAT
 from tests.providers.raw_server import answering, raw_server
-from tests.sweeps import ADAPTERS, problem_set
-from tests.test_cli import asyncbench
+from tests.sweeps import ADAPTERS, forked, problem_set
 
 KEY = "sk-secret-0123456789abcdef"
 MODEL = Model(alias="m", provider="openai", model_id="gpt-4o", api="chat", key_env="OPENAI_API_KEY")
@@ -317,7 +316,7 @@ def test_what_simulated_calls_would_cost_is_told_apart():
 
 async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(tmp_path):
     problems = problem_set(tmp_path)
-    with running(Settings(problems=(problems,))) as simulator:
+    with forked(Settings(problems=(problems,))) as simulator:
         entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
         (one,) = await examine(models(entry), env={})
     assert one.fine

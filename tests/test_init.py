@@ -2,7 +2,7 @@
 
 import os
 import pty
-import subprocess
+import tempfile
 from datetime import UTC, datetime
 
 import pytest
@@ -22,9 +22,9 @@ from asyncbench.starter import (
     write_sweep,
 )
 from asyncbench.summary import Exit
-from tests.commands import CLEAN, ROOT
+from tests.commands import CLEAN, asyncbench, whole
+from tests.processes import Forked
 from tests.sweeps import problem_set
-from tests.test_cli import ASYNCBENCH, asyncbench
 
 SECRET = "sk-never-to-be-seen"  # noqa: S105  no key of anybody's
 
@@ -138,20 +138,17 @@ def test_without_questions_every_key_that_is_found_is_used(folder, arguments):
 def test_on_a_terminal_each_key_is_asked_about(folder, answers, providers):
     ours, theirs = pty.openpty()
     os.write(ours, answers)
-    done = subprocess.run(
-        [*ASYNCBENCH, "init"],
-        stdin=theirs,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=CLEAN | {"PYTHONPATH": str(ROOT)} | keys("openai", "anthropic"),
-        check=False,
-    )
+    with tempfile.TemporaryFile("w+") as out:
+        streams = {"stdin": theirs, "stdout": out.fileno(), "stderr": out.fileno()}
+        code = Forked(
+            "asyncbench", "init", **streams, cwd=folder, env=CLEAN | keys("openai", "anthropic")
+        ).wait()
+        told = whole(out)
     os.close(ours)
     os.close(theirs)
-    assert done.returncode == 0, done.stderr
-    assert "openai/gpt-4.1-mini (key in OPENAI_API_KEY): use it?" in done.stdout
-    assert SECRET not in done.stdout + done.stderr
+    assert code == 0, told
+    assert "openai/gpt-4.1-mini (key in OPENAI_API_KEY): use it?" in told
+    assert SECRET not in told
     assert [one.provider for one in load_sweep(folder / "sweep.yaml").models] == providers
 
 

@@ -15,8 +15,9 @@ from asyncbench.plan.pace import pace
 from asyncbench.plan.tokens import EFFORT_TOKENS, longest_reply, thinking, tokens_of
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
+from tests.commands import asyncbench
 from tests.sweeps import problem_set, sweep
-from tests.test_cli import asyncbench, sweep_file
+from tests.test_cli import sweep_file
 
 MESSAGES = "anthropic/claude-haiku-4-5"
 PRICE = {"input": 1.0, "output": 10.0}  # USD for a million tokens

@@ -15,11 +15,10 @@ from asyncbench.cli import app
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.exchange.names import problems_file
-from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from asyncbench.summary import Exit
 from tests.recorded import rows, write_jsonl
-from tests.sweeps import entry
+from tests.sweeps import entry, forked
 
 COLUMNS = {  # of the table → the published row's keys
     "Model": "model",
@@ -154,7 +153,7 @@ def prices(golden):
 @contextmanager
 def replaying(folder):
     # So long that a busy machine, too, has started all it may before the first are answered.
-    with running(Settings(replay=(folder,), latency_s=4.0)) as server:
+    with forked(Settings(replay=(folder,), latency_s=4.0)) as server:
         yield server
 
 

@@ -14,12 +14,13 @@ def run(out, problems, *models):
     return asyncio.run(run_sweep(sweep(out, problems, *models)))
 
 
-@pytest.fixture
-def recorded(tmp_path):
-    """Two folders of 144 trials by one alias: of one model, and of another."""
-    problems = problem_set(tmp_path)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Two folders of 144 trials by one alias: of one model, and of another. Not to be changed."""
+    folder = tmp_path_factory.mktemp("recorded")
+    problems = problem_set(folder)
     for name in ("noisy", "noisy-2"):
-        run(tmp_path / name, problems, {"model": f"simulated/{name}", "alias": "x"})
+        run(folder / name, problems, {"model": f"simulated/{name}", "alias": "x"})
     return problems
 
 
@@ -33,20 +34,22 @@ def test_each_model_is_answered_from_its_own_folder(tmp_path, recorded):
     summary = run(
         out,
         recorded,
-        {"model": "simulated/x", "alias": "one", "replay": str(tmp_path / "noisy")},
-        {"model": "simulated-http/x", "alias": "two", "replay": str(tmp_path / "noisy-2")},
+        {"model": "simulated/x", "alias": "one", "replay": str(recorded.parent / "noisy")},
+        {"model": "simulated-http/x", "alias": "two", "replay": str(recorded.parent / "noisy-2")},
     )
     assert summary.exit is Exit.COMPLETE
     assert [one["delivered"] for one in summary.seen] == [144, 144]
     again = replies(out)
     for alias, name in (("one", "noisy"), ("two", "noisy-2")):
-        for (_, problem), text in replies(tmp_path / name).items():
+        for (_, problem), text in replies(recorded.parent / name).items():
             assert again[alias, problem] == text
 
 
 def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
     for name in ("noisy", "noisy-2"):
-        summary = run(tmp_path / "again", recorded, {"model": "simulated/x", "replay": str(tmp_path / name)})
+        summary = run(
+            tmp_path / "again", recorded, {"model": "simulated/x", "replay": str(recorded.parent / name)}
+        )
         (counters,) = summary.models.values()
         assert (counters.done, counters.done_before) == (144, 0)
 
@@ -61,6 +64,6 @@ def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
 def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, recorded, model, folder, said):
     out = tmp_path / "again"
     with pytest.raises(ConfigError) as caught:
-        run(out, recorded, {"model": f"simulated/{model}", "replay": str(tmp_path / folder)})
+        run(out, recorded, {"model": f"simulated/{model}", "replay": str(recorded.parent / folder)})
     assert said in str(caught.value)
     assert not out.exists()

@@ -15,8 +15,9 @@ from asyncbench.problems import open_set, write_problems
 from asyncbench.records import Outcome
 from asyncbench.store.verify import verify
 from asyncbench.summary import Exit
+from tests.commands import asyncbench
 from tests.sweeps import entry, outcomes, problem_set, simulator, sweep
-from tests.test_cli import asyncbench, sweep_file
+from tests.test_cli import sweep_file
 from tests.test_resume import Heard
 
 PRICE = {"input": 2, "output": 10}

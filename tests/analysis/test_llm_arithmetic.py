@@ -4,8 +4,6 @@ import json
 import os
 import pty
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from math import inf
 
@@ -21,6 +19,8 @@ from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, 
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from asyncbench.suites.llm_arithmetic import TASKS, draft
+from tests.commands import asyncbench
+from tests.processes import Forked
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 AS_PUBLISHED = (
@@ -554,20 +554,16 @@ def test_a_model_may_be_named_like_markup(tmp_path):
 # ── the command ──────────────────────────────────────────────────────────────────────────────
 
 
-def command(folder, *words):
-    return [sys.executable, "-m", "asyncbench", "report", str(folder), *words]
-
-
 def run(folder, *words):
-    return subprocess.run(command(folder, *words), capture_output=True, text=True, check=False)
+    return asyncbench("report", folder, *words)
 
 
 def on_a_terminal(folder, **environment):
     """What `report --style llm-arithmetic` writes to a terminal that shows colours."""
     ours, theirs = pty.openpty()
     env = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | environment
-    words = command(folder, "--style", "llm-arithmetic")
-    with subprocess.Popen(words, stdout=theirs, env=env) as process, os.fdopen(ours, "rb") as screen:
+    with os.fdopen(ours, "rb") as screen:
+        process = Forked("asyncbench", "report", folder, "--style", "llm-arithmetic", stdout=theirs, env=env)
         os.close(theirs)
         written = b""
         try:
@@ -575,7 +571,7 @@ def on_a_terminal(folder, **environment):
                 written += more
         except OSError:  # how Linux says that the other side is closed
             pass
-    assert process.returncode == 0
+    assert process.wait() == 0
     return written.decode()
 
 

@@ -7,8 +7,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
@@ -22,7 +20,9 @@ from asyncbench.analysis.regrading import regrade_report
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder
 from asyncbench.store.verify import verify
+from tests.commands import asyncbench
 from tests.crash.recorded import cut_power
+from tests.processes import Forked
 from tests.store.dying import start
 from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator
 
@@ -74,19 +74,19 @@ def killed_after(file, seconds, sampled, program=("asyncbench",)):
 
     Negative seconds: so long after its start, whatever it is doing then.
     """
-    command = [sys.executable, "-m", *program, "run", str(file), "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    before, end_s = sampled.now()["requests"], time.monotonic() - seconds if seconds < 0 else None
+    before, errors = sampled.now()["requests"], file.with_suffix(".errors")
+    with errors.open("w") as stderr:
+        process = Forked(*program, "run", file, "--quiet", stderr=stderr.fileno())
+    end_s = time.monotonic() - seconds if seconds < 0 else None
     while process.poll() is None and (end_s is None or time.monotonic() < end_s):
         if end_s is None and sampled.now()["requests"] > before:
             end_s = time.monotonic() + seconds
         sampled.now()
         time.sleep(0.03)
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGKILL)
-    _, errors = process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL), errors.decode()
-    return time.monotonic() if process.returncode else None
+    process.kill()
+    code = process.wait()
+    assert code in (0, -signal.SIGKILL), errors.read_text()
+    return time.monotonic() if code else None
 
 
 def still_in_flight(sampled):
@@ -112,7 +112,7 @@ def sweep_with_kills(folder: Path, *, seed: int, rounds: int, trials: int) -> No
         )
         sampled, forgotten = Sampled(server), 0
         for _ in range(rounds):
-            moment_s = rng.uniform(0.05, 0.7) if rng.random() < 0.8 else -rng.uniform(0.4, 1.2)
+            moment_s = rng.uniform(0.05, 0.7) if rng.random() < 0.8 else -rng.uniform(0.02, 0.6)
             killed_s = killed_after(file, moment_s, sampled)
             stats = still_in_flight(sampled)
             if killed_s is None:
@@ -200,14 +200,13 @@ def test_a_killed_folder_can_be_looked_at_before_it_runs_again(tmp_path):
         file.write_text(
             yaml.safe_dump({"name": "s", "problems": [str(problems)], "models": [model], "out": str(out)})
         )
-        process = subprocess.Popen([sys.executable, "-m", "asyncbench", "run", str(file), "--quiet"])
+        process = Forked("asyncbench", "run", file, "--quiet")
         while server.stats()["delivered"] < 40:
             time.sleep(0.02)
         time.sleep(1)  # what was delivered more than a second ago is safe
         process.kill()
         process.wait()
-        command = [sys.executable, "-m", "asyncbench", "status", str(out), "--json"]
-        told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        told = json.loads(asyncbench("status", out, "--json").stdout)
     (model_status,) = told["models"]
     assert model_status["done"] == len(outcomes(out)) >= 40
     assert model_status["planned"] == 144

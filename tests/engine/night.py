@@ -64,14 +64,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 def virtually(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end on a virtual clock that starts at zero; no task may outlive `main`."""
 
-    async def alone() -> T:
-        result = await main
+    results: list[T] = []
+
+    async def alone() -> None:
+        results.append(await main)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         assert not others, f"tasks outlived the run: {others}"
-        return result
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(alone())
+        runner.run(alone())  # not its result: a Runner writes out what a task returned
+    return results[0]
 
 
 MODEL = Model(

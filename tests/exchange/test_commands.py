@@ -10,15 +10,10 @@ import pytest
 
 from asyncbench import generate, read_trials
 from asyncbench.analysis.tables import SIMULATED
-from tests.commands import CLEAN, asyncbench_here
+from tests.commands import CLEAN, asyncbench, asyncbench_here
 from tests.exchange.made import jsonl, result_file, trial
 
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
-
-
-def asyncbench(*arguments):
-    words = [sys.executable, "-m", "asyncbench", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, env=CLEAN, check=False)
 
 
 @pytest.fixture

@@ -192,9 +192,9 @@ def test_each_file_is_read_once_when_no_other_is_held_any_more(tmp_path, monkeyp
     seen, read_bytes = [], Path.read_bytes
 
     def read(path):
-        gc.collect()
-        held = sum(type(one) is Recording for one in gc.get_objects())
-        seen.append((path.name, held)) if path in files else None
+        if path in files:
+            gc.collect()
+            seen.append((path.name, sum(type(one) is Recording for one in gc.get_objects())))
         return read_bytes(path)
 
     monkeypatch.setattr(Path, "read_bytes", read)

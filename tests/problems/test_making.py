@@ -281,11 +281,15 @@ def test_problems_come_in_file_order_as_they_were_made(suite, large):
         }
 
 
+@pytest.fixture(scope="module")
+def whole(large):
+    """The ids of all problems, read from the first to the last."""
+    return [problem.problem_id for problem in large.read()]
+
+
 @pytest.mark.parametrize("start", [0, 1, 1023, 1024, 8191, 8192, 8193, 16_384, 19_999, 20_000, 30_000])
 @pytest.mark.parametrize("batch_rows", [1000, 8192])
-def test_reading_may_start_at_any_row(large, start, batch_rows):
-    whole = [problem.problem_id for problem in large.read()]
-
+def test_reading_may_start_at_any_row(large, whole, start, batch_rows):
     assert [problem.problem_id for problem in large.read(batch_rows, start)] == whole[start:]
 
 

@@ -1,6 +1,5 @@
 """Processes that are killed at work, at a step of their own or at any moment."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -8,9 +7,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-# children start in milliseconds: each is forked from a process that has all imported and no thread
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.store.night"])
+from tests.processes import PROCESSES
 
 CHANGES = frozenset({"open", "os.link", "os.rename", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"})
 MOVES = frozenset({"os.rename", "shutil.rmtree"})

@@ -16,6 +16,7 @@ from asyncbench.errors import StoreError, UnwrittenError
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
+from tests.commands import asyncbench
 from tests.store.disk import disk_for, limited, small_disk
 from tests.store.made import answered, ended, keep, reply, result, sent, trial, trial_id
 from tests.sweeps import entry, outcomes, problem_set, simulator
@@ -169,12 +170,12 @@ def test_a_full_file_system_ends_the_run_with_code_5_and_the_next_run_goes_on(tm
         out = disk / "out"
         with simulator(problem_set(tmp_path, trials=12), latency_s=0.02) as server:
             file, planned = swept(tmp_path, server, out)
-            ran = ended_of(command(file))
+            ran = asyncbench("run", file, "--quiet")
             check_stopped(ran, out, server.stats()["delivered"])
             before = len(outcomes(out))
             assert 0 < before < planned
             assert ended_of(["mount", "-o", "remount,size=20m", str(disk)]).returncode == 0
-            ran = ended_of(command(file))
+            ran = asyncbench("run", file, "--quiet")
             assert ran.returncode == 0, ran.stderr
         assert len(outcomes(out)) == planned
 
@@ -186,6 +187,6 @@ def test_the_systems_limit_on_a_file_ends_the_run_with_code_5_and_the_next_run_g
         limit = f"ulimit -f 400; exec {' '.join(command(file))}"
         ran = ended_of(["bash", "-c", limit])
         check_stopped(ran, out, server.stats()["delivered"])
-        ran = ended_of(command(file))
+        ran = asyncbench("run", file, "--quiet")
         assert ran.returncode == 0, ran.stderr
     assert len(outcomes(out)) == planned
