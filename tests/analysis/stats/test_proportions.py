@@ -1,4 +1,4 @@
-"""Statistics of results."""
+"""Shares with their intervals, and quantiles."""
 
 import statistics
 
