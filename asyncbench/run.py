@@ -6,8 +6,6 @@ import gc
 import os
 import platform
 import random
-import signal
-import threading
 import time
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +29,10 @@ from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.grading import graded
+from asyncbench.interrupts import on_interrupt
 from asyncbench.known_models import moves
 from asyncbench.longer import Room, check_longer
+from asyncbench.notify import Notifier, death_in, notifier_of
 from asyncbench.plan.tokens import longest_reply
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
@@ -90,7 +90,10 @@ async def run_sweep(
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     asked = preflight.chosen(sweep, models)
-    keys = preflight.keys(asked, os.environ if env is None else env)
+    env = os.environ if env is None else env
+    screen = screen or Quiet()
+    keys = preflight.keys(asked, env)
+    notifier = notifier_of(sweep, asked, env, screen.say, limit=limit)
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.check_conditions(sweep, asked, checked)
     preflight.check_replays(asked)
@@ -99,28 +102,35 @@ async def run_sweep(
     check_reuse(other, ignore, out=sweep.out)
     asked = preflight.raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
+    death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out)
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     salvage = Salvage(store)
-    try:
-        room = await asyncio.to_thread(Room, store, max_tokens)
-        answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=ignore)
-        run = _Run(
-            sweep=sweep,
-            asked=asked,
-            keys=keys,
-            limit=limit,
-            within_s=within_s,
-            room=room,
-            answers=answers,
-            store=store,
-            salvage=salvage,
-            screen=screen or Quiet(),
-        )
-        return await run.go(await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store))
-    except BaseExceptionGroup as errors:
-        raise _cause(errors) from None
-    finally:
-        await asyncio.to_thread(salvage.close)
+    async with notifier.until_the_end():
+        try:
+            room = await asyncio.to_thread(Room, store, max_tokens)
+            answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=ignore)
+            run = _Run(
+                sweep=sweep,
+                asked=asked,
+                keys=keys,
+                limit=limit,
+                within_s=within_s,
+                room=room,
+                answers=answers,
+                store=store,
+                salvage=salvage,
+                screen=screen,
+                notifier=notifier,
+            )
+            notifier.died(death if store.dead else None)
+            await asyncio.to_thread(store.begin_run)
+            sets = await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store)
+            summary = notifier.summary = await run.go(sets)
+        except BaseExceptionGroup as errors:
+            raise _cause(errors) from None
+        finally:
+            await asyncio.to_thread(salvage.close)
+    return summary
 
 
 def _cause(errors: BaseExceptionGroup) -> BaseException:
@@ -179,6 +189,7 @@ class _Run:
     store: Store
     salvage: Salvage
     screen: Screen
+    notifier: Notifier
 
     async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
@@ -312,6 +323,7 @@ class _Run:
             epoch_s=time.time() - asyncio.get_running_loop().time(),
             jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
             counting=Counting(model.limits.counts),
+            tell_suspended=partial(self.notifier.suspended, model.alias),
         )
 
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
@@ -435,17 +447,8 @@ def _interruptible(scheduler: Scheduler, screen: Screen) -> Iterator[None]:
             scheduler.stop(drain_s=DRAIN_S)
             screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
 
-    loop = asyncio.get_running_loop()
-    # Only the main thread may: elsewhere (a notebook's worker) the caller cancels the task instead.
-    is_main = threading.current_thread() is threading.main_thread()
-    signals = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-    for number in signals:
-        loop.add_signal_handler(number, interrupt)
-    try:
+    with on_interrupt(interrupt):
         yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager

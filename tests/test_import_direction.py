@@ -10,10 +10,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Bottom to top; a module imports only from the steps before its own. Inside a folder, one way likewise.
 LAYERS = """
-allowance | errors | records | suites, pricing | prompting, turns | problems, providers, store |
+allowance, interrupts | errors | records | suites, pricing | prompting, turns | problems, providers, store |
 config, known_models, copies | sweep | engine | simulator |
 preflight, progress, grading, corrections, longer | summary, reuse |
-plan, starter | run | regrade, merge | exchange, analysis | doctor, listing | cli, __init__ | __main__
+plan, starter, notify | run | regrade, merge | exchange, analysis | doctor, listing | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each

@@ -9,6 +9,7 @@ from asyncbench.config import load_sweep
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Entry
 from asyncbench.config.models import LimitsEntry, ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry
+from asyncbench.config.notify import NotifyEntry
 from asyncbench.config.sources import ProblemsEntry
 from asyncbench.config.sweep import SweepEntry
 
@@ -19,6 +20,7 @@ ENTRIES: dict[str, tuple[type[Entry], ...]] = {
     "A problem set": (ProblemsEntry,),
     "A model": (ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry),
     "Limits": (LimitsEntry,),
+    "Notify": (NotifyEntry,),
     "A condition": (ConditionEntry,),
 }
 

@@ -4,7 +4,7 @@ Entries are pydantic models as written in YAML; what leaves this room is made of
 imports only from lines above its own:
 
     entry
-    sources · conditions · deadline
+    sources · conditions · deadline · notify
     models
     sweep
 """
@@ -12,15 +12,18 @@ imports only from lines above its own:
 from asyncbench.config.deadline import seconds_left
 from asyncbench.config.entry import NOT_BUILT
 from asyncbench.config.models import check_alias
+from asyncbench.config.notify import Notify, is_address
 from asyncbench.config.sources import ProblemSource
 from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, priced_models, sweep_from
 
 __all__ = [
     "NOT_BUILT",
+    "Notify",
     "ProblemSource",
     "Sweep",
     "as_mapping",
     "check_alias",
+    "is_address",
     "load_sweep",
     "priced_models",
     "seconds_left",

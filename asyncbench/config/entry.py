@@ -1,7 +1,7 @@
 """What one part of a sweep file may hold, and the complaint about its first fault."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,12 +10,14 @@ from asyncbench.errors import ConfigError
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
     "sweep": frozenset(
-        {"budget_usd", "mode", "notify", "allow_unpriced", "stop_when"},
+        {"budget_usd", "mode", "allow_unpriced", "stop_when"},
     ),
     "model": frozenset({"mode", "budget_usd"}),
     "limits": frozenset({"budget_usd"}),
 }
-MAY_HOLD_A_KEY = frozenset({"key_env", "base_url"})  # by a slip: what was found there is never repeated
+# Be it by a slip: what was found there is never repeated.
+MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env"})
+VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 # They would change who is asked, what, or how.
 NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input", "prompt", "stream"})
 
@@ -48,7 +50,8 @@ def read_entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
         fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
         key = ".".join(map(str, fault["loc"]))
         known = ", ".join(kind.model_fields)
-        shown = fault["type"] not in ("missing", "extra_forbidden") and key not in MAY_HOLD_A_KEY
+        secret = key.partition(".")[0] in MAY_HOLD_A_KEY
+        shown = fault["type"] not in ("missing", "extra_forbidden") and not secret
         found = f" (found {fault['input']!r})" if shown else ""
         raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
 

@@ -8,7 +8,16 @@ from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from asyncbench.config.entry import Entry, Keys, Name, Number, Streaming, read_entry, refuse_taken
+from asyncbench.config.entry import (
+    VARIABLE,
+    Entry,
+    Keys,
+    Name,
+    Number,
+    Streaming,
+    read_entry,
+    refuse_taken,
+)
 from asyncbench.config.sources import ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import wires
@@ -20,7 +29,6 @@ from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
 ADDRESS: Final = r"^https?://[^@\s?#]+$"
-VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 
 
 class LimitsEntry(Entry):

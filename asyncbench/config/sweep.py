@@ -14,6 +14,7 @@ from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Entry, Keys, Name, Streaming, read_entry
 from asyncbench.config.models import check_alias, limits_from, model_from, model_mapping, priced_model
+from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
@@ -32,6 +33,7 @@ class Sweep:
     repeats: int
     out: Path
     deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
+    notify: Notify | None = field(default=None, compare=False)  # whom to tell; changes nothing asked
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -49,6 +51,7 @@ class SweepEntry(Entry):
     repeats: PositiveInt = 1
     stream: Streaming = "auto"
     deadline: object = None
+    notify: object = None
     out: Name | None = None
 
 
@@ -132,6 +135,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         repeats=entry.repeats,
         out=Path(entry.out or Path("results") / entry.name),
         deadline=None if entry.deadline is None else deadline_from(entry.deadline, place=place),
+        notify=None if entry.notify is None else notify_from(entry.notify, place=place),
         max_tokens_demanded=frozenset(
             model.alias
             for model, given in zip(models, raw_models, strict=True)
@@ -206,7 +210,10 @@ def _overlap(one: Condition, other: Condition) -> bool:
 
 
 def as_mapping(sweep: Sweep) -> dict[str, object]:
-    """Return the sweep as a mapping that `sweep_from` reads back; it holds names of keys, never keys."""
+    """Return the sweep as a mapping that `sweep_from` reads back; it holds names of keys, never keys.
+
+    Whom to tell is left out: an address is a secret, and a command is for the machine it was written on.
+    """
     return {
         "name": sweep.name,
         "problems": [source_mapping(source) for source in sweep.problems],

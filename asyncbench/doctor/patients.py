@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asyncbench.config import load_sweep, sweep_from
-from asyncbench.config.models import ADDRESS, VARIABLE
+from asyncbench.config.entry import VARIABLE
+from asyncbench.config.models import ADDRESS
 from asyncbench.errors import ConfigError
 from asyncbench.records import Model
 

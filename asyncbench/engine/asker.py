@@ -44,6 +44,10 @@ GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not kee
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
 
+def _nobody(_: str) -> None:
+    """Tell nobody."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Asker:
     """The trials of one model, from its source to their results."""
@@ -61,6 +65,7 @@ class Asker:
     epoch_s: float  # UTC at zero of the loop's clock
     jitter: random.Random
     counting: Counting = Counting.USED
+    tell_suspended: Callable[[str], None] = _nobody  # is called once, with the reason
     queue: deque[Turn] = field(default_factory=deque)
     _expected: Expected = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
@@ -105,6 +110,7 @@ class Asker:
         """Give up what is not asked yet; the first proof is kept as the reason."""
         if self.counters.suspended is None:
             self.counters.suspended = reason
+            self.tell_suspended(reason)
         self.queue.clear()
         self._hungry.set()
 

@@ -19,6 +19,7 @@ from asyncbench.records import Reply
 SHORTEST_SECRET: Final = 8  # characters; a shorter key is a word such as "none", which messages may hold
 TELLING: Final = 16  # characters in a row of a key that stand nowhere else by chance
 MARK: Final = "[key]"
+SECRET_NAMES: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "PROXY", "AUTH")  # in part
 
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")  # no way to escape changes these
@@ -31,6 +32,11 @@ _TEXTS: Final = (
     "upstream",
     "service_tier",
 )
+
+
+def looks_secret(name: str) -> bool:
+    """Return whether a variable of this name is likely to hold a secret."""
+    return any(word in name.upper() for word in SECRET_NAMES)
 
 
 def without(text: str, *, key: str) -> str:

@@ -16,6 +16,7 @@ from asyncbench.store.generation import Generation, next_generation, settle
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import IMPORTED, Manifest, check, claim, read_manifest, write_manifest
+from asyncbench.store.mark import left_mark, set_mark, take_away
 from asyncbench.store.partitions import next_number, part_files, seal
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
@@ -126,6 +127,16 @@ class Store:
 
     def _answered(self, trial_id: str) -> bool:
         return self.again.get(trial_id, Outcome.FAILED) is not Outcome.FAILED
+
+    @property
+    def dead(self) -> bool:
+        """Whether the run before, if there was one, never ended; asked before `begin_run`."""
+        return left_mark(self.folder) is not None
+
+    def begin_run(self) -> None:
+        """Mark that a run is going on, until the folder is let go: a run that is killed leaves the mark."""
+        set_mark(self.folder)
+        self._held.callback(take_away, self.folder)
 
     def write_manifest(self, update: Mapping[str, object]) -> None:
         """Add to the manifest, or change what it says."""
