@@ -1,0 +1,147 @@
+"""How charts look, on white and on dark ground: colours, type, lines.
+
+Colours of series are those of Okabe and Ito, which people with any colour vision tell apart, without their
+yellow and black, which vanish on one of the grounds; shades go from little to much in one hue.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+# Helvetica's family, and what looks like it where it is not installed; text in SVG stays text.
+FONT: Final = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
+
+LABEL_LIMIT: Final = 260  # pixels of a name on an axis
+STRONG: Final = 0.55  # of the scale: from here on a cell's ground is so strong that its text changes colour
+
+
+def _config(
+    *,
+    ground: str,
+    ink: str,
+    muted: str,
+    grid: str,
+    bar: str,
+    series: list[str],
+    shades: list[str],
+    on_weak: str,
+    on_strong: str,
+) -> dict[str, Any]:  # Any: a configuration of Vega-Lite
+    axis = {
+        "labelColor": ink,
+        "titleColor": muted,
+        "gridColor": grid,
+        "domainColor": muted,
+        "tickColor": muted,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelLimit": LABEL_LIMIT,
+        "tickSize": 4,
+        "labelPadding": 4,
+    }
+    return {
+        "background": ground,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "axisBand": {"domain": False, "ticks": False, "labelPadding": 6},
+        "legend": {
+            "orient": "top",
+            "direction": "horizontal",
+            "columns": 3,
+            "title": None,
+            "labelColor": ink,
+            "labelFontSize": 12,
+            "labelLimit": LABEL_LIMIT,
+            "titleColor": muted,
+            "titleFontWeight": "normal",
+            "symbolSize": 80,
+            "symbolOpacity": 1,
+        },
+        "header": {
+            "labelColor": ink,
+            "labelFontSize": 13,
+            "labelFontWeight": "bold",
+            "labelAnchor": "start",
+            "labelLimit": 320,
+            "title": None,
+        },
+        "title": {
+            "color": ink,
+            "fontSize": 16,
+            "fontWeight": "bold",
+            "anchor": "start",
+            "frame": "bounds",
+            "offset": 14,
+            "subtitleColor": muted,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 5,
+        },
+        "range": {
+            "category": series,
+            "ramp": shades,
+            "heatmap": shades,
+            "ordinal": shades,
+            "symbol": [
+                "circle",
+                "square",
+                "triangle-up",
+                "diamond",
+                "cross",
+                "triangle-down",
+                "wedge",
+                "stroke",
+            ],
+        },
+        "mark": {"color": series[0]},
+        "bar": {"color": bar},  # lighter or darker than lines, so that an interval stands out on it
+        "rule": {"color": ink},
+        "text": {"color": ink, "fontSize": 11},
+        "line": {"strokeWidth": 2},
+        "style": {
+            "interval": {"color": ink, "strokeWidth": 1.4, "opacity": 0.85},
+            "reference": {"color": muted, "strokeWidth": 1, "strokeDash": [4, 3]},
+            "note": {"color": muted, "fontSize": 11},
+            "weak": {"color": on_weak, "fontSize": 11},
+            "strong": {"color": on_strong, "fontSize": 11},
+            "halo": {"color": ground, "stroke": ground, "strokeWidth": 4, "fontSize": 11},
+            "plain": {"color": muted},
+            "accent": {"color": series[0]},
+        },
+    }
+
+
+THEMES: Final[Mapping[str, dict[str, Any]]] = {
+    "light": _config(
+        ground="#ffffff",
+        ink="#1b1f24",
+        muted="#59616b",
+        grid="#e6e9ed",
+        bar="#5fa8d6",
+        series=["#0072b2", "#d55e00", "#009e73", "#b8558f", "#e69f00", "#56b4e9", "#6f4e9b", "#666666"],
+        shades=["#e2ecf6", "#bdd5ea", "#84b4d8", "#3d84bb", "#0b5590", "#06305c"],
+        on_weak="#1b1f24",
+        on_strong="#ffffff",
+    ),
+    "dark": _config(
+        ground="#14171c",
+        ink="#e8eaed",
+        muted="#a3abb5",
+        grid="#2b3138",
+        bar="#2c78ad",
+        series=["#56aee8", "#f58b4c", "#2fc49a", "#e3a0c6", "#f2be4a", "#a5dcf8", "#b49be0", "#b5b5b5"],
+        shades=["#232f3c", "#1f415f", "#23618f", "#3d8ec7", "#82bfec", "#d3ebfc"],
+        on_weak="#e8eaed",
+        on_strong="#0c1117",
+    ),
+}
+
+# What became of trials, in the order in which it is stacked; both grounds.
+OUTCOME_COLOURS: Final[Mapping[str, str]] = {
+    "correct": "#3a87c8",
+    "wrong": "#e0763a",
+    "no_answer": "#a9afb6",
+    "truncated": "#e3bd3f",
+    "refused": "#9a77c7",
+    "failed": "#6b7178",
+}
