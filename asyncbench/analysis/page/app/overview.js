@@ -1,0 +1,121 @@
+// The one look at 08:00: who is better, by how much, is that real, and what needs attention.
+
+function overviewView() {
+  return [
+    heading("Overview"),
+    notes(),
+    tiles(),
+    ...page.rankings.length ? [standingsCard()] : [],
+    chartCard("bars", barsRows(page.chosen, metric(), state.by === "none" ? null : state.by), {
+      title: metric().title, about: barsAbout(), tools: byField(),
+    }),
+    chartCard("pairs", ofChosenModels(page.pairs, "other"), { about: `${page.charts.pairs.purpose} Over all that both were asked, whatever is chosen here.` }),
+  ];
+}
+
+function barsAbout() {
+  const m = metric();
+  const better = m.higher_is_better ? "" : " Less is better.";
+  return `${page.charts.bars.purpose}${m.interval ? " Lines are 95 % intervals (Wilson)." : ""}${better}`;
+}
+
+function byField() {
+  const select = element("select", { id: "by", onchange: (event) => go({ by: event.target.value }) },
+    [["suite", "by suite"], ["task", "by task"], ["none", "all together"]].map(([value, words]) => element("option", { value }, words)));
+  select.value = state.by;
+  return element("p", {}, element("label", { class: "muted" }, "Panels ", select));
+}
+
+function notes() {
+  const grave = page.lost.map((words) => foreign(words, "p", { class: "note grave", role: "alert" }));
+  const simulated = page.simulated ? [element("p", { class: "note warn" }, page.simulated_words)] : [];
+  const merged = page.merged.length ? [element("p", { class: "note" }, `There is more than a page can hold. ${page.merged.join(" ")}`)] : [];
+  return element("div", { class: "notes" }, simulated, grave, merged);
+}
+
+function tiles() {
+  const sums = [...summed(page.chosen, () => "all").values()][0]?.sums ?? {};
+  const known = (value, of) => (of ? value : null);
+  const lost = (sums.failed ?? 0) + (sums.truncated ?? 0);
+  const [low, high] = wilson(sums.correct, sums.trials, repeatsOf([sums]));
+  const facts = [
+    ["Trials", count(sums.trials ?? 0), `${count(namesOf(page.chosen).length)} models, ${count(new Set(page.chosen.map((cell) => cell.task)).size)} tasks`],
+    ["Right", percent(sums.trials ? sums.correct / sums.trials : null), sums.trials ? `${count(sums.correct)}; 95 %: ${interval(low, high)}` : ""],
+    ["Of answered", percent(measured(page.metrics.of_answered, sums).value), `${count((sums.correct ?? 0) + (sums.wrong ?? 0))} answered`],
+    ["Lost", count(lost), `${count(sums.failed ?? 0)} failed, ${count(sums.truncated ?? 0)} truncated`],
+    ["Cost", dollars(known(sums.cost_usd, sums.priced)), sums.priced === sums.trials ? "every trial priced" : `${count(sums.priced ?? 0)} trials priced`],
+    ["Output tokens", sums.known_tokens ? COMPACT.format(sums.output_tokens) : "unknown", sums.known_tokens ? `${THREE.format(sums.output_tokens / sums.known_tokens)} a trial` : ""],
+  ];
+  return element("dl", { class: "tiles", id: "tiles" }, facts.map(([name, value, more]) =>
+    element("div", { class: "tile" }, element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
+}
+
+const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+// ── standings ────────────────────────────────────────────────────────────────────────────────
+
+function standingsCard() {
+  return element("section", { class: "card long", id: "standings" },
+    element("h3", {}, "Standings"),
+    element("p", { class: "about" }, `${page.places} These are over all trials, whatever suites, tasks or lengths are chosen.`),
+    page.rankings.map((one, place) => standingsTable(one, place === 0)));
+}
+
+const COLUMNS = [
+  ["accuracy, with its 95 % interval", (line) => [percent(line.share), element("small", { class: "muted" }, ` ${interval(...line.interval)}`)]],
+  ["", (line) => spanOf(line.share, ...line.interval)],
+  ["of answered", (line) => percent(line.accuracy_of_answered)],
+  ["lost", (line) => (line.lost_share ? percent(line.lost_share) : "0")],
+  ["digits at 90 %", (line) => line.at_90 ?? "–"],
+  ["digits at 50 %", (line) => line.at_50 ?? "–"],
+  ["cost", (line) => dollars(line.cost_usd)],
+  ["cost a correct answer", (line) => dollars(line.cost_per_correct)],
+  ["format kept", (line) => percent(line.format_known ? line.format_ok / line.format_known : null)],
+  ["latency p50", (line) => seconds(line.latency_p50_s)],
+];
+
+/** Return columns of what repeats tell; none where each problem was asked once. */
+function repeatColumns(lines) {
+  const repeats = Math.max(1, ...lines.map((line) => line.repeats));
+  if (repeats === 1) return [];
+  return [[`pass@${repeats}`, (line) => percent(line.any_right)], [`pass^${repeats}`, (line) => percent(line.all_right)]];
+}
+
+function standingsTable(ranking, open) {
+  const lines = ranking.lines.filter(chosenModel);
+  const told = [...COLUMNS, ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
+  const head = [...ranking.alone ? [] : ["place"], "model", ...told.map(([name]) => name)];
+  const rows = lines.map((line, n) => element("tr", { class: n > 0 && !ranking.alone && lines[n - 1].place !== line.place && "tie" },
+    ranking.alone ? null : element("td", { class: "rank" }, String(line.place)),
+    element("th", { scope: "row", class: "text" }, foreign(line.name)),
+    told.map(([, cell]) => element("td", {}, cell(line)))));
+  const box = element("details", { class: "ranking" }, element("summary", {}, foreign(ranking.over)), tableOf(ranking.over, head, rows, "model"));
+  box.open = open;
+  return box;
+}
+
+/** Return a table that scrolls by itself; `text` names the columns of words. */
+function tableOf(title, head, rows, ...text) {
+  const cells = head.map((name) => element("th", { scope: "col", class: text.includes(name) && "text" }, name));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, cells)), element("tbody", {}, rows));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table);
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Return an interval on a rail from 0 to 100 %. */
+function spanOf(share, low, high) {
+  const drawing = document.createElementNS(SVG, "svg");
+  const part = (tag, attributes) => {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    drawing.append(made);
+  };
+  const x = (value) => 4 + 168 * value;
+  for (const [name, value] of Object.entries({ class: "span", viewBox: "0 0 176 20", "aria-hidden": "true" })) drawing.setAttribute(name, value);
+  part("line", { class: "rail", x1: 4, x2: 172, y1: 10, y2: 10 });
+  for (const tick of [0, 0.5, 1]) part("line", { class: "rail", x1: x(tick), x2: x(tick), y1: 6, y2: 14 });
+  part("line", { class: "bar", x1: x(low), x2: x(high), y1: 10, y2: 10 });
+  part("circle", { class: "dot", cx: x(share), cy: 10, r: 4 });
+  return drawing;
+}

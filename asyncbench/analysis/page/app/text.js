@@ -1,0 +1,108 @@
+// Foreign text as text: what a model wrote never becomes markup, and what cannot be seen is written out.
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
+const LINE_OR_TAB = new Set(["\n", "\t"]);
+
+/** Return how a character that cannot be seen is written: \x1b, \u202e, \u{e0001}. */
+function spelled(character) {
+  const code = character.codePointAt(0);
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, "0")}`;
+  return `\\u{${code.toString(16)}}`;
+}
+
+/** Return `text` on one line with every unseen character spelled: for charts, whose labels are plain text. */
+function plain(text) {
+  return Array.from(String(text), (one) => (UNSEEN.test(one) ? spelled(one) : one)).join("");
+}
+
+/** Return pieces of `text`: [unseen, piece]; lines and tabs stay as they are. */
+function pieces(text) {
+  const found = [];
+  let run = "";
+  for (const one of text) {
+    if (LINE_OR_TAB.has(one) || !UNSEEN.test(one)) {
+      run += one;
+      continue;
+    }
+    if (run) found.push([false, run]);
+    found.push([true, spelled(one)]);
+    run = "";
+  }
+  if (run) found.push([false, run]);
+  return found;
+}
+
+/** Return an element that shows foreign text, set apart from the direction of what is around it. */
+function foreign(text, tag = "bdi", attributes = {}) {
+  const shown = element(tag, { dir: "ltr", ...attributes });
+  for (const [unseen, piece] of pieces(String(text))) {
+    shown.append(unseen ? element("span", { class: "unseen", title: "a character that cannot be seen" }, piece) : piece);
+  }
+  shown.classList.add("foreign");
+  return shown;
+}
+
+/** Return an element of ours; children are elements or text, and text stays text. */
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+// ── figures ─────────────────────────────────────────────────────────────────────────────────
+
+const COUNT = new Intl.NumberFormat("en-US");
+const THREE = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
+
+function count(value) {
+  return value === null || value === undefined ? "unknown" : COUNT.format(value);
+}
+
+function percent(share) {
+  return share === null || share === undefined ? "–" : `${oneDecimal(100 * share)}%`;
+}
+
+/** Return a positive number with one decimal, a half rounded to even as Python does: 31.25 as 31.2. */
+function oneDecimal(value) {
+  return value % 1 === 0.25 ? (value - 0.05).toFixed(1) : value.toFixed(1); // of .75 the even one is the greater
+}
+
+function interval(low, high) {
+  return low === null || high === null ? "" : `${oneDecimal(100 * low)}–${oneDecimal(100 * high)}`;
+}
+
+function dollars(value) {
+  if (value === null || value === undefined) return "unknown";
+  if (value === 0) return "$0";
+  if (Math.abs(value) < 0.01) return `$${THREE.format(value)}`;
+  return `$${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+function seconds(value) {
+  return value === null || value === undefined ? "–" : `${value < 10 ? value.toFixed(2) : THREE.format(value)} s`;
+}
+
+/** Return a figure of a metric: shares in percent, dollars with their sign. */
+function figure(metric, value) {
+  if (value === null || value === undefined) return "–";
+  if (metric.share) return percent(value);
+  return metric.unit.startsWith("USD") ? dollars(value) : THREE.format(value);
+}
+
+/** Return a positive number with three digits, without an exponent. */
+function threeDigits(value) {
+  return value >= 100 ? COUNT.format(Math.round(value)) : UNGROUPED.format(Number(value.toPrecision(3)));
+}
+
+const UNGROUPED = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3, useGrouping: false });
+
+/** Return the UTC time of so many seconds since 1970. */
+function moment(secondsSince1970) {
+  return `${new Date(1000 * secondsSince1970).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}

@@ -1,0 +1,143 @@
+// The other views: each a list of elements.
+
+function metric() {
+  return page.metrics[state.metric];
+}
+
+/** Return the head of a view; that results are simulated stands on every one. */
+function heading(title, more) {
+  return element("div", { class: "view-head" }, element("h2", {}, title),
+    page.simulated ? element("p", { class: "simulated" }, "SIMULATED") : null,
+    foreign(scope(), "p", { class: "scope", id: "scope" }),
+    more ? element("p", { class: "scope" }, more) : null);
+}
+
+function tasksView() {
+  const words = `${metric().title}. Cells hold ${metric().share ? "percent" : metric().unit}, where there is room.`;
+  const suites = [...new Set(page.chosen.map((cell) => cell.suite))].sort(inOrder);
+  return [
+    heading("Tasks and lengths"),
+    chartCard("task_map", taskRows(page.chosen, metric()), { about: words }),
+    ...suites.map((suite) => lengthCard(suite, words)),
+  ];
+}
+
+/** Return task by length of one suite: its lengths are digits, depth or characters, and no other's. */
+function lengthCard(suite, words) {
+  if (suite === "llm_arithmetic") return chartCard("depth_map", depthRows(page.chosen, metric()), { about: words });
+  const rows = lengthRows(page.chosen.filter((cell) => cell.suite === suite), metric());
+  return chartCard("length_map", rows, { title: `${suite}: task by length`, about: words });
+}
+
+function lengthView() {
+  const rows = curveRows(page.chosen);
+  return [heading("How many digits"), chartCard("curves", rows, aboutAnd("curves", curvesNote(page.chosen))), digitsCard(rows)];
+}
+
+/** Return where curves cross 50 %, as a table of panels by curves. */
+function digitsCard(rows) {
+  const halves = rows.filter((row) => row.kind === "half");
+  if (!halves.length) return null;
+  const series = [...new Set(rows.map((row) => row.series))];
+  const lines = [...Map.groupBy(halves, (row) => row.panel)].map(([panel, those]) => element("tr", {},
+    element("th", { scope: "row", class: "text" }, panel),
+    series.map((name) => element("td", {}, those.find((row) => row.series === name)?.label ?? "–"))));
+  return element("section", { class: "card long", id: "digits" }, element("h3", {}, "Length at which half of the answers are right"),
+    element("p", { class: "about" }, "Where the fitted curve crosses 50 %, within the lengths that were asked. Where it does not, nothing is said; the standings tell bounds."),
+    tableOf("Length at 50 %", ["", ...series], lines, ""));
+}
+
+function costView() {
+  return [
+    heading("What accuracy costs"),
+    chartCard("frontier_cost", frontierCostRows(page.chosen), aboutAnd("frontier_cost", frontierNote(page.chosen, "cost"))),
+    chartCard("frontier_reasoning", frontierRows(page.chosen, "reasoning_tokens"), aboutAnd("frontier_reasoning", frontierNote(page.chosen, "reasoning_tokens"))),
+    costCard(),
+  ];
+}
+
+/** Return what is told above a chart: what it is for, and a note where there is one. */
+function aboutAnd(name, note) {
+  return { about: [page.charts[name].purpose, note && `${note}.`].filter(Boolean).join(" ") };
+}
+
+function costCard() {
+  const groups = [...summed(page.chosen, (cell) => cell.name).values()];
+  const names = ["accuracy", "cost", "cost_per_correct", "output_tokens", "reasoning_tokens", "latency"];
+  const told = names.filter((name) => groups.some(({ sums }) => measured(page.metrics[name], sums).value !== null));
+  const rows = groups.map(({ first, sums }) => element("tr", {},
+    element("th", { scope: "row", class: "text" }, first.name),
+    told.map((name) => element("td", {}, figure(page.metrics[name], measured(page.metrics[name], sums).value))),
+    element("td", {}, sums.priced ? dollars(sums.cost_usd) : "unknown"),
+    element("td", {}, `${count(sums.priced)} of ${count(sums.trials)}`)));
+  const head = ["model", ...told.map((name) => page.metrics[name].title), "spent", "priced trials"];
+  return element("section", { class: "card long", id: "costs" }, element("h3", {}, "Tokens, cost and latency"),
+    element("p", { class: "about" }, "Cost is that of all attempts of a trial; what has no price is left out, and never counted as nothing."),
+    tableOf("Tokens, cost and latency", head, rows, "model"));
+}
+
+function timeView() {
+  return [
+    heading("Over time", "By when calls began, of the chosen models; suites, tasks and lengths make no difference here."),
+    chartCard("latency", ofChosenModels(page.latency, "series", "panel")),
+    chartCard("throughput", ofChosenModels(page.throughput, "series", "panel")),
+    chartCard("quota", page.quota),
+  ];
+}
+
+function errorsView() {
+  const groups = page.error_groups.filter(chosenGroup);
+  return [
+    heading("What goes wrong", `${page.examined} Lengths and ranges make no difference to kinds and places.`),
+    chartCard("outcomes", outcomeRows(page.chosen)),
+    chartCard("kinds", kindRows(groups)),
+    chartCard("digit_errors", digitRows(groups)),
+    examplesCard(),
+  ];
+}
+
+/** Return examples of each kind of error, the commonest kind first. */
+function examplesCard() {
+  const examples = page.examples.filter(chosenGroup);
+  if (!examples.length) return null;
+  const kinds = Map.groupBy(examples, (one) => one.kind);
+  const counts = added(page.error_groups.filter(chosenGroup).map((one) => one.kinds));
+  const boxes = [...kinds].sort((a, b) => counts[b[0]] - counts[a[0]] || inOrder(a[0], b[0])).map(([kind, those]) => {
+    const rows = those.slice(0, MOST_EXAMPLES).map((one) => element("tr", {},
+      element("th", { scope: "row", class: "text" }, foreign(page.asked[one.asked].name)),
+      [one.task, one.operands.map(shortened).join(", ") || "–", shortened(one.expected), one.answer === null ? "nothing" : shortened(one.answer)].map((text, n) => element("td", { class: n ? "text number" : "text" }, foreign(text))),
+      element("td", { class: "text" }, foreign(oneLine(one.reply) || "–")),
+      element("td", {}, inTrials(one.trial_id))));
+    return element("details", { class: "ranking", "data-kind": kind }, element("summary", {}, kind, element("span", { class: "muted" }, ` ${count(counts[kind])}`)),
+      page.kind_words[kind] ? element("p", { class: "about muted" }, page.kind_words[kind]) : null,
+      tableOf(`Examples: ${kind}`, ["model", "task", "operands", "expected", "read", "end of the reply", "trial"], rows, "model", "task", "operands", "expected", "read", "end of the reply"));
+  });
+  return element("section", { class: "card long", id: "examples" }, element("h3", {}, "Examples of each kind"), boxes);
+}
+
+const MOST_EXAMPLES = 6;
+
+function shortened(text) {
+  return text.length > 60 ? `${text.slice(0, 40)}… (${count(text.length)})` : text;
+}
+
+/** Return a button that opens a trial, where it is in the sample. */
+function inTrials(id) {
+  const known = page.trials.some((one) => one.trial_id === id);
+  if (!known) return element("span", { class: "muted" }, "–");
+  return element("button", { type: "button", class: "link", onclick: () => go({ view: "trials", text: id, outcome: "", disagree: "", page: "1", trial: id }) }, "open");
+}
+
+function aboutView() {
+  const items = [
+    ["Accuracy", "Correct over all trials that were asked, failed and truncated ones included; beside it over the answered ones alone (correct and wrong). A trial is correct when its answer equals the expected value exactly."],
+    ["Intervals", "95 %: Wilson's score interval of a share. Where problems were asked several times, a problem counts once; in the standings intervals are clustered by problem."],
+    ["Ties", page.places],
+    ["Curves", "A logistic curve of greatest likelihood through the shares by length, of the trials with a reply, with its 95 % band; drawn only within the lengths that were asked."],
+    ["Cost", "USD, every attempt counted. A trial with an unknown cost is left out of means, and never counts as nothing."],
+    ["Single trials", page.sample_rule],
+    ["This file", "Everything is inside it. It loads nothing, sends nothing, and its security policy forbids both, whatever a model's reply holds. Characters that cannot be seen (controls, marks that turn the direction of writing) are written out, like \\x1b or \\u202e."],
+    ["This folder", [page.graded, ...page.merged].join(" ")],
+  ];
+  return [heading("How to read this"), element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), foreign(words, "dd")])))];
+}

@@ -1,0 +1,215 @@
+"""What a page is made of, without a browser: the sample, fewer cells, blocks that cannot be broken out of."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections import Counter
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench import read_trials
+from asyncbench.analysis.cells import COUNTS, SUMS, cells_on
+from asyncbench.analysis.page import writing
+from asyncbench.analysis.page.contents import contents_of
+from asyncbench.analysis.page.embedding import LARGE, data_block, script
+from asyncbench.analysis.page.merging import merged
+from asyncbench.analysis.page.ranges import range_in, with_ranges
+from asyncbench.analysis.page.sample import CHOOSING, LONGEST, sample_of
+from asyncbench.analysis.page.writing import write_page
+from asyncbench.cli import app
+from asyncbench.errors import ConfigError
+from tests.analysis.answered import Asked, folder_of
+
+GROUP = ("run", "model", "condition", "suite", "task", "outcome")
+
+
+def keys_of(folder):
+    return read_trials(folder, columns=list(CHOOSING))
+
+
+# ── the sample ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_trials_are_there_where_there_is_room(night):
+    keys = keys_of(night)
+    sample = sample_of(night, keys)
+    assert {one["trial_id"] for one in sample.trials} == set(keys["trial_id"].to_pylist())
+    assert sample.rule.startswith("All 504 trials are here.")
+
+
+def test_else_the_first_of_every_group_then_the_second_of_each(night):
+    keys = keys_of(night)
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for row in sorted(keys.to_pylist(), key=lambda row: row["trial_id"]):
+        groups.setdefault(tuple(row[name] for name in GROUP), []).append(row["trial_id"])
+    most = len(groups) + 7
+
+    sample = sample_of(night, keys, most=most)
+
+    firsts = {ids[0] for ids in groups.values()}
+    seconds = sorted(ids[1] for ids in groups.values() if len(ids) > 1)
+    assert {one["trial_id"] for one in sample.trials} == firsts | set(seconds[:7])
+    assert f"{most} of 504 trials are here" in sample.rule
+
+
+def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):
+    keys = keys_of(hostile)
+    assert len(sample_of(hostile, keys, most_text=1).trials) == 1
+    few = sample_of(hostile, keys, most_text=2_000).trials
+    assert 1 < len(few) < len(keys)
+
+
+def test_a_long_text_is_shown_by_its_ends_with_its_length(hostile):
+    longest = next(one for one in sample_of(hostile, keys_of(hostile)).trials if one["cut"])
+    assert longest["cut"]["reply_text"] == 1_000_000
+    assert len(longest["reply_text"]) < LONGEST + 60
+    assert "997,000 characters left out" in longest["reply_text"]
+
+
+def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
+    one = next(one for one in sample_of(night, keys_of(night)).trials if one["suite"] == "llm_arithmetic")
+    assert one["question"].startswith("Compute")
+    assert one["grades"][0]["grader"] == "layered"
+    assert Counter(grade["headline"] for grade in one["grades"]) == {True: 1, False: 2}
+
+
+# ── fewer cells ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_cells_are_merged_step_by_step_and_no_trial_is_lost(night):
+    cells = with_ranges(cells_on(night))
+    assert merged(cells).rules == ()
+    for most, rules in ((len(cells) - 1, 2), (30, 3)):
+        fewer = merged(cells, most=most)
+        assert len(fewer.rules) == rules
+        assert len(fewer.cells) < len(cells)
+        for name in (*COUNTS, *SUMS):
+            sums = [sum(value or 0 for value in table[name].to_pylist()) for table in (cells, fewer.cells)]
+            assert sums[0] == pytest.approx(sums[1])
+
+
+def test_lengths_are_rounded_up_and_ranges_stay_whole():
+    lengths = [*range(1, 101), 101, 999, None]
+    cells = pa.table(
+        {
+            **{
+                name: ["x"] * len(lengths)
+                for name in ("run", "model", "condition", "representation", "variant")
+            },
+            "suite": ["nupa"] * len(lengths),
+            "task": ["max"] * len(lengths),
+            "length": pa.array(lengths, pa.int32()),
+            "range": [range_in("nupa", "max", "", "integer", n) for n in lengths],
+            **{name: pa.array([1] * len(lengths), pa.int64()) for name in (*COUNTS, *SUMS)},
+        }
+    )
+    fewer = merged(cells, most=30).cells.to_pylist()
+    assert {row["length"] for row in fewer} == {*range(1, 11), *range(20, 101, 10), 200, 1000, None}
+    by_range = Counter[str]()
+    for row in fewer:
+        by_range[row["range"]] += row["trials"]
+    assert by_range == {"S": 10, "M": 10, "L": 40, "XL": 40, "": 3}
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────
+
+CLOSERS = ["</script>", "<!--", "<script", "\u2028", "&lt;", "]]>"]
+
+
+@pytest.mark.parametrize("many", [1, LARGE], ids=["plain", "packed"])
+def test_no_text_ends_the_block_it_is_in_and_it_is_read_back_as_it_was(many):
+    value = {"texts": CLOSERS * (many // 10 + 1)}
+    found = re.fullmatch(
+        r'<script type="application/(json|gzip)" id="x">([^<>&]*)</script>', data_block("x", value)
+    )
+    assert found
+    text = found[2] if found[1] == "json" else gzip.decompress(base64.b64decode(found[2]))
+    assert json.loads(text) == value
+
+
+def test_code_that_would_end_its_own_element_is_refused():
+    with pytest.raises(ValueError, match="cannot be embedded"):
+        script('const x = "</SCRIPT>";')
+
+
+def test_the_policy_names_the_scripts_that_are_there_and_nothing_else(night):
+    page = (night / "report.html").read_text("utf-8")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    policy = policy.replace("&#x27;", "'")
+    codes = re.findall(r"<script>(.*?)</script>", page, re.DOTALL) + re.findall(
+        r"<style>(.*?)</style>", page, re.DOTALL
+    )
+    digests = {
+        f"sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}" for code in codes
+    }
+    assert set(re.findall(r"'(sha256-[^']+)'", policy)) == digests
+    assert len(digests) == 3
+    assert "default-src 'none'" in policy
+    assert not re.search(r"unsafe|https?:|data:|blob:", policy)
+
+
+def test_our_own_script_never_makes_markup_of_text():
+    own = writing._script()
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser", own
+    )
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_command_writes_the_page_into_the_folder_or_where_it_is_told(night, tmp_path):
+    out = tmp_path / "sub" / "page.html"
+    done = CliRunner().invoke(app, ["report", str(night), "--html", "--out", str(out)])
+    assert done.exit_code == 0
+    assert "all 504 trials" in done.stdout
+    assert out.stat().st_size < 2_000_000
+
+
+def test_options_that_do_not_go_together_are_refused(night, tmp_path):
+    for options, words in (
+        (["--out", str(tmp_path / "x.html")], "--html"),
+        (["--html", "--style", "quota"], "--style does not go with --html"),
+        (["--html", "--json"], "--json does not go with --html"),
+    ):
+        done = CliRunner().invoke(app, ["report", str(night), *options])
+        assert isinstance(done.exception, ConfigError)
+        assert words in str(done.exception)
+
+
+def test_two_models_whose_names_begin_and_end_alike_are_two_on_the_page(tmp_path):
+    aliases = [f"{'a' * 40}{middle}{'z' * 40}" for middle in "12"]
+    folder = folder_of(tmp_path / "f", [Asked(model=alias, outcomes="+" * 12) for alias in aliases])
+    blocks = cast("dict[str, Any]", contents_of(folder).blocks)
+    shown = {one["name"] for one in blocks["head"]["asked"]}
+    assert len(shown) == 2
+    assert {line["name"] for one in blocks["head"]["rankings"] for line in one["lines"]} == shown
+    assert {row["series"] for row in blocks["over_time"]["latency"]} == shown
+    assert {row[end] for row in blocks["head"]["pairs"] for end in ("model", "other")} == shown
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_what_stood_there_is_kept(night, tmp_path):
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_page(night, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_extra_it_says_how_to_install_it(night, monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
+    writing._library.cache_clear()
+    with pytest.raises(ConfigError, match=r"asyncbench\[report\]"):
+        write_page(night, tmp_path / "x.html")
+    writing._library.cache_clear()
+
+
+def test_an_empty_folder_has_a_page(tmp_path):
+    from asyncbench.store.folder import Store
+
+    Store.open(tmp_path / "none", sweep="none").close()
+    written = write_page(tmp_path / "none")
+    assert (written.trials, written.trials_embedded) == (0, 0)

@@ -1,0 +1,441 @@
+"""The page in a browser: its figures are Python's, each control does its work, and nothing else happens."""
+
+import pytest
+
+from asyncbench.analysis.cells import cells_on
+from asyncbench.analysis.charts import METRICS, rows
+from asyncbench.analysis.charts.metrics import summed
+from asyncbench.analysis.minutes import minutes_on
+from asyncbench.analysis.order import in_order, names_of
+from asyncbench.analysis.page.ranges import with_ranges
+from asyncbench.analysis.page.writing import write_page
+from asyncbench.analysis.quota import quota_report_on
+from asyncbench.analysis.standings import standings_on
+from asyncbench.exchange import import_files
+from asyncbench.store.folder import Store
+from tests.analysis.answered import Asked, folder_of
+from tests.page.hostile import ATTACKS, LONG
+from tests.recorded import write_jsonl
+
+VIEWS = ("overview", "tasks", "length", "cost", "time", "errors", "trials", "about")
+WHO = ("run", "model", "condition")
+
+
+@pytest.fixture(scope="module")
+def cells(night):
+    return named_cells(night)
+
+
+def named_cells(folder):
+    """The cells of a folder as rows, with the model's own alias beside the name that is shown."""
+    table = with_ranges(cells_on(folder))
+    asked = set(zip(*(table[name].to_pylist() for name in WHO), strict=True))
+    table = table.append_column("alias", table["model"])
+    return rows.named(table, names_of(in_order(asked, {})))
+
+
+def alike(found, expected):
+    """Whether rows are the same, in order; figures to a billionth."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert set(one) == set(other)
+        for name, value in other.items():
+            assert one[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), name
+
+
+def where(cells, **wanted):
+    """The cells with these values, the best model first again."""
+    kept = [cell for cell in cells if all(cell[name] in values for name, values in wanted.items())]
+    best = {
+        name: METRICS["accuracy"].of(sums).value or 0 for (name,), sums in summed(kept, ("model",)).items()
+    }
+    return sorted(kept, key=lambda cell: (-best[cell["model"]], cell["model"]))
+
+
+# ── the figures ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at_night):
+    page = at_night()
+    alike(page.rows("bars"), rows.bars(cells, by="suite"))
+    ranking = next(one for one in standings_on(night).rankings if not one.alone)
+    alike(page.rows("pairs"), rows.pairs(ranking))
+    page.view("tasks")
+    alike(page.rows("task_map"), rows.task_map(cells))
+    alike(page.rows("depth_map"), rows.depth_map(cells))
+    alike(page.rows("length_map"), rows.length_map([cell for cell in cells if cell["suite"] == "nupa"]))
+    page.view("length")
+    alike(page.rows("curves"), rows.curves(cells))
+    page.view("cost")
+    alike(page.rows("frontier_cost"), rows.frontier_cost(cells))
+    alike(page.rows("frontier_reasoning"), rows.frontier_reasoning(cells))
+    page.view("time")
+    alike(page.rows("latency"), rows.latency(minutes_on(night)))
+    alike(page.rows("throughput"), rows.throughput(minutes_on(night)))
+    alike(page.rows("quota"), rows.quota(quota_report_on(night).minutes))
+    page.view("errors")
+    alike(page.rows("outcomes"), rows.outcomes(cells))
+    assert page.told == []
+
+
+def test_of_recorded_runs_the_page_draws_what_python_draws(golden, opened, tmp_path):
+    files = write_jsonl(golden, tmp_path / "files")[:2]
+    import_files("llm-arithmetic", files, tmp_path / "recorded")
+    write_page(tmp_path / "recorded")
+    page = opened(tmp_path / "recorded")
+    cells = named_cells(tmp_path / "recorded")
+    alike(page.rows("bars"), rows.bars(cells))
+    page.view("tasks")
+    alike(page.rows("depth_map"), rows.depth_map(cells))
+    page.view("length")
+    alike(page.rows("curves"), rows.curves(cells))
+    assert page.told == []
+
+
+def test_every_metric_is_pythons(cells, at_night):
+    page = at_night()
+    options = page.page.locator("#metric option").evaluate_all("all => all.map((one) => one.value)")
+    assert set(options) == {
+        name for name in METRICS if any(METRICS[name].of(cell).value is not None for cell in cells)
+    }
+    for metric in options:
+        page.page.select_option("#metric", metric)
+        alike(page.rows("bars"), rows.bars(cells, metric))
+    assert page.told == []
+
+
+CHOICES = {
+    "model": ("alias", "small"),
+    "condition": ("condition", "shots"),
+    "suite": ("suite", "nupa"),
+    "task": ("task", "add"),
+    "representation": ("representation", "float"),
+    "range": ("range", "S"),
+}
+
+
+def test_every_choice_leaves_the_right_cells(cells, at_night):
+    page = at_night()
+    for name, (column, left_out) in CHOICES.items():
+        page.page.click(f"[data-choice={name}] > summary")
+        page.page.uncheck(f"input[name={name}][value={left_out}]")
+        kept = where(cells, **{column: {cell[column] for cell in cells} - {left_out}})
+        alike(page.rows("bars"), rows.bars(kept))
+        assert page.tile("Trials").startswith(f"{sum(cell['trials'] for cell in kept):,}\n")
+        page.page.click(f"[data-choice={name}] button:text-is('all')")
+        page.page.click(f"[data-choice={name}] > summary")
+    assert page.tile("Trials").startswith("504\n")
+    assert page.told == []
+
+
+def test_lengths_are_chosen_from_and_to_and_everything_comes_back(cells, at_night):
+    page = at_night()
+    page.page.fill("#from", "4")
+    page.page.fill("#to", "7")
+    page.page.press("#to", "Enter")
+    kept = where(cells, length=range(4, 8))
+    alike(page.rows("bars"), rows.bars(kept))
+    page.view("length")
+    alike(page.rows("curves"), rows.curves(kept))
+    page.page.click("#reset")
+    alike(page.rows("curves"), rows.curves(cells))
+
+
+def test_panels_are_suites_tasks_or_all_together(cells, at_night):
+    page = at_night()
+    for chosen, by in (("task", "task"), ("none", None), ("suite", "suite")):
+        page.page.select_option("#by", chosen)
+        alike(page.rows("bars"), rows.bars(cells, by=by))
+
+
+def test_choosing_nothing_says_so_and_breaks_nothing(at_night):
+    page = at_night()
+    page.page.click("[data-choice=model] > summary")
+    page.page.click("[data-choice=model] button:text-is('none')")
+    for view in VIEWS:
+        page.view(view)
+        assert page.page.locator("#view h2").count() == 1
+    assert page.told == []
+
+
+def test_who_is_not_ranked_has_no_place_and_the_best_stands_first(at_night):
+    ranked = set()
+    for table in at_night().page.locator("#standings details").all():
+        has_place = "place" in table.locator("thead th").all_text_contents()
+        ranked.add(has_place)
+        assert has_place == ("not ranked" not in table.locator("summary").text_content())
+        shares = table.locator("tbody th + td").all_text_contents()
+        assert shares == sorted(shares, key=lambda text: -float(text.partition("%")[0]))
+    assert ranked == {True, False}
+
+
+def test_where_problems_were_repeated_the_standings_tell_what_that_shows(simulated, at_night, opened):
+    heads = opened(simulated).page.locator("#standings details").first.locator("thead th")
+    assert heads.all_text_contents()[-2:] == ["pass@2", "pass^2"]
+    assert "pass@" not in at_night().page.locator("#standings").text_content()
+
+
+def test_dollars_below_a_cent_have_three_digits_and_nothing_costs_nothing(at_night, opened, tmp_path):
+    costs = at_night().page.locator("#standings tbody td").all_text_contents()
+    small = [text for text in costs if text.startswith("$0.00")]
+    assert small
+    assert all(len(text.lstrip("$0.")) in (1, 2, 3) and text.strip("$0.") for text in small)
+    free = folder_of(tmp_path / "free", [Asked(model="m", outcomes="+-", cost_usd=0.0)])
+    write_page(free)
+    assert opened(free).tile("Cost").startswith("$0\n")
+
+
+def test_a_frontier_says_over_what_it_compares(at_night, cells):
+    page = at_night("#view=cost")
+    told = page.page.inner_text("[data-chart=frontier_cost] .about")
+    assert rows.frontier_note(cells, "cost") in told
+
+
+# ── the address ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_view_can_be_linked_and_gone_back_to(night, opened):
+    page = opened(night)
+    page.page.click("[data-choice=model] > summary")
+    page.page.uncheck("input[name=model][value=small]")
+    page.page.select_option("#metric", "of_answered")
+    page.view("tasks")
+    expected, address = page.rows("task_map"), page.page.url
+
+    linked = opened(night, address[address.index("#") :])
+    assert linked.rows("task_map") == expected
+    assert not linked.page.is_checked("input[name=model][value=small]")
+
+    page.page.go_back()
+    page.page.go_back()
+    page.page.go_back()
+    assert page.page.is_checked("input[name=model][value=small]")
+    assert page.page.locator("#view h2").inner_text() == "Overview"
+
+
+def test_an_address_that_makes_no_sense_shows_the_overview(at_night):
+    page = at_night("#view=nonsense&metric=none&model=<script>&from=x&page=-7")
+    assert page.page.locator("#view h2").inner_text() == "Overview"
+    assert page.told == []
+
+
+# ── single trials ────────────────────────────────────────────────────────────────────────────
+
+
+def found(page):
+    return int(page.page.inner_text("#found").partition(" ")[0].replace(",", ""))
+
+
+def test_trials_are_found_by_outcome_by_choice_and_by_text(cells, at_night):
+    page = at_night("#view=trials")
+    assert found(page) == 504
+    page.page.select_option("#outcome", "wrong")
+    assert found(page) == sum(cell["wrong"] for cell in cells)
+    page.page.click("[data-choice=model] > summary")
+    page.page.uncheck("input[name=model][value=small]")
+    assert found(page) == sum(cell["wrong"] for cell in cells if cell["alias"] != "small")
+    page.page.select_option("#outcome", "")
+    page.page.fill("#text", "would rather")
+    refused = sum(cell["no_answer"] for cell in cells if cell["alias"] != "small")
+    page.page.get_by_text(f"{refused} found").wait_for()
+    page.page.fill("#text", "no such text")
+    page.page.get_by_text("0 found").wait_for()
+    assert "No trial" in page.page.inner_text("#trial")
+
+
+def test_a_trial_tells_what_was_asked_what_came_and_why_it_was_graded_so(at_night):
+    page = at_night("#view=trials&outcome=no_answer&suite=llm_arithmetic")
+    text = page.page.inner_text("#trial")
+    for part in (
+        "Compute the following",
+        "I would rather not.",
+        "no answer could be read",
+        "layered v1",
+        "strict v1",
+    ):
+        assert part in text
+    assert "nothing" in page.page.inner_text("#trial .versus")
+
+
+def test_what_differs_is_marked_from_the_end_at_which_less_does(at_night):
+    page = at_night("#view=trials&outcome=wrong")  # each has a 7 before the right answer
+    assert page.page.locator("#trial .digit-off").all_inner_texts() == ["7"]
+
+
+def test_a_folder_without_trials_has_a_page_that_opens(opened, tmp_path):
+    Store.open(tmp_path / "none", sweep="none").close()
+    write_page(tmp_path / "none")
+    page = opened(tmp_path / "none")
+    for view in VIEWS:
+        page.view(view)
+    assert page.told == []
+
+
+def test_the_list_is_walked_with_arrows_and_turned_by_pages(at_night):
+    page = at_night("#view=trials")
+    current = "#trial-list [aria-selected=true]"
+    ids = page.page.locator("#trial-list li").evaluate_all("all => all.map((one) => one.id)")
+    page.page.focus(current)
+    for key, place in (("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1), ("End", 49), ("Home", 0)):
+        page.page.keyboard.press(key)
+        assert page.page.get_attribute(current, "id") == ids[place]
+        assert page.page.evaluate("document.activeElement.id") == ids[place]
+        assert f"trial={ids[place][2:]}" in page.page.url
+    page.page.keyboard.press("PageDown")
+    assert "page 2 of 11" in page.page.inner_text("#found")
+    page.page.click("#earlier")
+    assert page.page.locator("#trial-list li").evaluate_all("all => all.map((one) => one.id)") == ids
+
+
+# ── for everybody ────────────────────────────────────────────────────────────────────────────
+
+
+def test_everything_is_reached_by_keyboard_and_shows_where_it_is(night, opened):
+    page = opened(night)
+    reached = []
+    for _ in range(18):
+        page.page.keyboard.press("Tab")
+        reached.append(
+            page.page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()")
+        )
+        style = page.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert style == "solid", reached[-1]
+    assert reached[:3] == ["Skip to the results", "theme", "Overview"]
+    assert reached[9] == "About"
+    assert {"metric", "reset"} & set(reached)
+
+    page.page.focus("#tabs a[data-view=cost]")
+    page.page.keyboard.press("Enter")
+    assert page.page.locator("#view h2").inner_text() == "What accuracy costs"
+    page.page.focus("[data-choice=model] > summary")
+    page.page.keyboard.press("Enter")
+    page.page.keyboard.press("Tab")
+    page.page.keyboard.press("Tab")
+    page.page.keyboard.press("Tab")
+    page.page.keyboard.press("Space")
+    assert "2 of 3" in page.page.inner_text("[data-choice=model] > summary")
+
+
+def test_a_chart_has_a_name_and_the_same_figures_as_a_table(at_night):
+    page = at_night()
+    card = page.page.locator("[data-chart=bars]")
+    assert card.locator(".picture").get_attribute("aria-label").startswith("Accuracy over all trials.")
+    drawn = page.rows("bars")
+    card.locator("summary").click()
+    card.locator("tbody tr").first.wait_for()
+    assert card.locator("tbody tr").count() == len(drawn)
+    assert card.locator("tbody tr").first.locator("td").nth(1).inner_text() == drawn[0]["model"]
+
+
+def test_colours_follow_the_system_until_they_are_chosen(night, opened):
+    page = opened(night, color_scheme="dark")
+    grounds = [page.page.evaluate(GROUND)]
+    assert page.page.get_attribute("html", "data-theme") == "dark"
+    page.page.emulate_media(color_scheme="light")
+    page.page.wait_for_selector("html[data-theme=light]")
+    grounds.append(page.page.evaluate(GROUND))
+    page.page.click("#theme")
+    assert page.page.get_attribute("html", "data-theme") == "dark"
+    page.page.emulate_media(color_scheme="dark")
+    page.page.click("#theme")
+    assert page.page.get_attribute("html", "data-theme") == "light"
+    assert page.page.evaluate(GROUND) == grounds[1] != grounds[0]
+    page.rows("bars")
+    assert page.told == []
+
+
+GROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+def test_on_paper_there_are_results_and_no_controls(simulated, opened):
+    page = opened(simulated, color_scheme="dark")
+    page.page.emulate_media(media="print")
+    page.page.wait_for_selector("html[data-theme=light]")
+    for hidden in ("#filters", "#tabs", "#theme"):
+        assert not page.page.is_visible(hidden)
+    for shown in ("#simulated", "#scope", "#standings", "[data-chart=bars] svg"):
+        assert page.page.is_visible(shown)
+    assert len(page.page.pdf()) > 10_000
+    assert page.told == []
+
+
+def test_on_a_phone_no_view_is_wider_than_the_screen_and_simulated_results_say_so_on_each(simulated, opened):
+    page = opened(simulated, viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    table = page.page.locator("#standings .scroll").first
+    table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")  # within its card, and the names stay
+    for shown in ("tbody th", "tbody td:last-child"):
+        box = table.locator(shown).first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    for view in VIEWS:
+        page.view(view)
+        for chart in page.page.locator("[data-chart] .chart").all():
+            chart.locator("svg").wait_for(state="attached")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 390, view
+        assert page.page.locator("#view .view-head .simulated").is_visible()
+        assert "SIMULATED" in page.page.title()
+    assert page.told == []
+
+
+def test_what_models_answered_is_not_called_simulated(at_night):
+    page = at_night()
+    assert not page.page.locator(".simulated").first.is_visible()
+    assert "SIMULATED" not in page.page.title()
+
+
+# ── nothing else happens ─────────────────────────────────────────────────────────────────────
+
+
+def test_whatever_a_model_wrote_is_text_and_does_nothing(hostile, opened):
+    page = opened(hostile)
+    for view in VIEWS:
+        page.view(view)
+        page.page.wait_for_timeout(50)
+    page.view("trials")
+    for item in page.page.locator("#trial-list li").all():
+        item.click()
+        page.page.locator("#trial details > summary").click()
+    assert page.told == []
+    assert page.page.evaluate("window.hacked") is None
+    for tag in ("iframe", "img", "object", "embed", "base", "b", "[onclick]", "[onerror]", "[onload]"):
+        assert page.page.locator(tag).count() == 0
+    assert page.page.locator("script").count() == 2
+    assert page.page.locator("style").count() == 1
+    assert page.page.locator("a:not(#tabs a):not(.skip)").count() == 0
+
+
+def test_what_a_model_wrote_is_shown_as_it_is_and_what_cannot_be_seen_is_spelled(hostile, opened):
+    page = opened(hostile, "#view=trials")
+    shown = {}
+    for item in page.page.locator("#trial-list li").all():
+        item.click()
+        question = page.page.locator("#trial pre").first.evaluate("pre => pre.textContent")
+        name, _, text = question.partition(": ")
+        shown[name] = text
+    for name in ("script", "end", "comment", "handler", "svg", "frame", "link", "places"):
+        assert shown[name] == ATTACKS[name]
+    assert shown["escapes"] == "\\x1b[2J\\x1b]0;owned\\x07\\x9b31m"
+    assert shown["direction"] == "12\\u202e34\\u2066 5\\u2069\\u200f\\u061c"
+    assert shown["unseen"] == "nul\\x00 soft\\xad wide\\ufeff line\\u2028 tag\\u{e0041}"
+    assert "characters left out" in shown["long"]
+    assert len(shown["long"]) < 3_200 < len(LONG)
+    assert page.page.inner_text("h1").startswith("<b onclick=alert(1)>")
+    assert page.told == []
+
+
+def test_the_policy_lets_nothing_in_and_nothing_out(night, opened):
+    page = opened(night)
+    page.page.evaluate("""() => {
+        const script = document.createElement("script");
+        script.textContent = "window.hacked = 1";
+        document.body.append(script);
+        const image = document.createElement("img");
+        image.src = "http://127.0.0.1:9/x.png";
+        document.body.append(image);
+        document.body.setAttribute("onclick", "window.hacked = 2");
+        document.body.click();
+    }""")
+    assert page.page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')") == "refused"
+    assert page.page.evaluate("window.hacked") is None
+    assert not any(told.startswith("request:") for told in page.told)
+    assert any("Content Security Policy" in told for told in page.told)
