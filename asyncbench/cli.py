@@ -40,6 +40,8 @@ class Shown(Protocol):
 
     def as_markdown(self) -> str: ...
 
+    def as_latex(self) -> str: ...
+
     def as_json(self) -> str: ...
 
 
@@ -50,16 +52,22 @@ def main() -> None:
     try:
         app()
     except AsyncbenchError as error:
-        typer.echo(f"asyncbench: {error}", err=True)
+        typer.echo(f"asyncbench: {_harmless(str(error))}", err=True)
         sys.exit(5 if isinstance(error, StoreError) else 2)
     except (Exception, BaseExceptionGroup):  # a bug of ours, or several
         typer.echo(_withheld(traceback.format_exc()), err=True)
         sys.exit(1)
 
 
+def _harmless(text: str) -> str:
+    """Return the lines of a message that may quote what others wrote."""
+    from asyncbench.analysis.tables import safe_note
+
+    return "\n".join(map(safe_note, text.split("\n")))
+
+
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 _KEYS: set[str] = set()  # that this command was given
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "PROXY", "AUTH")  # of variables, in part
 
 
 def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
@@ -74,10 +82,9 @@ def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, 
 
 def _withheld(text: str) -> str:
     """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers.secrets import without
+    from asyncbench.providers.secrets import looks_secret, without
 
-    variables = os.environ.items()
-    named = {value for name, value in variables if any(word in name.upper() for word in _SECRET_NAMES)}
+    named = {value for name, value in os.environ.items() if looks_secret(name)}
     for secret in sorted(named | _KEYS, key=len, reverse=True):
         text = without(text, key=secret)
     return text
@@ -230,6 +237,8 @@ def run(
 
     ad_hoc = _ad_hoc(sweep_file, model, problems, out)
     sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
+    env = _environment(env_file, sweep.models)
+    _KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     summary = asyncio.run(
         run_sweep(
             sweep,
@@ -239,12 +248,25 @@ def run(
             max_tokens=max_tokens,
             reuse=reuse,
             ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
-            env=_environment(env_file, sweep.models),
+            env=env,
             screen=default_screen(quiet=quiet or as_json),
         )
     )
     typer.echo(summary.as_json() if as_json else summary.as_text())
+    if not (quiet or as_json):
+        _show_morning(summary.out)
     raise typer.Exit(summary.exit)
+
+
+def _show_morning(folder: Path) -> None:
+    """Show a folder at a glance; whatever fails, the run's own end and exit code stay as they are."""
+    try:
+        from asyncbench.analysis.morning import morning_on
+
+        typer.echo(f"\n{morning_on(folder).as_text()}")
+    except (Exception, KeyboardInterrupt) as error:
+        why = _harmless(f"{type(error).__name__}: {error}".removesuffix(": "))
+        typer.echo(f"asyncbench: no overview ({why}); all results are saved in {folder}", err=True)
 
 
 def _outcomes(retry: str | None) -> tuple["Outcome", ...]:
@@ -317,29 +339,78 @@ def status(
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
     style: Annotated[
-        str | None, typer.Option(help="quota, llm-arithmetic, integer-addition or nupa.")
+        str | None,
+        typer.Option(help="morning, standings, anatomy, quota, llm-arithmetic, integer-addition or nupa."),
     ] = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(help="Write all charts (SVG, PNG) and tables to this folder.")
+    ] = None,
+    html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
+    out: Annotated[Path | None, typer.Option(help="--html: where. [FOLDER/report.html]")] = None,
     prices: Annotated[str | None, typer.Option(help="now: what the same calls would cost today.")] = None,
 ) -> None:
     """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight.
 
     asyncbench report results/overnight --prices now
 
+    asyncbench report results/overnight --style anatomy
+
     asyncbench report results/overnight --style quota
 
     asyncbench report results/published --style llm-arithmetic --min-depth 5
 
-    quota: how much of its limits each lane used, and what the rest was lost to. Another style shows the
-    tables that the benchmark of that name publishes.
+    asyncbench report results/overnight --html
+
+    asyncbench report results/overnight --figures paper/figures
+
+    morning: who is better, on one screen, as `run` shows it at its end. standings: the same in full.
+    anatomy: what is wrong with wrong answers, where digits fail, and what right ones take. quota: how much of
+    its limits each lane used, and what the rest was lost to. Another style shows the tables that the
+    benchmark of that name publishes.
     """
     given = {"min_depth": min_depth, "grader": grader, "prices": prices}
     options = {name: value for name, value in given.items() if value is not None}
+    if figures:
+        shown: dict[str, object] = {"style": style, "json": as_json, "markdown": markdown, "latex": latex}
+        shown |= {"html": html, "out": out}
+        _write_figures(folder, figures, without={**shown, **options})
+        return
+    if html or out:
+        _write_page(folder, out, without={"style": style, "json": as_json, **options}, asked=html)
+        return
     found = _report_on(folder, style, options)
+    if latex:
+        typer.echo(found.as_latex())
+        return
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+
+
+def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> None:
+    """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
+    from asyncbench.analysis.figures import write_figures
+    from asyncbench.errors import ConfigError
+
+    if odd := next((name for name, value in without.items() if value), None):
+        raise ConfigError(f"--{odd.replace('_', '-')} does not go with --figures; leave one of them out")
+    for path in write_figures(folder, out):
+        typer.echo(path)
+
+
+def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], asked: bool) -> None:
+    """Write a folder's page and say where it is; options that say what is printed do not go with it."""
+    from asyncbench.analysis.page.writing import write_page
+    from asyncbench.errors import ConfigError
+
+    if not asked:
+        raise ConfigError("--out is where --html writes its page: give both, or leave --out out")
+    if odd := next((name for name, value in without.items() if value), None):
+        raise ConfigError(f"--{odd.replace('_', '-')} does not go with --html; leave one of them out")
+    typer.echo(write_page(folder, out).as_text())
 
 
 def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Shown:
@@ -348,6 +419,9 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
 
     known = {
         None: {"prices"},
+        "morning": set[str](),
+        "standings": set[str](),
+        "anatomy": set[str](),
         "quota": set[str](),
         "llm-arithmetic": {"min_depth", "grader"},
         "integer-addition": set[str](),
@@ -359,6 +433,18 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         said = f"--style {style}" if style else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
     match style:
+        case "anatomy":
+            from asyncbench.analysis.anatomy.report import anatomy_on
+
+            return anatomy_on(folder)
+        case "morning":
+            from asyncbench.analysis.morning import morning_on
+
+            return morning_on(folder)
+        case "standings":
+            from asyncbench.analysis.standings import standings_on
+
+            return standings_on(folder)
         case "quota":
             from asyncbench.analysis.quota import quota_report_on
 
@@ -387,6 +473,46 @@ def _own_report_on(folder: Path, prices: str | None = None) -> Shown:
     if prices not in (None, "now"):
         raise ConfigError(f"--prices {prices}: only `now` can be asked for; leave it out for the run's own")
     return report_on(folder, prices_at=datetime.now(UTC) if prices else None)
+
+
+@app.command("compare")
+def compare_two(
+    a: Annotated[str, typer.Argument(help="An alias, a run, or a name as reports show it.")],
+    b: Annotated[str, typer.Argument(help="The other.")],
+    folder: Annotated[Path, typer.Argument(help="The results folder.")],
+    folder_of_b: Annotated[Path | None, typer.Argument(help="Where B is, if that is another.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Only this suite.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="Questions shown each way.")] = 5,
+    unpaired: Annotated[bool, typer.Option("--unpaired", help="Show the unpaired test, too.")] = False,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+) -> None:
+    """Say which of two models is better, whether that is real, and where they differ.
+
+    asyncbench compare gpt-5-mini sonnet results/overnight
+
+    asyncbench compare "gpt-5-mini (zero-shot)" "gpt-5-mini (5-shot)" results/overnight --task add
+
+    asyncbench compare gpt-5-mini gpt-5-mini results/last-week results/overnight
+
+    Only problems that both were asked count, so small differences show. --json has all questions where they
+    differ; --unpaired compares models that were asked different problems.
+    """
+    from asyncbench.analysis.comparing import compare
+
+    found = compare(
+        a,
+        b,
+        folder,
+        folder_of_b,
+        suite=suite,
+        task=task,
+        unpaired=unpaired,
+        examples=examples,
+        every=as_json,
+    )
+    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
 
 
 @app.command()

@@ -38,7 +38,7 @@ def sweep_file(folder, problems, *models, **keys):
 
 
 @pytest.mark.parametrize(
-    "command", ["generate", "suites", "run", "status", "report", "simulate", "models", "doctor"]
+    "command", ["generate", "suites", "run", "status", "report", "compare", "simulate", "models", "doctor"]
 )
 def test_every_command_has_help_with_an_example(command):
     done = from_nothing(command, "--help")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from math import isinf
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from asyncbench.analysis.llm_arithmetic_tables import (
     overview,
     verification,
 )
-from asyncbench.analysis.tables import SIMULATED, Sheet
+from asyncbench.analysis.tables import SIMULATED, Sheet, latex_of, safe_note_markdown, safe_notes
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.store.manifest import read_manifest
 
@@ -60,16 +61,24 @@ class LlmArithmeticReport:
     def as_text(self, *, width: int | None = None) -> str:
         """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
         shown = [
-            "\n".join(part) if isinstance(part, list) else part.as_text(width=width) for part in self._parts()
+            "\n".join(safe_notes(part, width=width)) if isinstance(part, list) else part.as_text(width=width)
+            for part in self._parts()
         ]
         return "\n\n".join(shown)
 
     def as_markdown(self) -> str:
         """Return the same in Markdown."""
         return "\n".join(
-            "\n".join(f"{line}\n" for line in part) if isinstance(part, list) else part.as_markdown()
+            "\n".join(f"{safe_note_markdown(line)}\n" for line in part)
+            if isinstance(part, list)
+            else part.as_markdown()
             for part in self._parts()
         )
+
+    def as_latex(self) -> str:
+        """Return the same in LaTeX."""
+        parts = (part if isinstance(part, list) else [part] for part in self._parts())
+        return latex_of(chain.from_iterable(parts))
 
     def as_json(self) -> str:
         """Return all figures, exact: shares are fractions, infinity is the string "inf"."""

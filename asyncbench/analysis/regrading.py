@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asyncbench.analysis.tables import SIMULATED, Sheet
+from asyncbench.analysis.tables import SIMULATED, Sheet, safe_note_markdown, safe_notes
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.regrade import Regraded, regrade_folder
@@ -37,11 +37,12 @@ class RegradeReport:
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        return "\n\n".join([*self._notes(), *(sheet.as_text(width=width) for sheet in self._sheets())])
+        tables = (sheet.as_text(width=width) for sheet in self._sheets())
+        return "\n\n".join([*safe_notes(self._notes(), width=width), *tables])
 
     def as_markdown(self) -> str:
         """Return the same tables in Markdown."""
-        notes = (f"**{note}**\n" for note in self._notes())
+        notes = (f"**{safe_note_markdown(note)}**\n" for note in self._notes())
         return "\n".join([*notes, *(sheet.as_markdown() for sheet in self._sheets())])
 
     def _moves(self) -> list[Move]:

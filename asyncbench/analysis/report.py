@@ -13,18 +13,34 @@ import pyarrow.compute as pc
 
 from asyncbench.analysis import served
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
+from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
-from asyncbench.analysis.stats import Proportion, quantile
-from asyncbench.analysis.tables import SIMULATED, Sheet, count, dollars, percent, seconds
+from asyncbench.analysis.stats import quantile
+from asyncbench.analysis.stats.proportions import wilson
+from asyncbench.analysis.tables import (
+    SIMULATED,
+    Sheet,
+    count,
+    dollars,
+    latex_of,
+    percent,
+    safe_note_markdown,
+    safe_notes,
+    seconds,
+)
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 
 COLUMNS = (
-    *("model", "provider", "suite", "task", "outcome", "input_tokens", "output_tokens"),
+    *("model", "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
     *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
+REPEATED = (
+    "Problems were asked several times: in the intervals each counts once, however often it was asked. "
+    "`--style standings` has the exact ones."
+)
 Row = tuple[str, ...]
 
 
@@ -36,9 +52,10 @@ class Line:
     suite: str
     task: str | None  # None: all tasks of the suite together
     trials: int
+    repeats: int  # times that its problems were asked at most
     outcomes: dict[str, int]
     accuracy: float | None  # correct over all trials
-    accuracy_interval: tuple[float, float] | None
+    accuracy_interval: tuple[float, float] | None  # 95 %, in which a problem counts once
     accuracy_of_answered: float | None  # correct over trials in whose reply an answer was read
     accuracy_of_answered_interval: tuple[float, float] | None
     input_tokens: int | None  # of the trials whose tokens are known; None when none are
@@ -84,18 +101,31 @@ class Report:
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        return "\n\n".join([*self._notes(), *(sheet.as_text(width=width) for sheet in self._sheets())])
+        tables = (sheet.as_text(width=width) for sheet in self._sheets())
+        return "\n\n".join([*safe_notes(self._notes(), width=width), *tables])
 
     def as_markdown(self) -> str:
         """Return the same tables in Markdown."""
         tables = (sheet.as_markdown() for sheet in self._sheets())
-        return "\n".join([*(f"**{note}**\n" for note in self._notes()), *tables])
+        return "\n".join([*(f"**{safe_note_markdown(note)}**\n" for note in self._notes()), *tables])
+
+    def as_latex(self) -> str:
+        """Return the same tables in LaTeX."""
+        return latex_of([*self._notes(), *self._sheets()])
 
     def _notes(self) -> list[str]:
         simulated = [SIMULATED] if self.simulated else []
         prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
         outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else []
-        return [*simulated, *prices, *outcomes, *self.mixtures]
+        repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
+        return [*simulated, *prices, *outcomes, *lost_notes(self._by_model()), *repeats, *self.mixtures]
+
+    def _by_model(self) -> dict[str, Counter[str]]:
+        """Return what became of each model's trials."""
+        found: dict[str, Counter[str]] = {}
+        for line in self.suites:
+            found.setdefault(line.model, Counter()).update(line.outcomes)
+        return found
 
     def _outcomes(self) -> str:
         counts = Counter[str]()
@@ -168,6 +198,7 @@ def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
         outcomes.setdefault(tuple(row[key] for key in keys), {})[row["outcome"]] = row["count_all"]
     sums = trials.group_by(list(keys)).aggregate(
         [
+            ("repeat", "max"),
             ("input_tokens", "sum"),
             ("output_tokens", "sum"),
             ("reasoning_tokens", "sum"),
@@ -185,19 +216,20 @@ def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
 def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) -> Line:
     counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
     trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
-    of_all = Proportion(successes=correct, trials=trials)
-    of_answered = Proportion(successes=correct, trials=correct + counts[Outcome.WRONG])
+    answered = correct + counts[Outcome.WRONG]
+    repeats = sums["repeat_max"] + 1
     first_tokens, latencies = (_ascending(sums[f"{name}_list"]) for name in ("ttft_s", "latency_s"))
     return Line(
         model=key[0],
         suite=key[1],
         task=key[2] if len(key) > 2 else None,
         trials=trials,
+        repeats=repeats,
         outcomes=counts,
-        accuracy=of_all.share,
-        accuracy_interval=of_all.interval,
-        accuracy_of_answered=of_answered.share,
-        accuracy_of_answered_interval=of_answered.interval,
+        accuracy=correct / trials,
+        accuracy_interval=wilson(correct / trials, trials / repeats),
+        accuracy_of_answered=correct / answered if answered else None,
+        accuracy_of_answered_interval=wilson(correct / answered, answered / repeats) if answered else None,
         input_tokens=sums["input_tokens_sum"],
         output_tokens=sums["output_tokens_sum"],
         reasoning_tokens=sums["reasoning_tokens_sum"],

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars
+from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars, safe_note
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import Counts, ModelCounts, counts
 from asyncbench.store.manifest import planned, read_manifest
@@ -77,11 +77,11 @@ class Status:
         notes = [SIMULATED] * self.simulated
         written = f"last written {self.written_at or 'never'}{self._writer()}"
         notes.append(f"{self.sweep} in {self.folder}, {written}")
-        return "\n".join([*notes, as_lines(table), *self._health()])
+        return "\n".join([*map(safe_note, notes), as_lines(table), *map(safe_note, self._health())])
 
     def as_line(self) -> str:
         """Return how far each model is, in one line."""
-        return f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}"
+        return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = [one.as_row() for one in self.models]

@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import re
 from dataclasses import replace
 from math import inf
 
@@ -536,8 +535,10 @@ def test_grids_stand_side_by_side_only_where_they_fit(tmp_path):
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_figure_is_broken_however_narrow_the_terminal_is(report, width):
     text = report.as_text(width=width)
+    assert max(map(len, text.splitlines())) <= width
+    figures = set(text.split())
     for line in overview(report.rows, report.depths).rows:
-        assert re.search(" +".join(re.escape(str(cell)) for cell in line[1:]), text)
+        assert {str(cell) for cell in line[1:]} <= figures
 
 
 def test_a_markdown_table_has_as_many_cells_in_every_row(report):

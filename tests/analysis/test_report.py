@@ -12,6 +12,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
+from tests.analysis.answered import Asked, folder_of
 from tests.engine.night import MODEL, requests
 
 USAGE = Usage(input_tokens=100, output_tokens=10)
@@ -182,3 +183,14 @@ def test_a_planned_model_without_results_is_shown(tmp_path):
 def test_every_outcome_has_a_column(folder):
     text = report_on(folder).as_text()
     assert all(outcome.value in text for outcome in Outcome if outcome is not Outcome.CORRECT)
+
+
+def test_repeats_of_a_problem_make_the_interval_no_narrower_and_that_is_said(tmp_path):
+    once = [Asked(model="m", outcomes="+++-")]
+    often = [Asked(model="m", outcomes="+++-", repeat=repeat) for repeat in range(3)]
+    one, other = (report_on(folder_of(tmp_path / str(len(asked)), asked)) for asked in (once, often))
+    assert [(line.trials, line.repeats) for line in (*one.suites, *other.suites)] == [(4, 1), (12, 3)]
+    assert one.suites[0].accuracy_interval == other.suites[0].accuracy_interval
+    assert one.suites[0].accuracy_of_answered_interval == other.suites[0].accuracy_of_answered_interval
+    assert "each counts once" in other.as_text()
+    assert "each counts once" not in one.as_text()

@@ -2,7 +2,17 @@
 
 import pytest
 
-from asyncbench.analysis.tables import LEAST_NAME, Sheet, as_lines, columns
+from asyncbench.analysis.tables import (
+    LEAST_NAME,
+    Sheet,
+    as_lines,
+    columns,
+    markdown,
+    safe,
+    safe_markdown,
+    safe_note_markdown,
+    safe_notes,
+)
 
 NAME = "a-model-with-a-name-of-40-characters-here"
 FIGURES = ["1,234,567,890", "97.5% (95.0-98.8)", "$12.3456"]
@@ -53,3 +63,79 @@ def test_sheets_that_are_narrower_stand_in_for_one_that_does_not_fit():
     wide = Sheet(title="a, b", head=["name", "a", "b"], rows=[["m", "1", "1" * 40]], instead=narrow)
     assert wide.as_text(width=80).splitlines()[0] == "a, b"
     assert [line for line in wide.as_text(width=20).splitlines() if len(line) == 1] == ["a", "b"]
+
+
+def test_figures_that_do_not_fit_side_by_side_stand_below_each_other():
+    head = ["name", *(f"figure {n}" for n in range(9))]
+    sheet = Sheet(title="t", head=head, rows=[["model", *(f"{n}" * 12 for n in range(9))]])
+    lines = sheet.as_text(width=40).splitlines()
+    assert max(map(len, lines)) <= 40
+    shown = [cell for line in lines if line.startswith("model") for cell in line.split()[1:]]
+    assert shown == [f"{n}" * 12 for n in range(9)]
+    assert lines.count("t") == 1
+
+
+def test_sentences_fold_between_words_where_a_width_is_known():
+    note = "one two three four"
+    assert safe_notes([note], width=9) == ["one two\nthree\nfour"]
+    assert safe_notes([note]) == [note]  # in a pipe
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("gpt-5 ÷ 数 é", "gpt-5 ÷ 数 é", id="what is seen stays"),
+        pytest.param("\x1b[2J\x9b1m\x00\x07\x7f", r"\x1b[2J\x9b1m\x00\x07\x7f", id="controls"),
+        pytest.param("a\r\nb\tc\u2028d", r"a\r\nb\tc\u2028d", id="lines"),
+        pytest.param(
+            "1\u202e2\u2066\u2069\u200e\u200f\u061c", r"1\u202e2\u2066\u2069\u200e\u200f\u061c", id="bidi"
+        ),
+        pytest.param("1\u200b2\ufeff\u00ad\U000e0041", r"1\u200b2\ufeff\xad\U000e0041", id="no width"),
+        pytest.param("1\u202f000\u00a0", r"1\u202f000\xa0", id="odd spaces"),
+        pytest.param("\ud800", r"\ud800", id="half a character"),
+    ],
+)
+def test_what_could_do_something_is_written_out(text, shown):
+    assert safe(text) == shown
+
+
+def test_a_megabyte_is_cut_and_its_length_told():
+    assert safe("7" * 1_000_000, most=5) == "77777… (1,000,000 characters)"
+    assert safe("7" * 5, most=5) == "77777"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("a|b", "a\\|b", id="bar"),
+        pytest.param("a\\|b", "a\\\\\\|b", id="escaped bar"),
+        pytest.param("`x`", "\\`x\\`", id="code"),
+        pytest.param("<script>1 < 2</script>", "&lt;script>1 < 2&lt;/script>", id="tags"),
+        pytest.param("<!-- -->", "&lt;!-- -->", id="comment"),
+        pytest.param("&lt;b>", "&amp;lt;b>", id="entity"),
+        pytest.param("[x](javascript:1)", "\\[x\\](javascript:1)", id="link"),
+        pytest.param("![](http://x)", "!\\[\\](http&#58;//x)", id="picture"),
+        pytest.param("**x**", "\\*\\*x\\*\\*", id="bold"),
+        pytest.param("a\n# b", "a\\\\n# b", id="line"),
+        pytest.param("Dev&Corr int_add $1.0000", "Dev&Corr int_add $1.0000", id="plain"),
+    ],
+)
+def test_markup_of_others_is_text_in_markdown(text, shown):
+    assert safe_markdown(text) == shown
+
+
+def test_our_own_code_stays_code_in_notes():
+    assert safe_note_markdown("`asyncbench regrade`: <b>*x*") == "`asyncbench regrade`: &lt;b>\\*x\\*"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb\nc", "\u202ea", "<script>"])
+def test_cells_heads_and_titles_are_safe_in_text_and_markdown(name):
+    sheet = Sheet(title=name, head=["model", name], rows=[[name, name]])
+    assert sheet.as_text(width=200).replace("\n", "").isprintable()
+    assert sheet.as_text(width=20).replace("\n", "").isprintable()
+    assert len(sheet.as_text(width=200).splitlines()) == 3
+    text = markdown(["model", name], [[name, name]], labels=1, title=name)
+    assert text == sheet.as_markdown()
+    assert text.replace("\n", "").isprintable()
+    assert "<script" not in text
+    assert text.count("\n") == 5
