@@ -14,7 +14,7 @@ from asyncbench.prompting import TrialIds
 from asyncbench.records import Problem
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import write_manifest
-from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
+from asyncbench.store.schema import ATTEMPTS, GRADES, PARTITIONED_BY, TRIALS
 from asyncbench.store.staging import Part
 from asyncbench.suites import SUITES
 
@@ -73,21 +73,27 @@ def _add_model(
     replies = [one.expected if ok else one.expected + "1" for one, ok in zip(problems, right, strict=True)]
     version = SUITES["llm_arithmetic"].prompt_version
     ids = [own.of(one.problem_id, prompt_version=version, repeat=0) for one in problems]
-    values = _of_trials(folder.name, model, problems, ids, replies, right, draw)
+    values = of_trials(folder.name, model, problems, ids, replies, right, draw)
     tables = {
-        "trials": _table(TRIALS, values, len(ids)),
-        "grades": _table(GRADES, _of_grades(values), len(ids) * len(GRADERS)),
-        "attempts": _table(ATTEMPTS, _of_attempts(values), len(ids)),
+        "trials": table(TRIALS, values, len(ids)),
+        "grades": table(GRADES, _of_grades(values), len(ids) * len(GRADERS)),
+        "attempts": table(ATTEMPTS, of_attempts(values), len(ids)),
     }
-    for name, table in tables.items():
-        place = Path(name, *(["suite=llm_arithmetic"] if name != "attempts" else []), f"model={model}")
-        part = Part(folder, place / "part-000001.parquet")
-        part.add(table)
-        part.finish()
-        part.publish()
+    for name, rows in tables.items():
+        keep(folder, name, model, rows)
 
 
-def _of_trials(
+def keep(folder: Path, name: str, model: str, rows: pa.Table) -> None:
+    """Write rows of a model as a part of a table of a results folder, where a run would."""
+    keys = {"suite": "llm_arithmetic", "model": model, "lane": model}
+    place = Path(name, *(f"{key}={keys[key]}" for key in PARTITIONED_BY[name]))
+    part = Part(folder, place / "part-000001.parquet")
+    part.add(rows)
+    part.finish()
+    part.publish()
+
+
+def of_trials(
     sweep: str,
     model: str,
     problems: Sequence[Problem],
@@ -96,6 +102,7 @@ def _of_trials(
     right: list[bool],
     draw: random.Random,
 ) -> Values:
+    """Return the columns of `trials` for one model; what a column lacks here is NULL."""
     latencies = [draw.lognormvariate(0, 0.5) for _ in ids]
     return {
         "trial_id": ids,
@@ -154,7 +161,8 @@ def _of_grades(own: Values) -> Values:
     return shared | same
 
 
-def _of_attempts(own: Values) -> Values:
+def of_attempts(own: Values) -> Values:
+    """Return the columns of `attempts` for trials that each took one call."""
     shared = {name: values for name, values in own.items() if name in ATTEMPTS.names}
     return shared | {"attempt": 1, "started_at": AT, "status": "ok", "in_flight": 100, "loop_lag_s": 0.001}
 
@@ -164,7 +172,8 @@ def _listed(values: object) -> list[object]:
     return values
 
 
-def _table(schema: pa.Schema, values: Values, rows: int) -> pa.Table:
+def table(schema: pa.Schema, values: Values, rows: int) -> pa.Table:
+    """Return columns as a table of that many rows."""
     return pa.table([_column(field, values.get(field.name), rows) for field in schema], schema=schema)
 
 

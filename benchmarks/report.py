@@ -1,0 +1,154 @@
+"""What reports cost, in seconds and megabytes: `python -m benchmarks.report`.
+
+Each command runs as a user would start it, in a process of its own, starting and imports included; memory is
+the most that it held. Folders: the recorded llm_arithmetic corpus, imported, and a made-up night.
+`--trials` sets the size of the night, `--only compare` measures the commands whose name holds a word.
+"""
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from asyncbench.analysis.order import names_of
+from asyncbench.exchange import import_files
+from asyncbench.store.manifest import planned, read_manifest
+from benchmarks.night import make_night
+from tests.recorded import write_jsonl
+
+GOLDEN = Path(os.environ.get("ASYNCBENCH_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a command took."""
+
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
+    printed_bytes: int
+    complaint: str | None  # why there is no figure; None: there is
+
+
+def commands(folder: Path, page: Path) -> dict[str, list[str]]:
+    """Return the commands to measure, by name; `page` is where the page goes.
+
+    Compared without pairs as well: the recorded runs have hardly a problem in common.
+    """
+    first, second = two_of(folder)
+    return {
+        "status": ["status", str(folder)],
+        "report": ["report", str(folder)],
+        "report --style morning": ["report", str(folder), "--style", "morning"],
+        "compare A B --unpaired": ["compare", first, second, str(folder), "--unpaired"],
+        "report --style anatomy": ["report", str(folder), "--style", "anatomy"],
+        "report --html": ["report", str(folder), "--html", "--out", str(page)],
+    }
+
+
+def two_of(folder: Path) -> tuple[str, str]:
+    """Return the names of the last two that were asked: of a made-up night, the best."""
+    *_, first, second = names_of(list(planned(read_manifest(folder)))).values()
+    return first, second
+
+
+def cost_of(words: list[str], place: Path) -> Cost:
+    """Return what a command takes; `place` is a folder for what it leaves behind."""
+    told, printed = place / "peak", place / "printed"
+    command = [sys.executable, "-m", "benchmarks.weighed", str(told), *words]
+    with printed.open("wb") as out:
+        start_s, start_cpu_s = time.perf_counter(), _cpu_s()
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=False)  # noqa: S603  our own
+        took_s, cpu_s = time.perf_counter() - start_s, _cpu_s() - start_cpu_s
+    lines = done.stderr.decode().strip().splitlines()
+    return Cost(
+        seconds=took_s,
+        cpu_s=cpu_s,
+        peak_bytes=int(told.read_text()),
+        printed_bytes=printed.stat().st_size,
+        complaint=(lines or ["no word"])[-1] if done.returncode else None,
+    )
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all commands so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(folder: Path, *, only: str, rounds: int) -> Iterator[str]:
+    """Yield a line for each command over a folder."""
+    yield f"{'command':<24}{'seconds':>9}  {'(least-most)':<14}{'CPU s':>7}{'peak MB':>9}{'written':>12}"
+    with tempfile.TemporaryDirectory() as made:
+        page = Path(made) / "report.html"
+        for name, words in commands(folder, page).items():
+            if only in name:
+                costs = [cost_of(words, Path(made)) for _ in range(rounds)]
+                size = page.stat().st_size if "--html" in name and page.exists() else costs[0].printed_bytes
+                yield f"{name:<24}{_told(costs, size)}"
+
+
+def _told(costs: list[Cost], size: int) -> str:
+    for cost in costs:
+        if cost.complaint is not None:
+            return f"  not measured: {cost.complaint}"
+    taken = [cost.seconds for cost in costs]
+    spread = f"({min(taken):.1f}-{max(taken):.1f})"
+    cpu_s = statistics.median(cost.cpu_s for cost in costs)
+    peak = max(cost.peak_bytes for cost in costs)
+    return f"{statistics.median(taken):>9.1f}  {spread:<14}{cpu_s:>7.1f}{peak / 1e6:>9,.0f}{_size(size):>12}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
+def corpus(place: Path) -> Path | None:
+    """Import the recorded runs; None: they are not here."""
+    if not GOLDEN.is_dir():
+        return None
+    import_files("llm-arithmetic", write_jsonl(GOLDEN, place / "files"), place / "corpus")
+    return place / "corpus"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=1_000_000, help="of the made-up night; 0: leave it out")
+    parser.add_argument("--models", type=int, default=20, help="of the night")
+    parser.add_argument("--rounds", type=int, default=1, help="of each command; the median is told")
+    parser.add_argument("--only", default="", help="commands whose name holds this")
+    parser.add_argument("--folder", type=Path, help="a results folder to measure instead")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        for name, folder in _folders(Path(place), given):
+            print(name, flush=True)
+            for line in measure(folder, only=given.only, rounds=given.rounds):
+                print(line, flush=True)
+
+
+def _folders(place: Path, given: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    if given.folder is not None:
+        yield str(given.folder), given.folder
+        return
+    if (recorded := corpus(place)) is None:
+        print(f"no recorded corpus at {GOLDEN}; set ASYNCBENCH_GOLDEN")
+    else:
+        yield "the recorded corpus", recorded
+    if given.trials:
+        start_s = time.perf_counter()
+        rows = make_night(place / "night", trials=given.trials, models=given.models)
+        yield f"a night of {rows:,} trials, made in {time.perf_counter() - start_s:.0f} s", place / "night"
+
+
+if __name__ == "__main__":
+    main()
