@@ -11,8 +11,8 @@ from asyncbench.problems import open_set
 from asyncbench.suites.nupa.generation import draft
 from asyncbench.suites.nupa.prompts import question
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.commands import asyncbench
 from tests.exchange.made import tables
-from tests.exchange.test_commands import asyncbench
 
 SUM, SIG = "add_Integer_Integer_Integer", "sig_Float_int_ScientificNotation"
 MIN = "min_Fraction_Fraction_Fraction"
