@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod, RenderableType
@@ -301,8 +302,11 @@ def count(value: int | None) -> str:
 
 
 def dollars(cost: float | None) -> str:
-    """Return USD with four decimals; what is not known is said to be unknown."""
-    return "unknown" if cost is None else f"${cost:,.4f}"
+    """Return USD with four decimals, or three digits where that is less; what is not known is `unknown`."""
+    if cost is None:
+        return "unknown"
+    decimals = 2 - floor(log10(cost)) if 0 < cost < 0.001 else 4
+    return f"${cost:,.{decimals}f}"
 
 
 def seconds(value: float | None) -> str:

@@ -7,6 +7,7 @@ from asyncbench.analysis.tables import (
     Sheet,
     as_lines,
     columns,
+    dollars,
     markdown,
     safe,
     safe_markdown,
@@ -41,6 +42,21 @@ def test_names_fold_to_a_minimum_before_a_table_overflows(width, widest):
     lines = lines_of(width)
     assert max(map(len, lines)) == widest
     assert "".join(line[: widest - 44].strip() for line in lines[1:]) == NAME
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (None, "unknown"),
+        (0.0, "$0.0000"),
+        (1234.5, "$1,234.5000"),
+        (0.001, "$0.0010"),
+        (0.0000469, "$0.0000469"),
+        (1.5e-9, "$0.00000000150"),
+    ],
+)
+def test_dollars_are_never_rounded_to_nothing(cost, shown):
+    assert dollars(cost) == shown
 
 
 def test_a_short_name_gives_nothing_up():
