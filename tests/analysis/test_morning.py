@@ -41,8 +41,9 @@ def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     assert cut.split()[:2] == ["2", "cut"]
     assert "! unfinished, run it again: cut 10" in text
     assert "! over 1 % lost: cut 8 truncated, 2 failed, 20.0%" in text
-    assert f"asyncbench compare good cut {folder}" in text
-    assert f"asyncbench report {folder} --html" in text
+    wide = "\n".join(lines_of(folder, width=300))
+    assert f"asyncbench compare good cut {folder}" in wide
+    assert f"asyncbench report {folder} --html" in wide
 
 
 @pytest.fixture(scope="module")
