@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# No test asserts a time: on a busy machine drawing and running an example may take seconds.
+settings.register_profile("whatever it takes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("whatever it takes")
 
 
 @pytest.fixture(scope="session")
