@@ -222,7 +222,7 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
     limits, given = model.limits, model.max_tokens or 0
     if (limits.tpm, limits.input_tpm) == (None, None):
         return
-    sent = max(_longest(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
+    sent = max(longest_request(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
     together = max(sent, given) if limits.counts == "demanded" else sent + given
     # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
     for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
@@ -234,7 +234,7 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
             )
 
 
-def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
+def longest_request(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
     """Return the characters of the longest request that a set may make."""
     beside = (
         said_before(model, one) + most_beside(one, suite)
@@ -242,7 +242,7 @@ def _longest(model: Model, conditions: Iterable[Condition], asked: Asked) -> int
         for one in conditions
         if one.is_for(suite)
     )
-    return asked.problems.longest_question + max(beside)
+    return asked.problems.longest_question + max(beside, default=0)
 
 
 def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:

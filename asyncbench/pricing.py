@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 from asyncbench.records import Price, Reply, Usage
@@ -24,6 +25,7 @@ STANDARD = frozenset({"default", "standard", "on_demand", "global", "not_availab
 # Tiers that a vendor sells at its standard price, though no table lists them.
 AS_STANDARD = frozenset({("groq", "flex")})  # console.groq.com/docs/flex-processing, read 2026-11
 TIER_KEYS = frozenset({"service_tier", "processing", "speed"})  # what genai-prices calls the ways of serving
+PICO_PLACES = 12  # a picodollar is the millionth part of a price of six places for a million tokens
 PERIOD_S = 900  # prices by the hour of the day change on a quarter of an hour (a test holds the table to it)
 
 
@@ -145,6 +147,46 @@ def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
         + usage.output_tokens * bracket.output
     )
     return float(millionths.scaleb(-6))
+
+
+def most_usd(input_tokens: int, output_tokens: int, rates: Rates) -> Decimal:
+    """Return the most that one request can cost in USD, exactly.
+
+    All input at the dearest of its prices (plain, from a cache, written to one), in the dearest of the
+    brackets that so many tokens may reach.
+
+    Args:
+        input_tokens: at most.
+        output_tokens: at most, of all answers together.
+        rates: by which it will be charged.
+    """
+    reached = [bracket for bracket in rates.brackets if bracket.above < input_tokens] or rates.brackets[:1]
+    millionths = (
+        input_tokens * max(one.input, one.cached_input, one.cache_write, one.cache_write_1h)
+        + output_tokens * one.output
+        for one in reached
+    )
+    return max(millionths).scaleb(-6)
+
+
+def picodollars(usd: float | Decimal, rounding: str = ROUND_CEILING) -> int:
+    """Return an amount of USD as a whole number of its million millionths, in which sums are exact.
+
+    A float is taken for the shortest decimal that reads back as it: the amount that was meant.
+    """
+    exact = usd if isinstance(usd, Decimal) else Decimal(repr(usd))
+    return int(exact.scaleb(PICO_PLACES).to_integral_value(rounding))
+
+
+def dollars_of(pico: int) -> float:
+    """Return picodollars as USD."""
+    return float(Decimal(pico).scaleb(-PICO_PLACES))
+
+
+def usd_text(usd: float) -> str:
+    """Return USD for a person: four decimals, and of less than a cent two figures that are not 0."""
+    places = 4 if usd >= 0.01 or usd <= 0 else max(4, 1 - floor(log10(usd)))
+    return f"${usd:,.{places}f}"
 
 
 def _bracket_at(brackets: tuple[Bracket, ...], input_tokens: int) -> Bracket:

@@ -3,15 +3,18 @@
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol, TextIO
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
+from asyncbench.pricing import dollars_of, usd_text
 
 WINDOW_S = 10.0  # rates are those of the last ten seconds
 
@@ -21,8 +24,8 @@ Lanes = Mapping[str, Counters]  # by alias
 class Screen(Protocol):
     """A way to show a sweep while it runs."""
 
-    async def show(self, lanes: Lanes) -> None:
-        """Show the counters until cancelled."""
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
+        """Show the counters, and what is spent of each cap, until cancelled."""
         ...
 
     def say(self, message: str) -> None:
@@ -33,7 +36,7 @@ class Screen(Protocol):
 class Quiet:
     """Shows nothing."""
 
-    async def show(self, lanes: Lanes) -> None:
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Do nothing."""
 
     def say(self, message: str) -> None:
@@ -48,13 +51,14 @@ class Lines:
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
 
-    async def show(self, lanes: Lanes) -> None:
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Print a line for all lanes together, now and then."""
         rates = Rates(lanes)
         while True:
             await asyncio.sleep(self.INTERVAL_S)
             rates.sample()
-            self.say("; ".join(_sentence(alias, counters, rates) for alias, counters in lanes.items()))
+            models = (_sentence(alias, counters, rates) for alias, counters in lanes.items())
+            self.say("; ".join([*models, *map(cap_text, caps)]))
 
     def say(self, message: str) -> None:
         """Print one line; nobody listening is no reason to stop a sweep."""
@@ -65,7 +69,7 @@ class Lines:
 class Messages(Lines):
     """Says what must be said, and shows no progress."""
 
-    async def show(self, lanes: Lanes) -> None:
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Do nothing."""
 
 
@@ -77,17 +81,17 @@ class Terminal:
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
 
-    async def show(self, lanes: Lanes) -> None:
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Redraw until cancelled; the last picture stays."""
         rates = Rates(lanes)
-        with Live(_table(lanes, rates), console=self._console, auto_refresh=False) as live:
+        with Live(_picture(lanes, rates, caps), console=self._console, auto_refresh=False) as live:
             try:
                 while True:
                     await asyncio.sleep(self.INTERVAL_S)
                     rates.sample()
-                    live.update(_table(lanes, rates), refresh=True)
+                    live.update(_picture(lanes, rates, caps), refresh=True)
             finally:
-                live.update(_table(lanes, rates), refresh=True)
+                live.update(_picture(lanes, rates, caps), refresh=True)
 
     def say(self, message: str) -> None:
         """Print a line above the table."""
@@ -123,6 +127,10 @@ def default_screen(*, quiet: bool) -> Screen:
     return Terminal() if sys.stderr.isatty() else Lines()
 
 
+def _picture(lanes: Lanes, rates: Rates, caps: Sequence[Cap]) -> Group:
+    return Group(_table(lanes, rates), *(Text(cap_text(cap)) for cap in caps))
+
+
 def _table(lanes: Lanes, rates: Rates) -> Table:
     table = Table("model", *("done", "in flight", "per s", "429s", "cost", "ETA"), box=None, pad_edge=False)
     for column in table.columns[1:]:
@@ -131,7 +139,7 @@ def _table(lanes: Lanes, rates: Rates) -> Table:
         rate = rates.of(alias)
         table.add_row(
             alias,
-            f"{counters.done:,}/{counters.planned:,}",
+            _done_text(counters),
             f"{counters.in_flight:,}",
             f"{rate:,.0f}",
             f"{counters.rate_limited:,}",
@@ -144,9 +152,14 @@ def _table(lanes: Lanes, rates: Rates) -> Table:
 def _sentence(alias: str, counters: Counters, rates: Rates) -> str:
     rate = rates.of(alias)
     return (
-        f"{alias} {counters.done:,}/{counters.planned:,}, {counters.in_flight:,} in flight, {rate:,.0f}/s, "
+        f"{alias} {_done_text(counters)}, {counters.in_flight:,} in flight, {rate:,.0f}/s, "
         f"{counters.rate_limited:,} 429s, {cost_text(counters)}, ETA {eta_text(counters, rate)}"
     )
+
+
+def _done_text(counters: Counters) -> str:
+    skipped = f" ({counters.skipped:,} skipped)" if counters.skipped else ""
+    return f"{counters.done:,}/{counters.planned:,}{skipped}"
 
 
 def cost_text(counters: Counters) -> str:
@@ -157,15 +170,23 @@ def cost_text(counters: Counters) -> str:
     return f"${counters.cost_usd:,.4f}" + ("+?" if counters.unpriced else "")
 
 
+def cap_text(cap: Cap) -> str:
+    """Return what was spent of a cap, and what calls in flight may add."""
+    spent, reserved, limit = (usd_text(dollars_of(one)) for one in (cap.spent, cap.reserved, cap.limit))
+    in_flight = f" (+ {reserved} in flight)" if cap.reserved else ""
+    return f"{cap.name}: {spent}{in_flight} of {limit} spent"
+
+
 def eta_text(counters: Counters, rate: float) -> str:
     """Return the time left at this rate, or why there is none."""
     if counters.suspended is not None:
         return "suspended"
-    left = counters.planned - counters.done
-    if left <= 0:
+    if counters.budget_stopped:
+        return "budget spent"
+    if not counters.open:
         return "done"
     if rate <= 0:
         return "-"
-    minutes, seconds = divmod(round(left / rate), 60)
+    minutes, seconds = divmod(round(counters.open / rate), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"

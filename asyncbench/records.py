@@ -130,6 +130,7 @@ class Model:
     stream: bool = False  # answers arrive piece by piece; changes no reply
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
     price: Price | None = None
+    budget_usd: float | None = None  # the most that its calls may cost together, those of earlier runs too
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -280,6 +281,8 @@ class Sent:
     model: str  # the alias
     provider: str
     started_at: float  # UTC, seconds since 1970
+    max_tokens: int | None = None  # the longest reply allowed, as sent
+    reserved_usd: float | None = None  # the most it may cost; None: no budget asked for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +307,7 @@ class Attempt:
     loop_lag_s: float | None = None
     raw_usage: Mapping[str, object] | None = None
     max_tokens: int | None = None  # the longest reply allowed, as sent
+    reserved_usd: float | None = None  # the most it could cost, set aside before it; None: under no budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,7 +354,35 @@ class LaneMinute:
     waited_s: Mapping[str, float]  # by what kept the next call from starting
 
 
-Event = Sent | Ended | Result | LaneMinute
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWhen:
+    """When enough is known of a cell to ask no more of it; at least one of the two."""
+
+    ci_width: float | None = None  # once the always-valid interval of its accuracy is no wider
+    saturated: float | None = None  # once all answers are alike and the interval ends no farther from them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a cell was asked no further, and what was known of it then."""
+
+    rule: str  # such as `ci_width 0.05`
+    asked: int  # problems of the cell, in the planned order
+    correct: int  # of them
+    low: float  # of the always-valid interval of the accuracy
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A trial that needs no answer, for enough is known of its cell: one row of `skipped`."""
+
+    trial: Trial
+    stop: Stop
+    skipped_at: float  # UTC, seconds since 1970
+
+
+Event = Sent | Ended | Result | LaneMinute | Skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

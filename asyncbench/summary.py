@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
+from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
-from asyncbench.progress import cost_text
+from asyncbench.pricing import dollars_of
+from asyncbench.progress import cap_text, cost_text
 from asyncbench.records import Outcome
 from asyncbench.simulator.counts import ServerStats
 
@@ -41,6 +43,46 @@ def exit_code(causes: Collection[Exit]) -> Exit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What became of the budgets of a sweep."""
+
+    ledger: Ledger
+    outside: Sequence[str] = ()  # models without a price, by alias: no budget held them
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return all of it; what calls of unknown cost may have cost counts as spent."""
+        caps = [
+            {
+                "kind": cap.kind,
+                "of": cap.of,
+                "limit_usd": dollars_of(cap.limit),
+                "spent_usd": dollars_of(cap.spent),
+                "reserved_usd": dollars_of(cap.reserved),
+            }
+            for cap in self.ledger.caps
+        ]
+        models = {
+            one.model: {
+                "spent_usd": dollars_of(one.spent),
+                "reserved_usd": dollars_of(one.reserved),
+                "dearer_than_bound": one.overruns,
+            }
+            for one in self.ledger.accounts
+        }
+        return {"caps": caps, "models": models, "outside": list(self.outside)}
+
+    def as_lines(self) -> list[str]:
+        """Return a sentence for each cap, and one for who stood outside."""
+        outside = f"no price is known for {', '.join(self.outside)}: asked outside of the budget"
+        dearer = [
+            f"{one.model}: {one.overruns:,} calls cost more than could be; all are charged in full"
+            for one in self.ledger.accounts
+            if one.overruns
+        ]
+        return [*map(cap_text, self.ledger.caps), *[outside] * bool(self.outside), *dearer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """What a run did: the counters of every model by alias, and why it ended as it did."""
 
@@ -51,6 +93,9 @@ class Summary:
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
     seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
+    budget: Spent | None = None  # None: there is none
+    command: str | None = None  # the one that goes on with it; None: it was no command
+    asked_again: bool = False  # whether trials were asked that had an answer
 
     @property
     def exit(self) -> Exit:
@@ -64,6 +109,7 @@ class Summary:
                 "planned": one.planned,
                 "done": one.done,
                 "done_before": one.done_before,
+                "skipped": one.skipped,
                 "failed": one.failed,
                 "grader_errors": one.grader_errors,
                 "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
@@ -74,6 +120,7 @@ class Summary:
                 "cost_usd": one.cost_usd,
                 "unpriced_attempts": one.unpriced,
                 "suspended": one.suspended,
+                "budget_stopped": one.budget_stopped,
                 "client_bound": one.client_bound,
             }
             for alias, one in self.models.items()
@@ -85,6 +132,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": models,
+            "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }
         return json.dumps(summary, indent=2)
@@ -93,7 +141,8 @@ class Summary:
         """Return what a person wants to know when the run is over."""
         lines = [_sentence(alias, one) for alias, one in self.models.items()]
         if self.exit is not Exit.COMPLETE:
-            lines.append(f"{WHY[self.exit]} Running it again asks only what is unfinished.")
+            lines.append(f"{self._why()} Running it again asks only what is unfinished.")
+        lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
             f"the simulator saw {one['requests']:,} requests, at most {one['max_in_flight']:,} in flight, "
             f"and gave {one['delivered']:,} answers"
@@ -101,6 +150,35 @@ class Summary:
         ]
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
         return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
+
+    def _why(self) -> str:
+        if self.exit is not Exit.BUDGET:
+            return WHY[self.exit]
+        trials = sum(one.open for one in self.models.values() if one.budget_stopped)
+        kept = ", or keep the answer that was to be asked again" if self.asked_again else ""
+        command = f"`{self.command}`" if self.command else "the sweep again"
+        caps = self._binding()
+        passed = [cap for cap in caps if cap.spent >= cap.limit]
+        why = "all of it is spent" if passed else "what is left does not suffice for another call"
+        return (
+            f"Stopped by its budget ({', '.join(cap.name for cap in caps)}): {why}, and {trials:,} trials "
+            f"are open{kept}. To go on, raise {_keys(caps)} and run {command}."
+        )
+
+    def _binding(self) -> list[Cap]:
+        """Return the caps for which a model was left before its work was done."""
+        if self.budget is None:
+            return []
+        accounts = self.budget.ledger.accounts
+        return list(dict.fromkeys(cap for one in accounts for cap in one.bound_by))
+
+
+def _keys(caps: Sequence[Cap]) -> str:
+    """Return which keys of a sweep file set caps."""
+    places = {"sweep": "", "provider": " under `limits: {of}`", "model": " of {of}"}
+    return " and ".join(
+        dict.fromkeys("`budget_usd`" + places[cap.kind].replace("{of}", cap.of) for cap in caps)
+    )
 
 
 WHY = {
@@ -115,6 +193,8 @@ def _sentence(alias: str, one: Counters) -> str:
     parts = [f"{alias}: {one.done:,} of {one.planned:,} trials done"]
     if one.done_before:
         parts.append(f"{one.done_before:,} of them before")
+    if one.skipped:
+        parts.append(f"{one.skipped:,} skipped (`stop_when`: enough is known of their cells)")
     if closed:
         parts.append(f"{correct:,} of {closed:,} correct now")
     if one.failed:

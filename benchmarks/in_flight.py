@@ -26,6 +26,7 @@ import pyarrow.dataset as ds
 
 from asyncbench import generate, run_sweep
 from asyncbench.config import sweep_from
+from asyncbench.engine.budget import Cap
 from asyncbench.problems import open_set
 from asyncbench.progress import Lanes, Quiet
 from asyncbench.records import Outcome
@@ -83,7 +84,7 @@ class Gauge(Quiet):
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
 
-    async def show(self, lanes: Lanes) -> None:
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:  # noqa: ARG002  no budget
         """Look until cancelled."""
         while True:
             self._seen.look(sum(one.done for one in lanes.values()))

@@ -60,6 +60,7 @@ RATIOS = (
     ("(g) / (g-a)", "g", "g-a", 0.6),
     ("(g-e) / (g-e-a)", "g-e", "g-e-a", 0.6),
     ("(h) / (h-a)", "h", "h-a", None),
+    ("(i) / (d)", "i", "d", 1.05),
 )
 
 
@@ -131,6 +132,7 @@ def our_legs(whole: Asked, streamed: Asked, folder: Path) -> Legs:
             leg("simulated-anthropic", streamed, stream=True),
         ),
         "h": ("(h)     asyncbench openai, responses", leg("simulated", whole, api="responses")),
+        "i": ("(i)     asyncbench openai, a budget", leg("simulated", whole, max_tokens=64, budget_usd=1e6)),
     }
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = """
 allowance, interrupts | errors | records | suites, pricing | prompting, turns | problems, providers, store |
 config, known_models, copies | sweep | engine | simulator |
-preflight, progress, grading, corrections, longer | summary, reuse |
+preflight, progress, grading, corrections, longer | summary, reuse, budgeting, forecast, skipping |
 plan, starter, notify | run | regrade, merge | exchange, analysis | doctor, listing | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it

@@ -219,7 +219,7 @@ async def test_a_run_that_its_deadline_stops_says_so(tmp_path, server):
 class CtrlC(Quiet):
     """A screen that interrupts the run when there is an answer."""
 
-    async def show(self, lanes):
+    async def show(self, lanes, caps=()):  # noqa: ARG002  as a screen is called
         while not sum(one.done for one in lanes.values()):  # noqa: ASYNC110  counters tell nobody
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)

@@ -6,6 +6,7 @@ import io
 import pytest
 from rich.console import Console
 
+from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
 from asyncbench.progress import Lines, Quiet, Rates, Terminal, cost_text, eta_text
 from asyncbench.records import Attempt, Outcome
@@ -19,8 +20,8 @@ def counters(**given):
     return made
 
 
-async def shown(screen, lanes, *, for_s, then=lambda: None):
-    task = asyncio.create_task(screen.show(lanes))
+async def shown(screen, lanes, *caps, for_s, then=lambda: None):
+    task = asyncio.create_task(screen.show(lanes, caps))
     await asyncio.sleep(for_s)
     then()
     await asyncio.sleep(for_s)
@@ -49,6 +50,15 @@ def test_a_terminal_shows_a_line_per_model():
     text = drawn.getvalue()
     for part in ("simulated/oracle", "10/1,000", "429s", "in flight", "ETA"):
         assert part in text
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["lines", "terminal"])
+def test_what_is_spent_of_a_budget_is_shown(terminal):
+    out = io.StringIO()
+    screen = Terminal(Console(file=out, force_terminal=True, width=100)) if terminal else Lines(out)
+    cap = Cap(kind="sweep", of="night", limit=50 * 10**12, spent=12_345_600_000_000, reserved=10**12)
+    virtually(shown(screen, {"a": counters(planned=7)}, cap, for_s=15))
+    assert "sweep night: $12.3456 (+ $1.0000 in flight) of $50.0000 spent" in out.getvalue()
 
 
 def test_quiet_shows_nothing(capsys):

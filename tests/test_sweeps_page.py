@@ -8,19 +8,26 @@ import pytest
 from asyncbench.config import load_sweep
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Entry
-from asyncbench.config.models import LimitsEntry, ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry
+from asyncbench.config.models import (
+    ModelEntry,
+    PriceEntry,
+    ProviderEntry,
+    RetryEntry,
+    TimeoutsEntry,
+)
 from asyncbench.config.notify import NotifyEntry
 from asyncbench.config.sources import ProblemsEntry
-from asyncbench.config.sweep import SweepEntry
+from asyncbench.config.sweep import StopEntry, SweepEntry
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "sweeps.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 ENTRIES: dict[str, tuple[type[Entry], ...]] = {
     "Top level": (SweepEntry,),
+    "Stopping early": (StopEntry,),
     "A problem set": (ProblemsEntry,),
     "A model": (ModelEntry, PriceEntry, RetryEntry, TimeoutsEntry),
-    "Limits": (LimitsEntry,),
     "Notify": (NotifyEntry,),
+    "Limits": (ProviderEntry,),
     "A condition": (ConditionEntry,),
 }
 

@@ -23,7 +23,7 @@ class Scales(Quiet):
         self._process = psutil.Process(os.getpid())
         self.readings: list[tuple[int, int, int]] = []  # trials done, bytes of memory, bytes of journal
 
-    async def show(self, lanes) -> None:
+    async def show(self, lanes, caps=()) -> None:  # noqa: ARG002  as a screen is called
         while True:
             done = sum(one.done for one in lanes.values())
             journal = sum(path.stat().st_size for path in list(self._journal.glob("*.wal")) if path.exists())

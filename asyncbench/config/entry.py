@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from asyncbench.errors import ConfigError
 
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
-    "sweep": frozenset(
-        {"budget_usd", "mode", "allow_unpriced", "stop_when"},
-    ),
-    "model": frozenset({"mode", "budget_usd"}),
-    "limits": frozenset({"budget_usd"}),
+    "sweep": frozenset({"mode"}),
+    "model": frozenset({"mode"}),
 }
 # Be it by a slip: what was found there is never repeated.
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env"})
@@ -28,7 +26,18 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _no_flag(value: object) -> object:
+    """Refuse `true`, which would be read as 1."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("number", "Input should be a number")
+    return value
+
+
 Number = Annotated[float, Field(gt=0, strict=False)]
+Dollars = Annotated[
+    float, BeforeValidator(_no_flag), Field(gt=0, strict=False, allow_inf_nan=False)
+]  # a flag would be read as a dollar
+Share = Annotated[float, Field(gt=0, lt=1, strict=False)]
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
 Keys = Annotated[dict[str, object], Field(default_factory=dict)]  # left out: none

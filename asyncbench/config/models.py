@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, Positiv
 
 from asyncbench.config.entry import (
     VARIABLE,
+    Dollars,
     Entry,
     Keys,
     Name,
@@ -40,6 +41,12 @@ class LimitsEntry(Entry):
     fraction: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
     group: Name | None = None
     counts: Literal["used", "uncached", "demanded"] | None = None
+
+
+class ProviderEntry(LimitsEntry):
+    """What a sweep file says of a provider: limits of each of its models, and a budget of all of them."""
+
+    budget_usd: Dollars | None = None
 
 
 class PriceEntry(Entry):
@@ -78,16 +85,17 @@ class ModelEntry(LimitsEntry):
     system: str | None = None
     params: Keys
     price: dict[str, object] | None = None
+    budget_usd: Dollars | None = None
     retry: Keys
     timeouts: Keys
     problems: Annotated[list[object], Field(min_length=1)] | None = None
     replay: Name | None = None  # a results folder whose replies the simulator repeats
 
 
-def limits_from(provider: str, given: object, *, place: str) -> LimitsEntry:
+def limits_from(provider: str, given: object, *, place: str) -> ProviderEntry:
     """Return what a sweep file says of a provider's limits."""
     _known(provider, place=f"{place}, limits")
-    return read_entry(LimitsEntry, given, place=f"{place}, limits.{provider}", level="limits")
+    return read_entry(ProviderEntry, given, place=f"{place}, limits.{provider}", level="limits")
 
 
 def _known(provider: str, *, place: str) -> KnownEndpoint:
@@ -135,6 +143,7 @@ def model_from(
         thinking=entry.thinking,
         params=entry.params,
         price=_price(entry.price, place),
+        budget_usd=entry.budget_usd,
         limits=_merged(_of_endpoint(endpoint), limits.get(provider), entry),
         retry=_retry(entry.retry, place),
         timeouts=_timeouts(entry.timeouts, place),
@@ -249,7 +258,7 @@ def _merged(endpoint: LimitsEntry, provider: LimitsEntry | None, model: LimitsEn
 
 _AS_SAID = (
     *("alias", "base_url", "key_env", "api", "system", "temperature", "top_p", "seed", "max_tokens"),
-    *("effort", "thinking_tokens", "thinking", "stream", "replay"),
+    *("effort", "thinking_tokens", "thinking", "stream", "budget_usd", "replay"),
 )
 
 

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +12,20 @@ from pydantic import Field, PositiveInt
 
 from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Entry, Keys, Name, Streaming, read_entry
-from asyncbench.config.models import check_alias, limits_from, model_from, model_mapping, priced_model
+from asyncbench.config.entry import Dollars, Entry, Keys, Name, Share, Streaming, read_entry
+from asyncbench.config.models import (
+    ProviderEntry,
+    check_alias,
+    limits_from,
+    model_from,
+    model_mapping,
+    priced_model,
+)
 from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
-from asyncbench.records import Condition, Limits, Model
+from asyncbench.records import Condition, Limits, Model, StopWhen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +41,22 @@ class Sweep:
     out: Path
     deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
     notify: Notify | None = field(default=None, compare=False)  # whom to tell; changes nothing asked
+    budget_usd: float | None = None  # the most that all calls may cost, those of earlier runs too
+    provider_budgets: Mapping[str, float] = field(default_factory=dict)  # the same of a provider's models
+    allow_unpriced: bool = False  # models without a price are asked outside of every budget
+    stop_when: StopWhen | None = None  # enough is known of a cell; None: everything is asked
+    file: Path | None = field(default=None, compare=False)  # where it was read from
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
 
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
         """Return what a model is asked: its own problems where it names some, else the sweep's."""
         return self.own_problems.get(model.alias, self.problems)
+
+    def budgeted(self, model: Model) -> bool:
+        """Whether any budget holds for a model."""
+        budgets = (self.budget_usd, self.provider_budgets.get(model.provider), model.budget_usd)
+        return any(one is not None for one in budgets)
 
 
 class SweepEntry(Entry):
@@ -52,7 +69,15 @@ class SweepEntry(Entry):
     stream: Streaming = "auto"
     deadline: object = None
     notify: object = None
+    budget_usd: Dollars | None = None
+    allow_unpriced: bool = False
+    stop_when: object = None
     out: Name | None = None
+
+
+class StopEntry(Entry):
+    ci_width: Share | None = None
+    saturated: Share | None = None
 
 
 # ── from entries to records ──────────────────────────────────────────────────────────────────
@@ -64,7 +89,7 @@ def load_sweep(path: Path | str) -> Sweep:
     Raises:
         ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
     """
-    return sweep_from(_written(Path(path)), place=str(path))
+    return replace(sweep_from(_written(Path(path)), place=str(path)), file=Path(path))
 
 
 def priced_models(path: Path) -> tuple[Model, ...]:
@@ -124,6 +149,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
     _refuse_namesakes("conditions", [condition.name for condition in conditions], "rename one", place)
     _refuse_equals(models, conditions, place)
     _refuse_unlike_in_group(models, place)
+    _refuse_idle_budgets(limits, models, place)
     if not entry.problems and len(own) < len(models):
         raise ConfigError(f"{place}: no problems; list problem sets under `problems:`")
     return Sweep(
@@ -136,12 +162,28 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         out=Path(entry.out or Path("results") / entry.name),
         deadline=None if entry.deadline is None else deadline_from(entry.deadline, place=place),
         notify=None if entry.notify is None else notify_from(entry.notify, place=place),
+        budget_usd=entry.budget_usd,
+        provider_budgets={
+            provider: one.budget_usd for provider, one in limits.items() if one.budget_usd is not None
+        },
+        allow_unpriced=entry.allow_unpriced,
+        stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
         max_tokens_demanded=frozenset(
             model.alias
             for model, given in zip(models, raw_models, strict=True)
             if model.max_tokens is not None and given.get("max_tokens") is None
         ),
     )
+
+
+def _stop_when(given: object, *, place: str) -> StopWhen:
+    entry = read_entry(StopEntry, given, place=f"{place}, stop_when", level="stop_when")
+    if entry.ci_width is None and entry.saturated is None:
+        raise ConfigError(
+            f"{place}, stop_when: holds no rule, so nothing would stop; give `ci_width`, `saturated` or "
+            "both, or leave `stop_when` out"
+        )
+    return StopWhen(ci_width=entry.ci_width, saturated=entry.saturated)
 
 
 def _as_mapping(model: object) -> Mapping[str, object]:
@@ -170,6 +212,17 @@ def _refuse_unlike_in_group(models: Sequence[Model], place: str) -> None:
                 f"{place}: models[{j}] and models[{i}] share the lane of group {group!r}, but not their "
                 f"limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}); say the same at both, "
                 "or under `limits` of their provider"
+            )
+
+
+def _refuse_idle_budgets(limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: str) -> None:
+    """A budget that holds nobody is a slip: somebody thinks that it does."""
+    asked = {model.provider for model in models}
+    for provider, one in limits.items():
+        if one.budget_usd is not None and provider not in asked:
+            raise ConfigError(
+                f"{place}, limits.{provider}: `budget_usd` holds no model of this sweep, which asks "
+                f"{', '.join(sorted(asked))}; put it under one of these, or remove it"
             )
 
 
@@ -222,4 +275,20 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "repeats": sweep.repeats,
         "out": str(sweep.out),
         **({} if sweep.deadline is None else {"deadline": sweep.deadline}),
+        **_budget_mapping(sweep),
+        **_stop_mapping(sweep),
     }
+
+
+def _budget_mapping(sweep: Sweep) -> dict[str, object]:
+    """Return what is said of money beside the models; their other limits stand at each of them."""
+    of_providers = {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()}
+    said = {"budget_usd": sweep.budget_usd, "limits": of_providers, "allow_unpriced": sweep.allow_unpriced}
+    return {name: value for name, value in said.items() if value}
+
+
+def _stop_mapping(sweep: Sweep) -> dict[str, object]:
+    if sweep.stop_when is None:
+        return {}
+    rules = {name: share for name, share in asdict(sweep.stop_when).items() if share is not None}
+    return {"stop_when": rules}

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from asyncbench.engine.budget import Account, Hold
 from asyncbench.engine.expected import Expected, cell_of
 from asyncbench.engine.limits import Amounts, Counting, counted, demanded
 from asyncbench.engine.retry import wait_before_retry
+from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
-from asyncbench.pricing import Charge, RatesAt, charge
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError, UnwrittenError
+from asyncbench.pricing import Charge, RatesAt, charge, dollars_of
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -28,6 +30,7 @@ from asyncbench.records import (
     Request,
     Result,
     Sent,
+    Stop,
 )
 
 Ask = Callable[[Request], Awaitable[Reply]]
@@ -40,6 +43,7 @@ PROOF: Final = 3  # trials of a model without success, refused in the same words
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
 WELL: Final = 20  # answers of others, and for each so many no more than one failure
+PRICED_FOR_S: Final = 60.0  # what a call may cost holds so long, as far as the clock is concerned
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
@@ -66,28 +70,41 @@ class Asker:
     jitter: random.Random
     counting: Counting = Counting.USED
     tell_suspended: Callable[[str], None] = _nobody  # is called once, with the reason
+    account: Account | None = None  # of the sweep's budget; None: none holds this model
+    stopping: Stopping | None = None  # of its cells; None: no rule stops any
     queue: deque[Turn] = field(default_factory=deque)
     _expected: Expected = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     _refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
     _accepted: bool = False  # requests as such: refusals are each about a trial of its own
     waiting: int = 0  # trials to be tried again
+    away: bool = False  # its lane waits for long: other models need not wait for this one
     not_before_s: float = -inf  # the loop's clock: a provider's word about this model of a group
     _answers: int = 0  # of this run
     _failures: int = 0  # likewise, of the kinds that may be a trial's own
     _fed: bool = False
     _hungry: asyncio.Event = field(default_factory=asyncio.Event)
+    _wake: Callable[[], None] = field(default=lambda: None)  # its lane
 
     def begin(self) -> None:
         """Get ready, on the running loop."""
         self._now_s = asyncio.get_running_loop().time
         self._expected = Expected()
         self._accepted = self.answered_before
+        if self.account is not None:
+            self.account.join(self.counters, asks=self._asks, now_s=self._now_s)
+        if self.stopping is not None:
+            self.stopping.on_stop(self._pass_over)
 
     @property
     def suspended(self) -> bool:
         """Whether no further call can succeed."""
         return self.counters.suspended is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether no further call will be made: none can succeed, or there is no money for it."""
+        return self.suspended or self.counters.budget_stopped
 
     @property
     def answered_before(self) -> bool:
@@ -104,7 +121,7 @@ class Asker:
     @property
     def exhausted(self) -> bool:
         """Whether there is, and will be, nothing more to take."""
-        return self.suspended or (self._fed and not self.queue)
+        return self.suspended or ((self._fed or self.over) and not self.queue)
 
     def suspend(self, reason: str) -> None:
         """Give up what is not asked yet; the first proof is kept as the reason."""
@@ -114,13 +131,64 @@ class Asker:
         self.queue.clear()
         self._hungry.set()
 
+    # ── money ────────────────────────────────────────────────────────────────────────────────
+
+    def affords(self, turn: Turn) -> bool:
+        """Whether there is money for a call now; where there never will be, stop asking."""
+        if self.account is None or is_answered(turn):
+            return True
+        self._price(turn)
+        if self.account.fits(turn.hold):
+            return not (self._begins_paid(turn) and self.account.ahead())
+        if not self.account.ever_fits(turn.hold):
+            self._stop_for_money(self.account, turn.hold)
+        return False
+
+    def _begins_paid(self, turn: Turn) -> bool:
+        return not turn.tries and turn.hold.amount > 0
+
+    def _asks(self) -> bool:
+        """Whether this model would begin another trial soon."""
+        held = self.away or self._now_s() < self.not_before_s
+        return bool(self.queue or not self._fed) and not self.over and not held
+
+    def reserve(self, turn: Turn) -> bool:
+        """Set money aside for a call that is made now; where there is none, the trial waits again."""
+        if self.account is None:
+            return True
+        if self.account.ratio != turn.ratio or self._now_s() > turn.priced_s + PRICED_FOR_S:
+            self._price(turn)
+        reserved = self.account.reserve(turn.hold)
+        if not reserved:
+            self.put_back(turn)
+        return reserved
+
+    def _price(self, turn: Turn) -> None:
+        """Work out what has to be set aside for a trial's next call."""
+        if self.account is not None:
+            turn.priced_s, turn.ratio = self._now_s(), self.account.ratio
+            turn.hold = self.account.hold(turn.request, self.epoch_s + turn.priced_s)
+
+    def put_back(self, turn: Turn) -> None:
+        """Let a trial be the next again; of a model that is over it stays open."""
+        if not self.over:
+            self.queue.appendleft(turn)
+
+    def _stop_for_money(self, account: Account, hold: Hold) -> None:
+        """Ask nothing more; what was answered before is still closed."""
+        self.counters.budget_stopped = True
+        self.queue = deque(filter(is_answered, self.queue))
+        self._hungry.set()
+        account.stop(hold)
+
     # ── feeding ──────────────────────────────────────────────────────────────────────────────
 
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials in the queue: memory does not grow with the set."""
+        self._wake = changed
         async with aclosing(self.source) as source:
             async for request, history in source:
-                if self.suspended:
+                if self.over:
                     break
                 self.queue.append(self._turn(request, history))
                 changed()
@@ -129,6 +197,8 @@ class Asker:
                     await self._hungry.wait()
         self._fed = True
         changed()
+        if self.account is not None:
+            self.account.ledger.changed()
 
     def take(self, depth: int) -> Turn:
         """Return the next fresh trial."""
@@ -146,6 +216,33 @@ class Asker:
             attempts=history.attempts,
             cost_usd=history.cost_usd,
         )
+
+    # ── what need not be asked ───────────────────────────────────────────────────────────────
+
+    def needless(self, turn: Turn) -> bool:
+        """Whether enough is known of a trial's cell, and the trial is neither begun nor answered."""
+        return self._stop_of(turn) is not None
+
+    def skip(self, turn: Turn) -> bool:
+        """Write down that a trial is needless, if it is; return whether it is."""
+        stop = self._stop_of(turn)
+        if stop is None or self.stopping is None:
+            return False
+        self.stopping.skip(turn.request.trial, stop)
+        return True
+
+    def _stop_of(self, turn: Turn) -> Stop | None:
+        if self.stopping is None or turn.tries or is_answered(turn):
+            return None
+        return self.stopping.stop_of(turn.request.trial)
+
+    def _pass_over(self) -> None:
+        """Leave out what waits and is needless now that a cell was stopped."""
+        self.queue = deque(turn for turn in self.queue if not self.skip(turn))
+        self._hungry.set()
+        self._wake()
+        if self.account is not None:
+            self.account.ledger.changed()
 
     # ── tokens ───────────────────────────────────────────────────────────────────────────────
 
@@ -175,7 +272,11 @@ class Asker:
 
     async def call(self, turn: Turn) -> tuple[Attempt, Reply | ProviderError]:
         """Make one call and write it down, before anything is made of it."""
-        sent_s = self._begin(turn)
+        try:
+            sent_s = self._begin(turn)
+        except UnwrittenError:
+            self._settle(turn, 0.0)  # it was not made
+            raise
         ended: Reply | ProviderError
         try:
             async with asyncio.timeout(self.model.timeouts.total + GRACE_S):
@@ -214,9 +315,19 @@ class Asker:
                 model=self.model.alias,
                 provider=self.model.provider,
                 started_at=self.epoch_s + turn.sent_s,
+                max_tokens=self.longest(turn.request),
+                reserved_usd=self._reserved_usd(turn),
             )
         )
         return turn.sent_s
+
+    def _reserved_usd(self, turn: Turn) -> float | None:
+        return None if self.account is None else dollars_of(turn.hold.amount)
+
+    def _settle(self, turn: Turn, cost_usd: float | None) -> None:
+        """Charge a call, and give back what it did not use."""
+        if self.account is not None:
+            self.account.settle(turn.hold, cost_usd)
 
     def _end(self, turn: Turn, sent_s: float, status: str, ended: Reply | ProviderError | None) -> Attempt:
         """Write down how a call ended."""
@@ -240,10 +351,12 @@ class Asker:
             in_flight=turn.in_flight,
             loop_lag_s=self.lag.worst_since(sent_s),
             raw_usage=reply.raw_usage if reply else None,
-            max_tokens=turn.request.trial.model.max_tokens,
+            max_tokens=self.longest(turn.request),
+            reserved_usd=self._reserved_usd(turn),
         )
         self.keep(Ended(attempt=attempt, reply=reply))
         turn.charge(attempt.cost_usd)
+        self._settle(turn, attempt.cost_usd)
         self.counters.count(attempt)
         return attempt
 
@@ -361,6 +474,13 @@ class Asker:
         )
         self.counters.outcomes[grades[0].outcome] += 1
         self.counters.grader_errors += grades[0].reason == GRADER_ERROR
+        if self.stopping is not None:
+            self.stopping.close(turn.request.trial.trial_id, right=grades[0].exact_match)
+
+
+def is_answered(turn: Turn) -> bool:
+    """Whether a trial only needs to be graded: an earlier run paid for its answer, and did not live to."""
+    return turn.history.ended is not None and turn.history.ended.reply is not None
 
 
 def _may_be_about_all(error: ProviderError) -> bool:

@@ -13,6 +13,7 @@ from aiolimiter import AsyncLimiter
 
 from asyncbench.engine import minutes
 from asyncbench.engine.asker import Asker, Keep
+from asyncbench.engine.budget import Account
 from asyncbench.engine.limits import Gate, Wait
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.slots import FIRST, Slots
@@ -36,6 +37,7 @@ LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
 NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
 WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
 WORTH_TELLING_S: Final = 60.0  # of a pause
+AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this lane
 
 _ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 _BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
@@ -65,6 +67,8 @@ class Lane:
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _answered: deque[float] = field(default_factory=lambda: deque(maxlen=4 * REMEMBERED))  # the latest
     _client_s: float = 0.0  # lost to our own event loop
+    _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
+    _away: bool = False  # waits for long
     _told_pause: bool = False  # of the present one
     _there_s: float = -math.inf  # when a scout was last refused
     _guessed_s: float = 0.0  # when a limit was guessed, or the guess raised
@@ -132,8 +136,9 @@ class Lane:
                 await asker.close(turn, paid_for.attempt, paid_for.reply)
                 asker.accept()
                 continue
-            await self._admit(asker, turn)
-            if asker.suspended:
+            if not await self._admit(asker, turn):
+                if not asker.suspended:
+                    asker.skip(turn)
                 continue
             self._start(asker, turn)
             in_flight.create_task(self._attempt(asker, turn))
@@ -151,15 +156,35 @@ class Lane:
             if due_in_s is not None and due_in_s <= 0:
                 _, _, asker, turn = heapq.heappop(self._retries)
                 asker.waiting -= 1
-                return asker, turn
+                if self._affords(asker, turn):
+                    return asker, turn
+                asker.put_back(turn)  # it is the next of its model when there is money for it
+                continue
             if fresh := self._fresh():
                 return fresh
             if not self._in_flight and not self._retries and all(asker.exhausted for asker in self.askers):
                 return None
-            held = any(asker.queue and not asker.suspended for asker in self.askers)
-            await self._change(
-                minutes.RETRIES if held else minutes.WORK, within_s=self._look_again_s(due_in_s)
-            )
+            await self._change(self._nothing_due(), within_s=self._look_again_s(due_in_s))
+
+    def _nothing_due(self) -> str:
+        """Return why there is nothing to ask now; where it is money, whoever settles wakes this lane."""
+        for account in self._short:
+            account.ledger.wake_on_change(self._changed.set)
+        if self._short:
+            return minutes.BUDGET
+        held = any(asker.queue and not asker.suspended for asker in self.askers)
+        return minutes.RETRIES if held else minutes.WORK
+
+    def _affords(self, asker: Asker, turn: Turn) -> bool:
+        """Whether there is money for a call; where there never will be, the model's retries are left."""
+        if asker.account is None:
+            return True
+        affords = asker.affords(turn)
+        if asker.over:
+            self._forget(asker)
+        elif not affords:
+            self._short.append(asker.account)
+        return affords
 
     def _look_again_s(self, due_in_s: float | None) -> float | None:
         """Return the seconds until a retry is due, or a model of a group may be asked again."""
@@ -169,28 +194,44 @@ class Lane:
 
     def _fresh(self) -> tuple[Asker, Turn] | None:
         """Return the next trial that was not asked yet; the models of a group take turns."""
+        self._short.clear()
         depth = self._depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
         for _ in self.askers:
             asker = self._turns[0]
             self._turns.rotate(-1)
-            if asker.ready and asker.waiting < most_waiting:
+            if not asker.ready or asker.waiting >= most_waiting:
+                continue
+            if self._affords(asker, asker.queue[0]) or (asker.over and asker.queue):
                 return asker, asker.take(depth)
         return None
 
-    async def _admit(self, asker: Asker, turn: Turn) -> None:
-        """Wait until a call may be made, by every limit at once."""
+    async def _admit(self, asker: Asker, turn: Turn) -> bool:
+        """Wait until a call may be made, by every limit at once; return whether it is to be made."""
         turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
-        while not asker.suspended and (wait := self._obstacle(asker, turn)):
+        while not _given_up(asker, turn) and (wait := self._obstacle(asker, turn)):
+            self._leave(away=AWAY_S < wait.seconds < math.inf)
             await self._change(wait.limit, within_s=wait.seconds)
-        if asker.suspended:
-            return  # and takes nothing of what the others of its group may use
-        self._gate.take(turn.reserved, self._now_s())
-        if self._in_flight >= self._highest:
+        self._leave(away=False)
+        if not _given_up(asker, turn) and self._in_flight >= self._highest:
             self._highest += 1
             began_s = self._now_s()
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
+        if _given_up(asker, turn) or not asker.reserve(turn):
+            return False  # and takes nothing of what the others of its group may use
+        self._gate.take(turn.reserved, self._now_s())
+        return True
+
+    def _leave(self, *, away: bool) -> None:
+        """Tell those who share a budget whether they should wait for the models of this lane."""
+        if away == self._away:
+            return
+        self._away = away
+        for asker in self.askers:
+            asker.away = away
+            if asker.account is not None:
+                asker.account.ledger.changed()
 
     def _obstacle(self, asker: Asker, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
@@ -290,6 +331,8 @@ class Lane:
         for allowance in ended.allowances:
             if news := self._gate.follow(allowance, at_s, sent_s=turn.sent_s):
                 self.say(f"{self.name}: {news}")
+        if asker.account and (news := asker.account.news()):
+            self.say(f"{asker.model.alias}: {news}")
         if isinstance(ended, ProviderError) and ended.kind in _ONE_TOO_MANY:
             self._minutes.refused()
             self._heed(asker, ended, at_s)
@@ -404,7 +447,7 @@ class Lane:
         if wait_s is not None:
             asker.waiting += 1
             heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), asker, turn))
-        if asker.suspended:
+        if asker.over:
             self._forget(asker)
         self._changed.set()
 
@@ -413,3 +456,8 @@ class Lane:
         self._retries = [entry for entry in self._retries if entry[2] is not asker]
         heapq.heapify(self._retries)
         asker.waiting = 0
+
+
+def _given_up(asker: Asker, turn: Turn) -> bool:
+    """Whether a call that waits for its limits will not be made any more."""
+    return asker.suspended or asker.needless(turn)

@@ -13,6 +13,7 @@ A_MOMENT_S: Final = 0.01  # late: no timer is exact
 # What a lane may wait for; every second of it belongs to one of them.
 WORK = "work"  # nothing to ask: the source is dry or still being read, or what is left waits for its time
 CONCURRENCY = "concurrency"  # all slots are taken
+BUDGET = "budget"  # what calls in flight may still cost leaves no money for another
 PAUSE = "pause"  # the provider refuses everything for now
 CLIENT = "client"  # our own event loop is late
 RETRIES = "retries"  # too many trials wait to be tried again

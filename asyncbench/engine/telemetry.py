@@ -15,6 +15,7 @@ class Counters:
     planned: int = 0
     done_before: int = 0  # closed by earlier runs
     failed_before: int = 0  # those of them that were closed without a reply
+    skipped: int = 0  # passed over by this run, for enough is known of their cells
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of trials closed by this run
     attempts: int = 0
     in_flight: int = 0
@@ -26,6 +27,7 @@ class Counters:
     lost: int = 0  # those of them without a reply: billed or not, whatever the price
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
     suspended: str | None = None  # why this model was given up before its work was done
+    budget_stopped: bool = False  # whether it was left before its work was done, for want of money
     client_bound: bool = False  # this machine, not the provider, held it back at some time
 
     @property
@@ -34,9 +36,14 @@ class Counters:
         return self.done_before + self.outcomes.total()
 
     @property
+    def open(self) -> int:
+        """Trials that are still to be closed, or found needless."""
+        return max(0, self.planned - self.done - self.skipped)
+
+    @property
     def complete(self) -> bool:
-        """Whether every planned trial is closed, and with a reply."""
-        return self.done >= self.planned and not self.failed
+        """Whether every planned trial that is needed is closed, and with a reply."""
+        return not self.open and not self.failed
 
     @property
     def failed(self) -> int:

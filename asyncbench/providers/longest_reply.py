@@ -1,7 +1,9 @@
 """What the body of a request may call the longest reply, whoever wrote it: the sweep or its `params`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+from asyncbench.records import Condition, Model
 
 # By wire format; of two names in one body the first counts.
 LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -11,3 +13,33 @@ LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
     "messages": ("max_tokens",),
 }
 ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() for name in names)
+
+# Several answers to one request, all of them billed; `completions` writes the most of the two.
+_ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {"chat": ("n",), "completions": ("n", "best_of")}
+
+
+def most_output(model: Model, condition: Condition) -> int | None:
+    """Return the most tokens that all answers to one request may have; None: nothing limits them.
+
+    Where a body names its longest reply in two ways, which of them counts is the endpoint's choice: here it
+    is the longer one.
+    """
+    params = {**model.params, **condition.params}  # merged in last
+    said = [params[name] for name in LONGEST_REPLY[model.api] if name in params]
+    limits = _counts([*said, *([] if model.max_tokens is None else [model.max_tokens])])
+    answers = answers_asked(model, condition)
+    return max(limits) * answers if limits and answers else None
+
+
+def answers_asked(model: Model, condition: Condition) -> int | None:
+    """Return how many answers are written for one request; None: what the sweep says is no number of them."""
+    params = {**model.params, **condition.params}
+    said = [params[name] for name in _ANSWERS.get(model.api, ()) if params.get(name) is not None]
+    known = _counts(said)
+    return None if known is None else max([1, *known])
+
+
+def _counts(values: Sequence[object]) -> list[int] | None:
+    """Return values that are all whole numbers above 0; None: one is not."""
+    known = [one for one in values if isinstance(one, int) and not isinstance(one, bool) and one > 0]
+    return known if len(known) == len(values) else None

@@ -7,6 +7,7 @@ After its first line, which names the version, a line of it holds one of:
     {"carried": row, "reply": reply}     the same again, from an earlier segment: it is not graded yet
     {"trial": row, "grades": [row, …]}   the trial is closed: its row, and what its grades add to it
     {"lane": row}                        what a lane did in a minute: its row of `lanes`
+    {"skipped": row}                     a trial is not asked, and why: its row of `skipped`
 
 So each segment can be made into tables on its own.
 """
@@ -19,10 +20,10 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import StoreError
-from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Usage
+from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
 from asyncbench.store.durable import make_folder, storing
 from asyncbench.store.encoding import encode
-from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, trial_row
+from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.segment import HEAD, Segment, name_of, number_of
 
 
@@ -74,7 +75,7 @@ class Journal:
 
     @property
     def holds_rows(self) -> bool:
-        return self.attempts + self.results + self.minutes > 0
+        return self.attempts + self.results + self.minutes + self.skipped > 0
 
     def append(self, event: Event) -> None:
         """Write an event down.
@@ -98,6 +99,9 @@ class Journal:
             case LaneMinute():
                 self.segment.append(encode({"lane": lane_row(event)}))
                 self.minutes += 1
+            case Skipped():
+                self.segment.append(encode({"skipped": skipped_row(event)}))
+                self.skipped += 1
 
     def rotate(self) -> None:
         """Begin the next segment with all that is unfinished, so that the one before is complete."""
@@ -121,7 +125,7 @@ class Journal:
             fresh.path.unlink()
             raise
         self.segment, self._empty = fresh, not carried
-        self.attempts = self.results = self.minutes = 0  # lines that will become rows
+        self.attempts = self.results = self.minutes = self.skipped = 0  # lines that will become rows
 
 
 def lost(sent: Sent) -> Attempt:
@@ -133,6 +137,8 @@ def lost(sent: Sent) -> Attempt:
         provider=sent.provider,
         started_at=sent.started_at,
         status="lost",
+        max_tokens=sent.max_tokens,
+        reserved_usd=sent.reserved_usd,
     )
 
 

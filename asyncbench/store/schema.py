@@ -1,4 +1,4 @@
-"""The four tables of a results folder: their columns, and records as rows of them.
+"""The five tables of a results folder: their columns, and records as rows of them.
 
 `docs/results.md` says what each column means; a test holds the two together.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from asyncbench.prompting import sent_parameters
-from asyncbench.records import Attempt, LaneMinute, Result, Usage
+from asyncbench.records import Attempt, LaneMinute, Result, Skipped, Usage
 from asyncbench.store.encoding import canonical
 
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
@@ -129,6 +129,7 @@ ATTEMPTS = _schema(
     _maybe("loop_lag_s", REAL),
     _maybe("raw_usage", TEXT),
     _maybe("max_tokens", LONG),
+    _maybe("reserved_usd", REAL),
 )
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
@@ -141,7 +142,9 @@ WAITS = (
     "ramp",
     "retries",
     "work",
+    "budget",
 )  # for what no call could start
+_LATER_WAITS = frozenset({"budget"})  # unknown to minutes that an earlier version wrote
 
 LANES = _schema(
     _always("lane", TEXT),
@@ -152,7 +155,18 @@ LANES = _schema(
     _always("share", REAL),
     _always("most_in_flight", SHORT),
     _always("refused", LONG),
-    *(_always(f"waited_for_{name}_s", REAL) for name in WAITS),
+    *((_maybe if name in _LATER_WAITS else _always)(f"waited_for_{name}_s", REAL) for name in WAITS),
+)
+
+SKIPPED = _schema(
+    *(TRIALS.field(name) for name in ("trial_id", "run", "model", "condition", "suite", "task")),
+    *(TRIALS.field(name) for name in ("variant", "representation", "length", "problem_id", "repeat")),
+    _always("rule", TEXT),
+    _always("asked", LONG),
+    _always("correct", LONG),
+    _always("low", REAL),
+    _always("high", REAL),
+    _always("skipped_at", TIME),
 )
 
 SCHEMAS: Mapping[str, pa.Schema] = {
@@ -160,12 +174,14 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "grades": GRADES,
     "attempts": ATTEMPTS,
     "lanes": LANES,
+    "skipped": SKIPPED,
 }
 PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "trials": ("suite", "model"),
     "grades": ("suite", "model"),
     "attempts": ("model",),
     "lanes": ("lane",),
+    "skipped": ("suite", "model"),
 }
 
 
@@ -268,6 +284,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "loop_lag_s": attempt.loop_lag_s,
         "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
         "max_tokens": attempt.max_tokens,
+        "reserved_usd": attempt.reserved_usd,
     }
 
 
@@ -284,6 +301,31 @@ def lane_row(minute: LaneMinute) -> Row:
         "most_in_flight": minute.most_in_flight,
         "refused": minute.refused,
         **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
+    }
+
+
+def skipped_row(skipped: Skipped) -> Row:
+    """Return the row of `skipped` of a trial that is not asked; times are microseconds since 1970."""
+    trial, stop = skipped.trial, skipped.stop
+    problem = trial.problem
+    return {
+        "trial_id": trial.trial_id,
+        "run": trial.run,
+        "model": trial.model.alias,
+        "condition": trial.condition.name,
+        "suite": problem.suite,
+        "task": problem.task,
+        "variant": problem.variant,
+        "representation": problem.representation,
+        "length": problem.length,
+        "problem_id": problem.problem_id,
+        "repeat": trial.repeat,
+        "rule": stop.rule,
+        "asked": stop.asked,
+        "correct": stop.correct,
+        "low": stop.low,
+        "high": stop.high,
+        "skipped_at": _microseconds(skipped.skipped_at),
     }
 
 
