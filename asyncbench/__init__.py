@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from asyncbench.store.catalog import read_attempts as read_attempts
     from asyncbench.store.catalog import read_grades as read_grades
     from asyncbench.store.catalog import read_lanes as read_lanes
+    from asyncbench.store.catalog import read_skipped as read_skipped
     from asyncbench.store.catalog import read_trials as read_trials
     from asyncbench.suites import grade_text as grade
 
@@ -52,6 +53,7 @@ _HOMES = {
     "read_grades": ("asyncbench.store.catalog", "read_grades"),
     "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
     "read_problems": ("asyncbench.copies", "read_problems"),
+    "read_skipped": ("asyncbench.store.catalog", "read_skipped"),
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
     "regrade_folder": ("asyncbench.regrade", "regrade_folder"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
@@ -73,6 +75,7 @@ __all__ = [
     "read_grades",
     "read_lanes",
     "read_problems",
+    "read_skipped",
     "read_trials",
     "regrade_folder",
     "run_sweep",

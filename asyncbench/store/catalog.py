@@ -168,6 +168,30 @@ def read_lanes(
     return look(Path(folder)).read("lanes", columns, filters)
 
 
+def read_skipped(
+    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
+) -> pa.Table:
+    """Return `skipped`, one row a trial that needs no answer; raises as `read_trials` does."""
+    return steady(folder, lambda seen: seen.read("skipped", columns, filters))
+
+
+def skipped_ids(folder: Path | str) -> frozenset[str]:
+    """Return the ids of the trials that were not asked, for enough was known; raises as `known` does."""
+    return frozenset(
+        one for chunk in read_skipped(folder, ["trial_id"])["trial_id"].chunks for one in texts(chunk)
+    )
+
+
+def right_ids(folder: Path | str) -> frozenset[str]:
+    """Return the ids of the trials with the right answer; raises as `known` does."""
+
+    def right(seen: Snapshot) -> frozenset[str]:
+        found = seen.batches("trials", ["trial_id"], pc.field("exact_match"), rows=_MANY)
+        return frozenset(one for batch in found for one in texts(batch["trial_id"]))
+
+    return steady(folder, right)
+
+
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
     """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
     return known(folder, again=again).finished
@@ -188,6 +212,7 @@ class ModelCounts:
     unpriced: int = 0  # calls whose cost is unknown
     in_flight: int = 0  # calls without an end; when no run is going, they are lost
     suspended: str | None = None  # the kind of error by which it was refused for good; None: it was not
+    skipped: int = 0  # trials that are not asked, for enough is known of their cells
 
     @property
     def finished(self) -> int:
@@ -261,6 +286,9 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
         model.attempts = row["count_all"]
         model.cost_usd = row["cost_usd_sum"]
         model.unpriced = row["count_all"] - row["cost_usd_count"]
+    skipped = snapshot.read("skipped", ["model"]).group_by(["model"]).aggregate([([], "count_all")])
+    for row in skipped.to_pylist():
+        models[row["model"]].skipped = row["count_all"]
     for alias, why in suspended(snapshot, last_begun).items():
         models[alias].suspended = why
     for sent in snapshot.unfinished.sent.values():

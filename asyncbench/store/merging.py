@@ -78,6 +78,8 @@ class _Trials:
 
     given_way: Sequence[Ids]  # of each folder, the trials whose row another has
     complete: Sequence[Ids]  # of each folder, those whose complete answer is kept
+    closed: "pa.ChunkedArray[pa.StringScalar]"  # of all folders
+    skipped: Sequence["pa.ChunkedArray[pa.StringScalar]"]  # of each folder
 
     @classmethod
     def of(cls, seen: Sequence[Snapshot]) -> "_Trials":
@@ -91,7 +93,15 @@ class _Trials:
             complete=[
                 _of(rows.filter(pc.field("rank") == 0), source)["trial_id"] for source in range(len(seen))
             ],
+            closed=rows["trial_id"],
+            skipped=[one.read("skipped", ["trial_id"])["trial_id"] for one in seen],
         )
+
+    def still_skipped(self, source: int, trial_ids: Ids) -> Flags:
+        """Return which trials that a folder did not ask no folder asked; of several, the first tells why."""
+        known = [self.closed, *self.skipped[:source]]
+        elsewhere = pa.chunked_array((chunk for column in known for chunk in column.chunks), pa.string())
+        return pc.invert(pc.is_in(trial_ids, value_set=elsewhere))
 
     def standing(self, source: int, trial_ids: Ids) -> Flags:
         """Return which rows of a folder are kept."""
@@ -219,6 +229,8 @@ def _rows(
                 yield calls.alone(rows)
             elif name == "lanes":
                 yield rows  # what a lane did in one folder it did not do in another
+            elif name == "skipped":
+                yield rows.filter(trials.still_skipped(source, rows["trial_id"]))
             else:
                 kept = rows.filter(trials.standing(source, rows["trial_id"]))
                 yield calls.counted(kept) if name == "trials" else kept

@@ -1,4 +1,4 @@
-"""The four tables on disk: immutable Parquet parts, made from complete segments of the journal.
+"""The five tables on disk: immutable Parquet parts, made from complete segments of the journal.
 
     trials/suite=nupa/model=gpt-5-mini/part-000001.parquet
     attempts/model=gpt-5-mini/part-000001.parquet
@@ -22,10 +22,10 @@ from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
 from asyncbench.store.staging import TEMPORARY, Part
-from asyncbench.store.supersede import supersede
+from asyncbench.store.supersede import supersede, withdraw
 from asyncbench.store.tables import tables
 
-ANSWERED_ONCE = ("trials", "grades")  # where a trial that is answered again must not stand twice
+ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
 
 
 def seal(segment: Path, folder: Path) -> list[Damage]:
@@ -48,10 +48,11 @@ def _seal(segment: Path, folder: Path) -> list[Damage]:
     damaged: list[Damage] = []
     staged = _stage(segment, folder, damaged)
     quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
-    for name in ANSWERED_ONCE:
+    for name in ONCE:
         own = {part.path for part in staged[name]}
         earlier = [path for path in part_files(folder, name) if path not in own]
         supersede(staged[name], earlier, folder)
+    withdraw(staged["trials"], part_files(folder, "skipped"), folder)
     for parts in staged.values():
         for part in parts:
             part.publish()

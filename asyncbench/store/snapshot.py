@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import read_manifest
-from asyncbench.store.partitions import ANSWERED_ONCE, part_files, part_name
+from asyncbench.store.partitions import ONCE, part_files, part_name
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.staging import check_parts, dataset, scanned
@@ -90,10 +90,15 @@ class Snapshot:
 
     def _standing(self, name: str, wanted: "_Wanted") -> pc.Expression:
         """Return which rows of the parts are wanted: what was answered again since does not count."""
-        journalled = self.journalled[name]
-        if name not in ANSWERED_ONCE or not len(journalled):
-            return wanted.rows
-        return wanted.rows & ~pc.field("trial_id").isin(journalled["trial_id"].combine_chunks())
+        later = [self.journalled[one]["trial_id"] for one in overruled_by(name)]
+        ids = pa.chunked_array((chunk for column in later for chunk in column.chunks), pa.string())
+        return wanted.rows & ~pc.field("trial_id").isin(ids.combine_chunks()) if len(ids) else wanted.rows
+
+
+def overruled_by(name: str) -> tuple[str, ...]:
+    """Return the tables whose later rows take the place of this table's of the same trial."""
+    asked_after_all = ("trials",) if name == "skipped" else ()
+    return (name, *asked_after_all) if name in ONCE else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,12 +30,25 @@ def supersede(parts: Sequence[Part], earlier: Sequence[Path], folder: Path) -> N
         part.publish()
 
 
-def _answered_before(parts: Sequence[Part], earlier: Sequence[Path]) -> Iterator[tuple[Path, pa.StringArray]]:
-    """Yield each earlier part that holds trials of the new parts, with the ids of those."""
+def withdraw(parts: Sequence[Part], skipped: Sequence[Path], folder: Path) -> None:
+    """Take the trials of new, finished parts of `trials` out of the parts of `skipped`: they were asked."""
+    if not parts or not skipped:
+        return
+    for path, trial_ids in _answered_before(parts, skipped, table="skipped"):
+        part = Part(folder, path.relative_to(folder))
+        part.add(read(part.table, [path], filters=~pc.field("trial_id").isin(trial_ids)))
+        part.finish()
+        part.publish()
+
+
+def _answered_before(
+    parts: Sequence[Part], earlier: Sequence[Path], table: str | None = None
+) -> Iterator[tuple[Path, pa.StringArray]]:
+    """Yield each earlier part that holds trials of the new parts, with their ids; None: of the same table."""
     columns = [part.read(["trial_id"])["trial_id"] for part in parts]
     answered = pa.chunked_array(chunk for column in columns for chunk in column.chunks).combine_chunks()
     found = read(
-        parts[0].table,
+        table or parts[0].table,
         earlier,
         columns=["__filename", "trial_id"],
         filters=pc.field("trial_id").isin(answered),

@@ -1,4 +1,4 @@
-"""The journal's lines as rows of the four tables: read by Arrow, so that other threads run meanwhile."""
+"""The journal's lines as rows of the five tables: read by Arrow, so that other threads run meanwhile."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
-from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, TRIALS
+from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, SKIPPED, TRIALS
 
-Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes
+Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped
 
 
 def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
-    """Return what the lines hold as `trials`, `grades`, `attempts` and `lanes`, in their order.
+    """Return what the lines hold as the tables of a results folder, in their order.
 
     Raises:
         StoreError: a value is not of its column's type; names `place`.
@@ -27,6 +27,7 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
             "grades": _grades(closed["grades"], trials),
             "attempts": _table(ended["attempt"], ATTEMPTS),
             "lanes": _table(_parsed(payloads, _MINUTE)["lane"], LANES),
+            "skipped": _table(_parsed(payloads, _UNASKED)["skipped"], SKIPPED),
         }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value that its column cannot: {error}") from error
@@ -53,6 +54,7 @@ def _in_json(field: "pa.Field[pa.DataType]") -> pa.DataType:
 # the lines that become rows; of each, the first key tells it from the others
 _ENDED = pa.schema([("attempt", _written(ATTEMPTS))])
 _MINUTE = pa.schema([("lane", _written(LANES))])
+_UNASKED = pa.schema([("skipped", _written(SKIPPED))])
 _CLOSED = pa.schema(
     [("trial", _written(TRIALS)), ("grades", pa.list_(_written(GRADES, without=OF_THE_TRIAL)))]
 )

@@ -20,6 +20,7 @@ _KEYS = {  # what tells the rows of a table apart
     "grades": ("trial_id", "grader"),
     "attempts": ("trial_id", "attempt"),
 }
+_OTHERS = {"lanes": ("lane", "started_at"), "skipped": ("trial_id",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ def _read_all(name: str, part: Path) -> None:
 
 def _ids(seen: Snapshot) -> Iterator[Finding]:
     """Yield the rows that stand twice, and those that lack their counterpart in another table."""
-    for name, keys in (_KEYS | {"lanes": ("lane", "started_at")}).items():
+    for name, keys in (_KEYS | _OTHERS).items():
         counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
         if twice := len(counts.filter(pc.field("count_all") > 1)):
             yield Finding(place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}")

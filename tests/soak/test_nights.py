@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.records import Limits
-from tests.engine import nights
+from tests.engine import frugal, nights, sparing
 from tests.engine.nights import Scenario, play
 
 SEED = int(os.environ.get("ASYNCBENCH_SEED", "10000"))
@@ -25,6 +25,23 @@ def test_the_rules_hold_in_two_thousand_nights():
         for line in nights.broken(seed):
             broken.append(line)
             print(line, flush=True)  # a soak takes long: told when it happens
+    assert not broken, "\n" + "\n".join(broken)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_no_budget_is_passed_in_two_thousand_nights():
+    broken = [line for seed in range(SEED, SEED + NIGHTS) for line in frugal.broken(seed)]
+    assert not broken, "\n" + "\n".join(broken)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_cells_stop_at_their_place_in_two_thousand_nights():
+    broken = []
+    for seed in range(SEED, SEED + NIGHTS):
+        broken += sparing.broken(seed)
+        sparing.night_of.cache_clear()
     assert not broken, "\n" + "\n".join(broken)
 
 

@@ -16,6 +16,8 @@ from asyncbench.records import (
     Reply,
     Result,
     Sent,
+    Skipped,
+    Stop,
     Trial,
     Usage,
 )
@@ -164,6 +166,12 @@ def refused(n: int, *, alias: str = "small") -> Iterator[Event]:
     yield sent(asked)
     yield ended(asked, None, cost_usd=0.0)
     yield result(asked, None, cost_usd=0.0)
+
+
+def skipped(n: int, *, alias: str = "small", asked: int = 84) -> Skipped:
+    """Return a trial that is not asked, for its cell is known."""
+    stop = Stop(rule="saturated 0.05", asked=asked, correct=asked, low=0.95, high=1.0)
+    return Skipped(trial=trial(n, alias=alias), stop=stop, skipped_at=AT)
 
 
 def keep(store: Store, *events: Event) -> None:

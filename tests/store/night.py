@@ -5,21 +5,21 @@ from pathlib import Path
 
 from asyncbench.records import History, Outcome
 from asyncbench.store.folder import Store
-from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial, trial_id
+from tests.store.made import answered, ended, keep, refused, reply, result, sent, skipped, trial, trial_id
 
 TRIALS = range(3000)
 AGAIN = {Outcome.FAILED}
 
 
 def before(folder: Path) -> None:
-    """Fill a folder with two failed trials, in two suites, sealed."""
+    """Fill a folder, sealed: a failed trial, one that was answered, two that were not asked."""
     with Store.open(folder, sweep="night") as store:
-        keep(store, *refused(0), *answered(1))
+        keep(store, *refused(0), *answered(1), skipped(2), skipped(8))
 
 
 def interrupted(store: Store) -> None:
     """Keep what a run may leave behind: all that can be begun, ended, answered again, and not finished."""
-    keep(store, *answered(0, attempt=2), *answered(2, alias="large"), *refused(3))
+    keep(store, *answered(0, attempt=2), *answered(2, alias="large"), *refused(3), skipped(9))
     store.keep(ended(trial(4), None, cost_usd=0.0))
     for n in (5, 6):
         store.keep(sent(trial(n)))

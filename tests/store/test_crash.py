@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from asyncbench.store.catalog import histories, read_attempts, read_grades, read_trials
+from asyncbench.store.catalog import histories, read_attempts, read_grades, read_skipped, read_trials
 from asyncbench.store.folder import Store
 from tests.store import night
 from tests.store.dying import outlives, start
@@ -52,6 +52,7 @@ def check(folder):
     assert calls(folder) | {(5, 1): "lost"} == CALLS
     graders = [(row["trial_id"], row["grader"]) for row in read_grades(folder).to_pylist()]
     assert sorted(graders) == sorted((trial_id(n), g) for n in CLOSED for g in ("number", "lenient"))
+    assert sorted(map(str, read_skipped(folder)["trial_id"].to_pylist())) == [trial_id(8), trial_id(9)]
     assert histories(folder)[trial_id(6)].ended == ended(trial(6), reply(6))
 
 

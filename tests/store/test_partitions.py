@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Outcome, Reply, Usage
-from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, read_trials
+from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, read_skipped, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim
@@ -36,6 +36,7 @@ from tests.store.made import (
     reply,
     result,
     sent,
+    skipped,
     trial,
     trial_id,
 )
@@ -51,7 +52,7 @@ def folder(tmp_path_factory):
         for n, alias in enumerate(ALIASES):
             keep(store, *answered(n, alias=alias), *answered(n + 100, alias=alias, suite="custom"))
             keep(store, *refused(n + 200, alias=alias))
-            keep(store, minute(alias))
+            keep(store, minute(alias), skipped(n + 300, alias=alias))
     return path
 
 
@@ -75,7 +76,13 @@ READERS = {
 }
 
 
-READ = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts, "lanes": read_lanes}
+READ = {
+    "trials": read_trials,
+    "grades": read_grades,
+    "attempts": read_attempts,
+    "lanes": read_lanes,
+    "skipped": read_skipped,
+}
 
 
 @pytest.mark.parametrize("table", SCHEMAS)

@@ -21,9 +21,10 @@ from asyncbench.store.schema import (
     attempt_row,
     grade_rows,
     lane_row,
+    skipped_row,
     trial_row,
 )
-from tests.store.made import AT, ended, minute, model, reply, result, trial
+from tests.store.made import AT, ended, minute, model, reply, result, skipped, trial
 
 COLUMNS = {
     "trials": """
@@ -42,14 +43,18 @@ COLUMNS = {
     "attempts": """
         trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
-        in_flight loop_lag_s raw_usage max_tokens
+        in_flight loop_lag_s raw_usage max_tokens reserved_usd
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
         input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
         waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
         waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_retries_s
-        waited_for_work_s
+        waited_for_work_s waited_for_budget_s
+        """,
+    "skipped": """
+        trial_id run model condition suite task variant representation length problem_id repeat rule asked
+        correct low high skipped_at
         """,
 }
 ROWS = {
@@ -57,6 +62,7 @@ ROWS = {
     "grades": dict.fromkeys(OF_THE_TRIAL) | grade_rows(result(trial(1), reply(1)))[0],
     "attempts": attempt_row(ended(trial(1), reply(1)).attempt),
     "lanes": lane_row(minute()),
+    "skipped": skipped_row(skipped(1)),
 }
 
 
@@ -167,6 +173,7 @@ def test_a_grade_that_says_nothing_more_leaves_the_rest_null():
 
 
 def test_whatever_a_lane_waits_for_has_its_column():
-    words = {minutes.WORK, minutes.CONCURRENCY, minutes.PAUSE, minutes.CLIENT, minutes.RAMP, minutes.RETRIES}
+    words = {minutes.WORK, minutes.CONCURRENCY, minutes.BUDGET, minutes.PAUSE, minutes.CLIENT, minutes.RAMP}
+    words |= {minutes.RETRIES}
     assert set(WAITS) == words | {DAY} | set(Limits().per_minute)
     assert set(LIMITS) == set(Limits().per_minute)

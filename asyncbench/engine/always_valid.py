@@ -1,0 +1,90 @@
+"""An interval for a share that may be looked at after every answer: all looks together hold at 95 %.
+
+An interval for a fixed number of trials is meant for one look. Who looks at it after every answer, and
+stops when it pleases, is wrong far more often than one time in twenty. This one is a confidence sequence:
+the chance that it ever leaves out the true share, over all numbers of trials, is at most 5 %. So any rule
+may look at it at any time, and stop.
+
+It holds every share p that the answers do not speak against by 20 to 1. The evidence against p is what
+the answers are worth under a mixture of shares, over what they are worth under p; the mixture is half a
+Beta(1/2, 1/2), and a quarter each for all wrong and all right, as cells of a benchmark often are. If p is
+true the evidence is a martingale that starts at 1, and by Ville's inequality it reaches 20 with a chance
+of 5 % at most (Robbins 1970, Ann. Math. Statist. 41(5), 1397-1409). That takes answers that are alike,
+each drawn afresh: problems of one cell, each counted once, in an order that does not depend on the
+answers.
+"""
+
+from functools import lru_cache
+from math import exp, inf, lgamma, log, log1p
+from typing import Final, NamedTuple
+
+LEVEL: Final = 0.95
+_AT_MOST: Final = log(1 / (1 - LEVEL))  # of evidence against what the interval holds
+_JEFFREYS: Final = 2 * lgamma(0.5)  # the logarithm of B(1/2, 1/2)
+_HALVINGS: Final = 48
+
+
+class Interval(NamedTuple):
+    """Shares between 0 and 1."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+
+def always_valid(correct: int, asked: int) -> Interval:
+    """Return the interval after `asked` answers, of which `correct` are right; none: 0 to 1."""
+    if not asked:
+        return Interval(0.0, 1.0)
+    least = _mixed(correct, asked) - _AT_MOST
+    return Interval(
+        low=_bound(correct, asked, least, outer=0.0) if correct else 0.0,
+        high=_bound(correct, asked, least, outer=1.0) if correct < asked else 1.0,
+    )
+
+
+def evidence(against: float, correct: int, asked: int) -> float:
+    """Return the logarithm of the evidence against a share; the interval holds it up to log 20."""
+    return _mixed(correct, asked) - _likelihood(against, correct, asked)
+
+
+def _mixed(correct: int, asked: int) -> float:
+    """Return the logarithm of what answers are worth under the mixture."""
+    wrong = asked - correct
+    spread = lgamma(correct + 0.5) + lgamma(wrong + 0.5) - lgamma(asked + 1.0) - _JEFFREYS
+    ends = 0.25 * ((not correct) + (not wrong))
+    return log(0.5 * exp(spread) + ends) if ends else log(0.5) + spread
+
+
+def _likelihood(share: float, correct: int, asked: int) -> float:
+    wrong = asked - correct
+    if (correct and share <= 0.0) or (wrong and share >= 1.0):
+        return -inf
+    return (correct * log(share) if correct else 0.0) + (wrong * log1p(-share) if wrong else 0.0)
+
+
+def _bound(correct: int, asked: int, least: float, *, outer: float) -> float:
+    """Return where the likelihood falls to `least` between the share seen and `outer`, rounded outward."""
+    inner = correct / asked
+    for _ in range(_HALVINGS):
+        middle = (inner + outer) / 2
+        if _likelihood(middle, correct, asked) < least:
+            outer = middle
+        else:
+            inner = middle
+    return outer
+
+
+@lru_cache(maxsize=256)
+def alike_needed(width: float) -> int:
+    """Return how many answers, all right or all wrong, it takes until the interval is no wider than this."""
+    few, enough = 0, 1
+    while always_valid(0, enough).width > width:
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if always_valid(0, middle).width > width else (few, middle)
+    return enough

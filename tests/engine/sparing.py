@@ -1,0 +1,360 @@
+"""Nights with a stopping rule, drawn from a seed: what is right, what takes how long, what goes wrong.
+
+`sparing(seed)` draws, `play` runs them: a first start that may crash, a second with the same rule, and a last
+one without. Wrong answers take longer than right ones, so that counting what ends first would be noticed.
+"""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.stopping import Cell, cell_of, stop_at
+from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
+from asyncbench.records import (
+    Ended,
+    Event,
+    History,
+    Limits,
+    Reply,
+    Request,
+    Result,
+    RetryPolicy,
+    Sent,
+    Skipped,
+    Stop,
+    StopWhen,
+    Trial,
+    Usage,
+)
+from asyncbench.skipping import Before, Needed, stopping_of
+from asyncbench.sweep import cell_of as problem_cell
+from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
+
+TEN: Final = Limits(concurrency=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sparing:
+    """One night."""
+
+    seed: int = 0
+    when: StopWhen
+    shares: tuple[float, ...]  # of right answers, by cell
+    problems: int  # of each cell
+    repeats: int = 1
+    limits: Limits = TEN
+    latency_s: tuple[float, float] = (0.5, 2.0)
+    wrong_s: float = 0.0  # that a wrong answer takes longer
+    faulty: float = 0.0  # the part of calls that end with a 500
+    crash_s: float | None = None  # of the first start
+
+
+def sparing(seed: int) -> Sparing:
+    """Draw a night."""
+    rng = random.Random(f"sparing {seed}")
+    when = StopWhen(
+        ci_width=rng.choice([0.2, 0.3, 0.5]),
+        saturated=rng.choice([None, 0.05, 0.15]),
+    )
+    return Sparing(
+        seed=seed,
+        when=rng.choice([when, when, replace(when, ci_width=None, saturated=when.saturated or 0.1)]),
+        shares=tuple(rng.choice([0.0, 0.05, 0.3, 0.9, 1.0, 1.0]) for _ in range(rng.choice([1, 3, 6]))),
+        problems=rng.choice([10, 60, 150]),
+        repeats=rng.choice([1, 1, 2]),
+        limits=Limits(concurrency=rng.choice([1, 8, 60]), rpm=rng.choice([None, None, 600.0])),
+        wrong_s=rng.choice([0.0, 20.0]),
+        faulty=rng.choice([0.0, 0.0, 0.2]),
+        crash_s=rng.choice([None, rng.uniform(0, 60)]),
+    )
+
+
+class Oracle:
+    """A provider whose answer to each question is drawn once."""
+
+    def __init__(self, plan: Sparing) -> None:
+        self._plan = plan
+        self._rng = random.Random(f"oracle {plan.seed}")
+        self.answered: set[str] = set()  # trials whose answer was sent
+
+    def right(self, trial: Trial) -> bool:
+        share = self._plan.shares[trial.problem.length or 0]
+        return random.Random(f"{self._plan.seed} {trial.trial_id}").random() < share
+
+    async def ask(self, request: Request) -> Reply:
+        right = self.right(request.trial)
+        await asyncio.sleep(self._rng.uniform(*self._plan.latency_s) + (0 if right else self._plan.wrong_s))
+        if self._rng.random() < self._plan.faulty:
+            raise ProviderError(ErrorKind.SERVER_ERROR, f"failed {self._rng.random()}", http_status=500)
+        self.answered.add(request.trial.trial_id)
+        return Reply(text="4" if right else "5", usage=Usage(input_tokens=10, output_tokens=5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a night, and what was there before it."""
+
+    night: Night
+    asker: Asker
+    when: StopWhen | None
+    crashed: bool
+    closed_before: Mapping[str, bool]  # right or not, by trial
+    answered_before: set[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A night that was played."""
+
+    plan: Sparing
+    trials: Sequence[Trial]  # in the planned order
+    starts: Sequence[Start]
+
+
+def play(plan: Sparing) -> Played:
+    """Play a night to its end."""
+    return virtually(_play(plan))
+
+
+async def _play(plan: Sparing) -> Played:
+    asked, oracle, kept = planned(plan), Oracle(plan), list[Event]()
+    starts = []
+    for when, crash_s in ((plan.when, plan.crash_s), (plan.when, None), (None, None)):
+        starts.append(await _start(asked, oracle, kept, when, crash_s))
+        kept += starts[-1].night.kept
+    return Played(plan=plan, trials=[one.trial for one in asked], starts=starts)
+
+
+def planned(plan: Sparing) -> list[Request]:
+    """Return all requests in balanced order: row by row of all cells, then the repeats."""
+    model = replace(MODEL, limits=plan.limits, retry=RetryPolicy(attempts=2))
+    cells = len(plan.shares)
+    return [
+        replace(one, trial=_repeated(one.trial, repeat, i % cells))
+        for repeat in range(plan.repeats)
+        for i, one in enumerate(requests(cells * plan.problems, model))
+    ]
+
+
+def _repeated(trial: Trial, repeat: int, length: int) -> Trial:
+    problem = replace(trial.problem, length=length)
+    return replace(trial, trial_id=f"{trial.trial_id} {repeat}", problem=problem, repeat=repeat)
+
+
+async def _start(
+    asked: Sequence[Request],
+    oracle: Oracle,
+    before: Sequence[Event],
+    when: StopWhen | None,
+    crash_s: float | None,
+) -> Start:
+    night, histories = Night(), _known(before)
+    results = [event for event in before if isinstance(event, Result)]
+    closed = {one.trial.trial_id: one.grades[0].exact_match for one in results}
+    asker = night.asker(oracle.ask, (), asked[0].trial.model)
+    asker.counters.planned = len(asked)
+    desk = Desk(night)
+    if when is None:
+        asker.source = _rest(asked, histories, closed)
+    else:
+        skipped = {one.trial.trial_id: said(one.stop) for one in before if isinstance(one, Skipped)}
+        right = frozenset(one for one, is_right in closed.items() if is_right)
+        known = Before(right=right, again={}, skipped=skipped)
+        asker.stopping = stopping_of(when, known, desk.keep, asker.counters, lambda: EPOCH_S)
+        asker.source = needed_source(asked, histories, closed, Needed(before=known, stopping=asker.stopping))
+    asker.counters.done_before = len(closed)
+    lane = night.group([asker])
+    lane.keep = asker.keep = desk.keep
+    async with asyncio.timeout(30 * 86_400), asyncio.TaskGroup() as tasks:
+        crash = tasks.create_task(desk.crash(crash_s)) if crash_s is not None else None
+        await night.go()
+        if crash is not None:
+            crash.cancel()
+    return Start(
+        night=night,
+        asker=asker,
+        when=when,
+        crashed=desk.dead,
+        closed_before=closed,
+        answered_before={e.attempt.trial_id for e in before if isinstance(e, Ended) and e.reply},
+    )
+
+
+def said(stop: Stop) -> tuple[str, int, int]:
+    return stop.rule, stop.asked, stop.correct
+
+
+Source = AsyncGenerator[tuple[Request, History], None]
+
+
+async def _rest(asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool]) -> Source:
+    for one in asked:
+        if one.trial.trial_id not in closed:
+            yield one, known.get(one.trial.trial_id, History())
+
+
+async def needed_source(
+    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool], needed: Needed
+) -> Source:
+    """As a run feeds its trials: those that are closed are told, the others asked for."""
+    by_trial = {one.trial.trial_id: one for one in asked}
+
+    def open_trials():
+        for one in asked:
+            trial = one.trial
+            if trial.trial_id not in closed:
+                yield trial
+            elif not trial.repeat:
+                needed.left_out(trial.condition.name, problem_cell(trial.problem), trial.trial_id)
+
+    for trial in needed.following(open_trials()):
+        history = known.get(trial.trial_id, History())
+        if needed.holds(trial, history):
+            yield by_trial[trial.trial_id], history
+
+
+class Desk:
+    """Keeps what a night writes down, up to a crash: then nothing more, and no call is begun."""
+
+    def __init__(self, night: Night) -> None:
+        self.dead = False
+        self._night = night
+
+    def keep(self, event: Event) -> None:
+        if not self.dead:
+            self._night.kept.append(event)
+        elif isinstance(event, Sent):
+            raise UnwrittenError("the process is dead")
+
+    async def crash(self, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        self.dead = True
+        self._night.stop(drain_s=0)
+
+
+def _known(kept: Sequence[Event]) -> dict[str, History]:
+    """What earlier starts leave to the next, by trial."""
+    calls: dict[str, int] = defaultdict(int)
+    ended: dict[str, Ended] = {}
+    for event in kept:
+        if isinstance(event, Sent):
+            calls[event.trial_id] = max(calls[event.trial_id], event.attempt)
+        elif isinstance(event, Ended) and event.reply:
+            ended[event.attempt.trial_id] = event
+    return {
+        name: History(attempts=count, cost_usd=None, ended=ended.get(name)) for name, count in calls.items()
+    }
+
+
+# ── what holds ───────────────────────────────────────────────────────────────────────────────
+
+
+def cells_of(played: Played) -> dict[Cell, list[Trial]]:
+    """The trials of each cell in the planned order, the repeats last."""
+    cells: dict[Cell, list[Trial]] = defaultdict(list)
+    for trial in played.trials:
+        cells[cell_of(trial)].append(trial)
+    return cells
+
+
+def replayed(when: StopWhen, trials: Sequence[Trial], right: Mapping[str, bool]) -> Stop | None:
+    """Where the rule first holds, looked at after every answer in the planned order."""
+    correct = 0
+    for asked, trial in enumerate([one for one in trials if not one.repeat], 1):
+        if trial.trial_id not in right:
+            return None
+        correct += right[trial.trial_id]
+        if (stop := stop_at(when, correct, asked)) is not None:
+            return stop
+    return None
+
+
+def closed_by(start: Start) -> dict[str, bool]:
+    """What is closed after a start, right or not."""
+    results = start.night.of(Result)
+    return {**start.closed_before, **{one.trial.trial_id: one.grades[0].exact_match for one in results}}
+
+
+def every_trial_is_closed_or_skipped(played: Played) -> None:
+    skipped: set[str] = set()
+    for start in played.starts[:2]:
+        skipped |= {one.trial.trial_id for one in start.night.of(Skipped)}
+        closed = closed_by(start).keys()
+        assert not skipped & closed, "asked, and yet skipped"
+        if not start.crashed:
+            assert skipped | closed == {trial.trial_id for trial in played.trials}
+            assert start.asker.counters.skipped == len(skipped)
+            assert start.asker.counters.open == 0
+    assert closed_by(played.starts[2]).keys() == {trial.trial_id for trial in played.trials}
+
+
+def what_was_skipped_is_what_a_replay_skips(played: Played) -> None:
+    for start in played.starts[:2]:
+        right, skipped = closed_by(start), {one.trial.trial_id: one.stop for one in start.night.of(Skipped)}
+        for trials in cells_of(played).values():
+            stop = replayed(played.plan.when, trials, right)
+            here = {skipped[one.trial_id] for one in trials if one.trial_id in skipped}
+            assert here <= ({stop} if stop else set()), f"{here} is told, the rule holds at {stop}"
+            if stop is not None and not start.crashed:
+                asked = [one for one in trials[: stop.asked] if one.trial_id in right]
+                assert len(asked) == stop.asked
+
+
+def none_is_begun_once_its_cell_is_known(played: Played) -> None:
+    cells, cell_by_id = cells_of(played), {trial.trial_id: cell_of(trial) for trial in played.trials}
+    for start in played.starts[:2]:
+        begun, missing = set[str](), dict[Cell, set[str]]()  # of what tells enough of a cell
+        for cell, trials in cells.items():
+            if stop := replayed(played.plan.when, trials, closed_by(start)):
+                missing[cell] = {one.trial_id for one in trials[: stop.asked]} - start.closed_before.keys()
+        for event in start.night.kept:
+            if isinstance(event, Sent):
+                enough = not missing.get(cell_by_id[event.trial_id], {"unknown"})
+                assert event.trial_id in begun or not enough, "begun in vain"
+                begun.add(event.trial_id)
+            elif isinstance(event, Result):
+                missing.get(cell_of(event.trial), set()).discard(event.trial.trial_id)
+
+
+def nothing_is_asked_twice(played: Played) -> None:
+    for start in played.starts:
+        assert not start.answered_before & set(start.night.sent), "an answer was paid for twice"
+
+
+def a_second_start_has_nothing_to_add(played: Played) -> None:
+    first, second, _ = played.starts
+    if not first.crashed:
+        assert not second.night.sent
+        assert not second.night.of(Skipped), "what is written down already is written again"
+
+
+RULES: Final[tuple[Callable[[Played], None], ...]] = (
+    every_trial_is_closed_or_skipped,
+    what_was_skipped_is_what_a_replay_skips,
+    none_is_begun_once_its_cell_is_known,
+    nothing_is_asked_twice,
+    a_second_start_has_nothing_to_add,
+)
+
+
+@cache
+def night_of(seed: int) -> Played:
+    """Play the night of a seed, once."""
+    return play(sparing(seed))
+
+
+def broken(seed: int) -> list[str]:
+    """Return what did not hold in the night of a seed."""
+    played = night_of(seed)
+    found = []
+    for rule in RULES:
+        try:
+            rule(played)
+        except AssertionError as error:
+            found.append(f"seed {seed}: {rule.__name__}: {error}")
+    return found

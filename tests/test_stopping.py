@@ -1,0 +1,302 @@
+"""A sweep that stops what is known well enough, against the simulator: what is asked, kept and told."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from asyncbench import generate, merge_folders, read_skipped, read_trials, run_sweep
+from asyncbench.analysis.report import report_on
+from asyncbench.analysis.status import status_of
+from asyncbench.config import as_mapping, sweep_from
+from asyncbench.engine.always_valid import always_valid
+from asyncbench.engine.stopping import stop_at
+from asyncbench.errors import ConfigError
+from asyncbench.plan import plan
+from asyncbench.problems import open_set
+from asyncbench.records import Outcome, StopWhen
+from asyncbench.store.verify import verify
+from asyncbench.summary import Exit
+from tests.sweeps import entry, outcomes, simulator, sweep
+
+ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
+ALIKE = {"saturated": 0.2}  # 19 answers that are all alike
+OF_A_CELL = 60
+PLANNED = 4 * OF_A_CELL
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    """Four cells of sixty problems."""
+    path = tmp_path_factory.mktemp("sets") / "problems.parquet"
+    generate("llm_arithmetic", path, seed=5, trials=OF_A_CELL, variants="int_add,int_sub", depths="3,8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(problems):
+    with simulator(problems) as found:
+        yield found
+
+
+@pytest.fixture
+def asking(tmp_path, problems, server):
+    """Runs a sweep of one model under a rule; returns its summary and how many requests it took."""
+
+    def run(out="out", *, model=ORACLE, retry=(), **keys):
+        before = server.stats()["requests"]
+        asked = entry(server, model, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
+        planned = sweep(tmp_path / out, problems, asked, **keys)
+        summary = asyncio.run(run_sweep(planned, retry=retry))
+        return summary, server.stats()["requests"] - before
+
+    return run
+
+
+def by_cell(table):
+    return Counter((row["task"], row["length"]) for row in table.to_pylist())
+
+
+def test_each_cell_is_asked_until_it_is_known_and_the_rest_is_written_down(asking, tmp_path):
+    out = tmp_path / "out"
+    summary, requests = asking(stop_when=ALIKE)
+    asked, skipped = by_cell(read_trials(out)), by_cell(read_skipped(out))
+    assert set(asked.values()) == {19}
+    assert asked + skipped == dict.fromkeys(asked, OF_A_CELL)
+    assert len(asked) == 4
+    assert requests == asked.total() == PLANNED - skipped.total()
+    assert summary.exit is Exit.COMPLETE
+    assert summary.models["m"].skipped == skipped.total()
+    assert f"{skipped.total():,} skipped" in summary.as_text()
+    assert verify(out).sound
+    assert {(r["rule"], r["asked"], r["correct"], r["high"]) for r in read_skipped(out).to_pylist()} == {
+        ("saturated 0.2", 19, 19, 1.0)
+    }
+
+
+def test_another_run_asks_nothing_and_is_complete(asking, tmp_path):
+    asking(stop_when=ALIKE)
+    rows = read_skipped(tmp_path / "out").to_pylist()
+    again, requests = asking(stop_when=ALIKE)
+    assert (again.exit, requests) == (Exit.COMPLETE, 0)
+    assert again.models["m"].skipped == len(rows)
+    assert read_skipped(tmp_path / "out").to_pylist() == rows
+
+
+def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
+    out = tmp_path / "out"
+    _, before = asking(stop_when=ALIKE)
+    summary, requests = asking()
+    assert (summary.exit, requests) == (Exit.COMPLETE, PLANNED - before)
+    assert len(outcomes(out)) == PLANNED
+    assert len(read_skipped(out)) == len(pq.read_table(out / "skipped")) == 0
+    assert verify(out).sound
+
+
+def test_a_stricter_rule_asks_on_and_tells_the_rest_by_its_own_measure(asking, tmp_path):
+    out = tmp_path / "out"
+    _, before = asking(stop_when=ALIKE)
+    summary, requests = asking(stop_when={"saturated": 0.1})
+    assert summary.exit is Exit.COMPLETE
+    assert set(by_cell(read_trials(out)).values()) == {41}
+    assert set(read_skipped(out)["asked"].to_pylist()) == {41}
+    assert len(outcomes(out)) == before + requests == PLANNED - len(read_skipped(out))
+    looser, requests = asking(stop_when=ALIKE)
+    assert (looser.exit, requests) == (Exit.COMPLETE, 0)
+
+
+def test_cells_that_are_mixed_stop_where_a_replay_of_the_rule_stops_them(asking, tmp_path, problems):
+    out, when = tmp_path / "out", StopWhen(ci_width=0.45, saturated=0.2)
+    asking(model=NOISY, stop_when={"ci_width": 0.45, "saturated": 0.2})
+    right = {row["problem_id"]: row["exact_match"] for row in read_trials(out).to_pylist()}
+    skipped, planned = defaultdict(set), defaultdict(list)
+    for row in read_skipped(out).to_pylist():
+        skipped[row["task"], row["length"]].add((row["rule"], row["asked"], row["correct"]))
+    for one in open_set(problems).read():
+        planned[one.task, one.length].append(one.problem_id)
+    for cell, ids in planned.items():
+        assert skipped[cell] == replayed(when, ids, right)
+    assert len({asked for found in skipped.values() for _, asked, _ in found}) > 2
+
+
+def replayed(when, ids, right):
+    """What the rule says of a cell, looked at after every answer in the planned order."""
+    for asked in range(1, len(ids)):
+        if ids[asked - 1] not in right:
+            break
+        correct = sum(right[one] for one in ids[:asked])
+        if stop := stop_at(when, correct, asked):
+            return {(stop.rule, stop.asked, stop.correct)}
+    return set()
+
+
+def test_failed_trials_count_as_not_right_and_are_asked_again_when_told(tmp_path, problems):
+    out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
+    rule = {"ci_width": 0.45}
+    with simulator(problems, faults=("500=0.15",)) as storm:
+        asyncio.run(run_sweep(sweep(out, problems, entry(storm, ORACLE, **once), stop_when=rule)))
+    failed = Counter(outcomes(out).values())["failed"]
+    known, skipped = len(outcomes(out)), len(read_skipped(out))
+    assert failed > 5
+    assert any(row["correct"] < row["asked"] for row in read_skipped(out).to_pylist())
+    with simulator(problems) as calm:
+        planned = sweep(out, problems, entry(calm, ORACLE, **once), stop_when=rule)
+        retried = asyncio.run(run_sweep(planned, retry=[Outcome.FAILED]))
+        assert calm.stats()["requests"] == failed
+        assert retried.exit is Exit.COMPLETE
+        assert (len(outcomes(out)), len(read_skipped(out))) == (known, skipped)
+        assert asyncio.run(run_sweep(planned)).exit is Exit.COMPLETE  # judged by the new answers
+    assert {row["correct"] for row in read_skipped(out).to_pylist()} == set(
+        read_skipped(out)["asked"].to_pylist()
+    )
+
+
+def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
+    out, file = tmp_path / "out", tmp_path / "sweep.yaml"
+    with simulator(problems, latency_s=0.02) as slow:
+        model = entry(slow, ORACLE, alias="m", concurrency=1)
+        plan = {
+            "name": "s",
+            "problems": [str(problems)],
+            "models": [model],
+            "out": str(out),
+            "stop_when": ALIKE,
+        }
+        file.write_text(yaml.safe_dump(plan))
+        command = [sys.executable, "-m", "asyncbench", "run", str(file), "--quiet"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while slow.stats()["delivered"] < 50:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with simulator(problems) as server:
+        second = asyncio.run(run_sweep(sweep_from(plan | {"models": [model | entry(server, ORACLE)]})))
+    assert second.exit is Exit.COMPLETE
+    assert len(outcomes(out)) + len(read_skipped(out)) == PLANNED
+    assert set(by_cell(read_trials(out)).values()) == {19}
+    assert set(read_skipped(out)["asked"].to_pylist()) == {19}
+
+
+def test_a_budget_keeps_nothing_for_what_is_skipped(asking, tmp_path):
+    price, calls = 64e-6, 4 * 19
+    summary, requests = asking(stop_when=ALIKE, budget_usd=1.5 * calls * 3 * price / 2)
+    assert summary.exit is Exit.COMPLETE
+    assert requests == calls
+    assert len(read_skipped(tmp_path / "out")) == PLANNED - requests
+
+
+def test_repeats_of_a_known_cell_are_skipped_and_do_not_count_for_it(asking, tmp_path):
+    summary, requests = asking(stop_when=ALIKE, repeats=2)
+    assert summary.exit is Exit.COMPLETE
+    assert requests == 4 * 19
+    assert Counter(read_skipped(tmp_path / "out")["repeat"].to_pylist())[1] == PLANNED
+
+
+def test_answers_taken_over_count_at_their_place(asking, tmp_path, problems, server):
+    asking("first", stop_when={"saturated": 0.3})
+    taken = len(outcomes(tmp_path / "first"))
+    planned = sweep(
+        tmp_path / "second",
+        problems,
+        entry(server, ORACLE, alias="m", concurrency=1, max_tokens=64),
+        stop_when=ALIKE,
+        name="other",
+    )
+    asyncio.run(run_sweep(planned, reuse=tmp_path / "first"))
+    asked = read_trials(tmp_path / "second").to_pylist()
+    assert sum(row["reused_from"] is not None for row in asked) == taken > 0
+    assert len(asked) == 4 * 19
+
+
+# ── what is told of it ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory, problems, server):
+    """The folder of a sweep of which one model was stopped and one was not."""
+    out = tmp_path_factory.mktemp("told") / "out"
+    first = entry(server, ORACLE, alias="m", concurrency=1)
+    asyncio.run(run_sweep(sweep(out, problems, first, stop_when=ALIKE)))
+    both = [first, entry(server, NOISY, alias="n", concurrency=1)]
+    planned = sweep(out, problems, *both, stop_when={"saturated": 0.2})
+    asyncio.run(run_sweep(planned))
+    return out, planned
+
+
+def test_status_tells_what_was_skipped_and_counts_none_of_it_as_open(stopped):
+    out, _ = stopped
+    one, _ = status_of(out).models
+    assert (one.planned, one.done + one.skipped, one.open) == (PLANNED, PLANNED, 0)
+    assert one.skipped == Counter(read_skipped(out)["model"].to_pylist())["m"] > 0
+    assert "skipped" in status_of(out).as_text().splitlines()[2]
+    assert f"{one.skipped:,} skipped" in status_of(out).as_line()
+
+
+def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(stopped):
+    out, _ = stopped
+    report, skipped = report_on(out), read_skipped(out)
+    lines = {line.model: line for line in report.suites}
+    assert lines["m"].skipped == Counter(skipped["model"].to_pylist())["m"]
+    mine = [one for one in report.stopped if one.model == "m"]
+    assert [(one.trials + one.skipped, one.asked, one.low) for one in mine] == [
+        (OF_A_CELL, 19, always_valid(19, 19).low)
+    ] * 4
+    text = report.as_text(width=200)
+    assert f"{len(skipped):,} trials of {len(report.stopped)} cells were skipped" in text
+    assert "too narrow" in text
+    assert f"100.0% ({100 * always_valid(19, 19).low:.1f}-100.0)" in text
+    (row,) = [line for line in text.split("Accuracy by task")[0].splitlines() if line.startswith("m ")]
+    assert f"{PLANNED}" in row
+    assert ")*" in row
+    assert "Cells that were stopped" in report.as_markdown()
+
+
+def test_a_plan_counts_nothing_that_was_skipped(stopped):
+    _, planned = stopped
+    one, _ = plan(planned).models
+    assert (one.trials, one.left) == (one.done, 0)
+
+
+def test_merged_folders_know_what_was_skipped(stopped, tmp_path):
+    out, _ = stopped
+    copy = tmp_path / "other"
+    asyncio.run(run_sweep(sweep_from(as_mapping(stopped[1]) | {"out": str(copy)}), limit=8))
+    merge_folders([out, copy], tmp_path / "both")
+    assert len(read_skipped(tmp_path / "both")) == len(read_skipped(out))
+    assert status_of(tmp_path / "both").models[0].open == 0
+
+
+# ── the sweep file ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "holds no rule"),
+        ({"ci_width": 1}, "less than 1"),
+        ({"saturated": 0}, "greater than 0"),
+        ({"width": 0.1}, "known keys: ci_width, saturated"),
+        (0.05, "not a mapping"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused(tmp_path, problems, given, complaint):
+    with pytest.raises(ConfigError, match=complaint) as refused:
+        sweep(tmp_path, problems, ORACLE, stop_when=given)
+    assert "stop_when" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{"ci_width": 0.05}, {"saturated": 0.02}, {"ci_width": 0.1, "saturated": 0.05}]
+)
+def test_a_rule_is_read_and_written_down_again(tmp_path, problems, given):
+    planned = sweep(tmp_path, problems, ORACLE, stop_when=given)
+    assert planned.stop_when == StopWhen(**given)
+    assert as_mapping(planned)["stop_when"] == given
+    assert sweep_from(as_mapping(planned)) == planned
+    assert "stop_when" not in as_mapping(sweep(tmp_path, problems, ORACLE))
