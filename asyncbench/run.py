@@ -6,6 +6,7 @@ import gc
 import os
 import platform
 import random
+import shlex
 import time
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +21,25 @@ import orjson
 import yaml
 
 from asyncbench import preflight
+from asyncbench.budgeting import check_budget, open_ledger, unpriced
 from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left
 from asyncbench.corrections import corrected
 from asyncbench.engine.asker import Asker
+from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.forecast.kept import is_told, read_forecasts
 from asyncbench.grading import graded
 from asyncbench.interrupts import on_interrupt
 from asyncbench.known_models import moves
 from asyncbench.longer import Room, check_longer
 from asyncbench.notify import Notifier, death_in, notifier_of
+from asyncbench.plan.keeping import keep_forecast
+from asyncbench.plan.making import plan_of
+from asyncbench.plan.prices import prices_of, rates_asked
 from asyncbench.plan.tokens import longest_reply
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
@@ -44,10 +51,11 @@ from asyncbench.reuse import Answers, check_reuse, take_over
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
+from asyncbench.skipping import Before, Needed, stopping_of
 from asyncbench.store.folder import Store
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites import SUITES
-from asyncbench.summary import Exit, Summary
+from asyncbench.summary import Exit, Spent, Summary
 from asyncbench.sweep import Asked, asked_by_model, planned, planned_tasks, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
@@ -55,6 +63,7 @@ BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
 OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
 MANY_CALLS = 10_000  # beyond which the threshold no longer grows
+FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
 UNKNOWN = History()  # of a trial that no earlier run knows
 
 
@@ -62,6 +71,7 @@ async def run_sweep(
     sweep: Sweep | Path | str,
     *,
     limit: int | None = None,
+    pilot: int | None = None,
     models: Sequence[str] | None = None,
     retry: Collection[Outcome] = (),
     max_tokens: int | None = None,
@@ -75,6 +85,7 @@ async def run_sweep(
     Args:
         sweep: a sweep, or the path of a sweep file.
         limit: at most this many problems per model.
+        pilot: of each task and length at most this many of them, each once: enough for `plan` to forecast by.
         models: the aliases to ask; None: all of the sweep.
         retry: trials with these outcomes are asked again; their new answer takes the old one's place. Where
             the new call fails, the old answer stays.
@@ -90,6 +101,7 @@ async def run_sweep(
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     asked = preflight.chosen(sweep, models)
+    check_budget(sweep, asked)
     env = os.environ if env is None else env
     screen = screen or Quiet()
     keys = preflight.keys(asked, env)
@@ -114,6 +126,7 @@ async def run_sweep(
                 asked=asked,
                 keys=keys,
                 limit=limit,
+                pilot=pilot,
                 within_s=within_s,
                 room=room,
                 answers=answers,
@@ -121,6 +134,7 @@ async def run_sweep(
                 salvage=salvage,
                 screen=screen,
                 notifier=notifier,
+                command=_command(sweep, limit, models, retry, max_tokens, other, ignore),
             )
             notifier.died(death if store.dead else None)
             await asyncio.to_thread(store.begin_run)
@@ -131,6 +145,30 @@ async def run_sweep(
         finally:
             await asyncio.to_thread(salvage.close)
     return summary
+
+
+def _command(
+    sweep: Sweep,
+    limit: int | None,
+    models: Sequence[str] | None,
+    retry: Collection[Outcome],
+    max_tokens: int | None,
+    reuse: Path | None,
+    ignore: Collection[str],
+) -> str | None:
+    """Return the command that asks the same again; None: the sweep is of no file."""
+    if sweep.file is None:
+        return None
+    said = {
+        "--limit": limit,
+        "--models": ",".join(models or ()),
+        "--retry": ",".join(one.value for one in retry),
+        "--max-tokens": max_tokens,
+        "--reuse": reuse,
+        "--ignore": ",".join(ignore),
+    }
+    given = [word for name, value in said.items() if value for word in (name, str(value))]
+    return shlex.join(["asyncbench", "run", str(sweep.file), *given])
 
 
 def _cause(errors: BaseExceptionGroup) -> BaseException:
@@ -183,6 +221,7 @@ class _Run:
     asked: Sequence[Model]
     keys: Mapping[str, str]
     limit: int | None
+    pilot: int | None  # problems of a cell
     within_s: float | None  # the deadline, from now
     room: Room
     answers: Answers | None  # of another folder
@@ -190,6 +229,9 @@ class _Run:
     salvage: Salvage
     screen: Screen
     notifier: Notifier
+    command: str | None  # that goes on with it
+    ledger: Ledger | None = None  # from `go` on; None: there is no budget
+    before: Before | None = None  # from `go` on; None: no rule stops a cell
 
     async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
@@ -197,12 +239,17 @@ class _Run:
         for model in self.asked:
             preflight.check_tokens(self.room.most(model), self.sweep.conditions, sets[model.alias])
         started_s = time.monotonic()
+        self.ledger = await asyncio.to_thread(open_ledger, self.sweep, self.store.folder)
         self._describe(sets)
+        if self.pilot is None and self.store.finished:
+            await asyncio.to_thread(self._forecast, sets)  # as it was known before this run
         self._warn_of_damage()
         self._warn_of_unpriced()
         self._warn_of_moving()
         await asyncio.to_thread(self._warn_of_corrected, sets)
         await self._take_over(sets)
+        if self.sweep.stop_when is not None:
+            self.before = await asyncio.to_thread(Before.of, self.store.folder, again=self.store.again)
         lag = LoopLag()
         async with contextlib.AsyncExitStack() as stack:
             simulators = await asyncio.to_thread(self._simulate, sets, stack)
@@ -217,6 +264,10 @@ class _Run:
             await self._drive(scheduler)
             seen = [await asyncio.to_thread(simulator.stats) for simulator in simulators.values()]
         return self._summary(scheduler, time.monotonic() - started_s, seen)
+
+    @property
+    def _caps(self) -> Sequence[Cap]:
+        return () if self.ledger is None else self.ledger.caps
 
     async def _take_over(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
         """Close what another folder has answered."""
@@ -241,7 +292,7 @@ class _Run:
         async with asyncio.TaskGroup() as beside:
             tasks = [
                 beside.create_task(self.salvage.tend(), name="store"),
-                beside.create_task(self.screen.show(_counters(scheduler)), name="screen"),
+                beside.create_task(self.screen.show(_counters(scheduler), self._caps), name="screen"),
             ]
             with (
                 self._deadline_of(scheduler),
@@ -264,7 +315,10 @@ class _Run:
 
         alarm = None
         if self.within_s is not None:
-            alarm = asyncio.get_running_loop().call_later(max(0.0, self.within_s), ring)
+            loop = asyncio.get_running_loop()
+            alarm = loop.call_later(max(0.0, self.within_s), ring)
+            if self.ledger is not None:
+                self.ledger.ends_s = loop.time() + self.within_s
         try:
             yield
         finally:
@@ -306,12 +360,21 @@ class _Run:
     ) -> Asker:
         provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
-        counters = Counters(planned=planned(self.sweep, sets, limit=self.limit))
+        counters = Counters(planned=planned(self.sweep, sets, limit=self.limit, per_cell=self.pilot))
         skip = partial(_is_finished, self.store, counters)
-        every = trials(self.sweep, model, sets, limit=self.limit, skip=skip)
+        needed = self._needed(counters)
+        every = trials(
+            self.sweep,
+            model,
+            sets,
+            limit=self.limit,
+            per_cell=self.pilot,
+            skip=skip,
+            left_out=None if needed is None else needed.left_out,
+        )
         return Asker(
             model=model,
-            source=_unfinished(every, self.store, self.room),
+            source=_unfinished(every, self.store, self.room, needed),
             ask=provider.ask,
             grade=graded,
             keep=self.salvage.keep,
@@ -324,7 +387,16 @@ class _Run:
             jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
             counting=Counting(model.limits.counts),
             tell_suspended=partial(self.notifier.suspended, model.alias),
+            account=None if self.ledger is None else self.ledger.account_of(model.alias),
+            stopping=None if needed is None else needed.stopping,
         )
+
+    def _needed(self, counters: Counters) -> Needed | None:
+        when = self.sweep.stop_when
+        if when is None or self.before is None:
+            return None
+        stopping = stopping_of(when, self.before, self.salvage.keep, counters, time.time)
+        return Needed(before=self.before, stopping=stopping)
 
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
         """Write down in the folder what is being run, before the first call."""
@@ -336,12 +408,35 @@ class _Run:
                 "python": platform.python_version(),
                 "simulated": any(model.simulated for model in self.sweep.models),
                 "runs": {self.sweep.name: {"planned": self._planned(sets)}},
+                "budget": None if self.ledger is None else self.ledger.described(),
                 "problem_sets": {
                     name: {"name": one.name, "rows": one.rows, "digest": one.digest, "seed": one.seed}
                     for name, one in sorted(used.items())
                 },
             }
         )
+
+    def _forecast(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Write down what is expected, for a report to judge by, where that is new and soon found out."""
+        counts = {one.alias: planned(self.sweep, sets[one.alias], limit=self.limit) for one in self.asked}
+        finished = self.store.finished
+        if max(sum(counts.values()), len(finished)) > FORECAST_UNASKED:
+            return
+        try:
+            if all(map(self._is_forecast, self.asked, counts.values())):
+                return
+            found = plan_of(
+                self.sweep, self.asked, sets, limit=self.limit, finished=finished, begun=True, quick=True
+            )
+            keep_forecast(found, by="run")
+        except StoreError as error:
+            self.screen.say(f"nothing is forecast: {error}")
+
+    def _is_forecast(self, model: Model, trials: int) -> bool:
+        """Return whether so many trials of a model, at today's prices, were forecast before."""
+        rates = (rates_asked(model, one, time.time()) for one in self.sweep.conditions)
+        before = read_forecasts(self.store.folder)
+        return is_told(before, model.alias, limit=self.limit, trials=trials, prices=prices_of(rates))
 
     def _planned(self, sets: Mapping[str, tuple[Asked, ...]]) -> dict[str, dict[str, object]]:
         """Return the trials of the whole sweep: alias → condition → suite → task.
@@ -372,10 +467,11 @@ class _Run:
             )
 
     def _warn_of_unpriced(self) -> None:
-        unpriced = [model.alias for model in self.asked if rates_of(model)(None, time.time()) is None]
-        if unpriced:
+        without = [model.alias for model in self.asked if rates_of(model)(None, time.time()) is None]
+        if without:
+            outside = " and no budget holds them" if self._caps else ""
             self.screen.say(
-                f"no price is known for {', '.join(unpriced)}: their cost will be NULL. "
+                f"no price is known for {', '.join(without)}: their cost will be NULL{outside}. "
                 "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
             )
 
@@ -387,10 +483,12 @@ class _Run:
         models = _counters(scheduler)
         causes = set()
         if scheduler.overdue:
-            if any(one.done < one.planned for one in models.values()):
+            if any(one.open for one in models.values()):
                 causes.add(Exit.DEADLINE)
         elif scheduler.stopped:
             causes.add(Exit.INTERRUPTED)
+        if any(one.budget_stopped and one.open for one in models.values()):
+            causes.add(Exit.BUDGET)
         if not all(one.complete for one in models.values()):
             causes.add(Exit.UNFINISHED)
         return Summary(
@@ -401,7 +499,14 @@ class _Run:
             seconds=seconds,
             simulated=any(model.simulated for model in self.asked),
             seen=seen,
+            budget=self._spent(),
+            command=self.command,
+            asked_again=bool(self.store.again),
         )
+
+    def _spent(self) -> Spent | None:
+        outside = [alias for alias in unpriced(self.sweep) if alias in {model.alias for model in self.asked}]
+        return None if self.ledger is None else Spent(ledger=self.ledger, outside=outside)
 
 
 def _grouped(askers: Sequence[Asker]) -> dict[str, list[Asker]]:
@@ -426,12 +531,15 @@ def _is_finished(store: Store, counters: Counters, trial_id: str) -> bool:
 
 
 async def _unfinished(
-    every: Iterator[Trial], store: Store, room: Room
+    every: Iterator[Trial], store: Store, room: Room, needed: Needed | None
 ) -> AsyncGenerator[tuple[Request, History], None]:
-    """Yield trials as requests; files are read off the event loop."""
+    """Yield trials as requests, without what need not be asked; files are read off the event loop."""
+    every = every if needed is None else needed.following(every)
     while batch := await asyncio.to_thread(lambda: list(islice(every, BATCH))):
         for trial in batch:
             history = store.histories.get(trial.trial_id, UNKNOWN)
+            if needed is not None and not needed.holds(trial, history):
+                continue
             yield request_for(room.of(trial, history)), history
 
 

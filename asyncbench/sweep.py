@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 
@@ -19,6 +19,24 @@ from asyncbench.suites import SUITES
 ROWS_AT_ONCE = 1024  # of a problem set in memory
 TOGETHER = 64  # problems made at a time
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
+
+
+class Cell(NamedTuple):
+    """Problems of one kind and length."""
+
+    suite: str
+    task: str
+    variant: str
+    representation: str
+    length: int | None
+
+
+CELL = Cell._fields  # columns of a problem set, and of `trials`
+
+
+def cell_of(problem: Problem) -> Cell:
+    """Return the cell of a problem."""
+    return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +114,14 @@ def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, di
     return trials
 
 
-def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None) -> int:
-    """Return how many trials one model has in this sweep, or in its first `limit` problems."""
-    if limit is None:
+def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None, per_cell: int | None = None) -> int:
+    """Return how many trials one model has in this sweep, or in its first problems: see `trials`."""
+    if limit is None and per_cell is None:
         plan = planned_tasks(sweep, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
-    first = (suite for _, _, _, _, suite, _, _ in islice(_interleaved(sets), limit))
-    return sweep.repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
+    repeats = sweep.repeats if per_cell is None else 1
+    first = (suite for _, _, _, _, suite, _, _ in _chosen(sets, limit, per_cell))
+    return repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
 
 
 def trials(
@@ -111,7 +130,9 @@ def trials(
     sets: Sequence[Asked],
     *,
     limit: int | None,
+    per_cell: int | None = None,
     skip: Callable[[str], bool] = lambda _: False,
+    left_out: Callable[[str, Cell, str], None] | None = None,
 ) -> Iterator[Trial]:
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
@@ -120,7 +141,9 @@ def trials(
         model: who is asked.
         sets: what is asked.
         limit: at most this many problems.
+        per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
         skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
+        left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
     """
     suites = {suite for one in sets for suite in one.tasks}
     ids = {
@@ -130,11 +153,13 @@ def trials(
         ]
         for suite in suites
     }
-    for repeat in range(sweep.repeats):
-        for _, _, row, problem_id, suite, name, rows in islice(_interleaved(sets), limit):
+    for repeat in range(sweep.repeats if per_cell is None else 1):
+        for _, _, row, problem_id, suite, name, rows in _chosen(sets, limit, per_cell):
             for condition, trial_ids, version in ids[suite]:
                 trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
                 if skip(trial_id):
+                    if left_out is not None and not repeat:
+                        left_out(condition.name, rows.cell(row), trial_id)
                     continue
                 yield Trial(
                     trial_id=trial_id,
@@ -151,12 +176,19 @@ def trials(
 class _Rows:
     """A batch of a problem set, of which only the problems wanted are made, and their neighbours."""
 
-    __slots__ = ("_batch", "_made", "_start")
+    __slots__ = ("_batch", "_cells", "_made", "_start")
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self._batch = batch
+        self._cells: list[Cell] = []
         self._made: list[Problem] = []
         self._start = -1
+
+    def cell(self, row: int) -> Cell:
+        if not self._cells:
+            columns = (self._batch[name].to_pylist() for name in CELL)
+            self._cells = list(map(Cell._make, zip(*columns, strict=True)))
+        return self._cells[row]
 
     def problem(self, row: int) -> Problem:
         start = row - row % TOGETHER
@@ -170,6 +202,22 @@ class _Rows:
 # sets' order), its row of a batch, its id and suite, the set's name, the batch. A bare tuple: of a complete
 # sweep nothing else is made, a million times.
 _Place = tuple[float, int, int, str, str, str, _Rows]
+
+
+def _chosen(sets: Sequence[Asked], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
+    """Yield the problems that are asked, in order."""
+    places = islice(_interleaved(sets), limit)
+    return places if per_cell is None else _first_of_cells(places, per_cell)
+
+
+def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
+    taken = Counter[Cell]()
+    for place in places:
+        _, _, row, _, _, _, rows = place
+        cell = rows.cell(row)
+        if taken[cell] < count:
+            taken[cell] += 1
+            yield place
 
 
 def _interleaved(sets: Sequence[Asked]) -> Iterator[_Place]:

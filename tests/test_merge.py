@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 
+import orjson
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -19,6 +20,7 @@ from asyncbench.analysis.verifying import health_of
 from asyncbench.cli import app
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.forecast.kept import FORECAST, read_forecasts
 from asyncbench.merge import merge_folders
 from asyncbench.problems import generate
 from asyncbench.records import Outcome
@@ -101,6 +103,19 @@ def test_the_folders_that_are_merged_stay_as_they_are(halves):
     before = {path: path.read_bytes() for one in sources for path in files(one)}
     merge_folders(sources, folder / "unchanged")
     assert {path: path.read_bytes() for one in sources for path in files(one)} == before
+
+
+def test_the_forecasts_of_both_folders_are_taken_along(halves):
+    folder, _ = halves
+    for name, day in (("a", "02"), ("b", "01")):
+        made = {"made_at": f"2026-11-{day}", "models": {name: {"trials": 72}}}
+        (folder / name / FORECAST).write_bytes(orjson.dumps({"version": 1, "forecasts": [made]}))
+    try:
+        merge_folders([folder / "a", folder / "b"], folder / "forecast")
+    finally:
+        for name in "ab":
+            (folder / name / FORECAST).unlink()
+    assert [[*one["models"]] for one in read_forecasts(folder / "forecast")] == [["b"], ["a"]]
 
 
 def files(folder):

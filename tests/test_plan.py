@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from asyncbench import generate, run_sweep
@@ -94,16 +95,15 @@ async def test_a_complete_sweep_costs_nothing_more_and_takes_no_time(tmp_path):
 async def test_finished_trials_tell_what_others_like_them_will_use(tmp_path):
     entry = {"model": "simulated/oracle", "alias": "m", "price": PRICE}
     asked = sweep(tmp_path / "out", problem_set(tmp_path), entry)
-    await run_sweep(asked, limit=30)
-    rows = read_trials(asked.out, columns=["input_tokens", "output_tokens"]).to_pylist()
-    mean = {name: sum(row[name] for row in rows) / 30 for name in rows[0]}
+    await run_sweep(asked, limit=72)
     found = plan(asked)
     (one,) = found.models
-    for name in mean:
-        assert mean[name] <= getattr(one, name) / one.left < mean[name] + 1  # whole tokens, rounded up
-    assert any(
-        "m: tokens (mean) and latency (median) as of its 30 finished" in said for said in found.assumptions
-    )
+    assert one.forecast is not None
+    assert any("m: forecast from the 72 replies that are there" in said for said in found.assumptions)
+    await run_sweep(asked)
+    for name in ("input_tokens", "output_tokens", "cost_usd"):
+        used = pc.sum(read_trials(asked.out, columns=[name])[name]).as_py()
+        assert used == pytest.approx(getattr(one.forecast.total, name).p50, rel=0.1)
 
 
 async def test_trials_with_another_parameter_tell_nothing(tmp_path):
@@ -254,7 +254,7 @@ def test_thinking_is_guessed_from_what_the_sweep_says_or_the_name(asked, tokens)
 
 def test_a_reply_is_never_expected_to_exceed_its_most():
     asked = model("openai/o3", max_tokens=100)
-    tokens = tokens_of(asked, Condition(), question=40, answer=9, used=None)
+    tokens = tokens_of(asked, Condition(), question=40, answer=9, seen=None)
     assert (tokens.input, tokens.input_most, tokens.output, tokens.output_most) == (10, 40, 100, 100)
 
 

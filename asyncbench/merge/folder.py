@@ -14,6 +14,8 @@ import yaml
 
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.forecast.kept import FORECAST, read_forecasts
+from asyncbench.forecast.kept import joined as joined_forecasts
 from asyncbench.merge.agreement import SWEEP_FILE, Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
 from asyncbench.store.durable import make_folder, storing, sync, write
@@ -56,8 +58,9 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
     A trial that stands in several has one row, with its grades: a complete answer before one that was cut
     short, that before none; of equals the one finished first, then that of the folder named first. All its
     calls are kept and numbered by their time, and the row counts and sums them; a call that stands in
-    several folders (the same trial, started at the same microsecond) is kept once. Answers that no run has
-    graded yet are taken along: the next run does it. The folders that are merged are not changed.
+    several folders (the same trial, started at the same microsecond) is kept once. What each folder forecast
+    is taken along, and so are answers that no run has graded yet: the next run does it. The folders that are
+    merged are not changed.
 
     Args:
         folders: two or more results folders; no run may be going in any.
@@ -78,11 +81,14 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
             held.enter_context(_held_still(path))
         found = sources(paths)
         sweep = merged_sweep(found, place)
+        forecasts = joined_forecasts(map(read_forecasts, paths))
         with _built_beside(place.absolute()) as draft:
             manifest = claim(draft, sweep=sweep.name)
             joined = join(paths, draft)
             _copy_problems(found, draft)
             _describe(found, sweep, manifest, draft)
+            if forecasts is not None:
+                write(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(str, paths)), joined=joined)
 
 

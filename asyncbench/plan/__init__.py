@@ -1,10 +1,15 @@
 """What a sweep would cost and how long it would take: nothing is asked, nothing is written.
 
+Where its folder holds finished trials, that is forecast from them, with a range; the rest is guessed.
+
 Each module imports only from lines above its own:
 
-    figures · used · left · pace
+    left · pace · prices · cutting
     tokens
-    making
+    forecasting
+    figures
+    limiting
+    making · keeping
 """
 
 from asyncbench.plan.figures import ModelPlan, Plan, PlannedSet

@@ -1,34 +1,59 @@
 """What of a sweep is still to be asked, counted by shape: streamed, never held."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep
 from asyncbench.problems import ProblemSet, generate
 from asyncbench.prompting import worded_characters
 from asyncbench.records import Model, Trial
-from asyncbench.sweep import Asked, asked_by_model, places_of, trials
+from asyncbench.sweep import Asked, Cell, asked_by_model, cell_of, places_of, trials
 
 
 class Shape(NamedTuple):
-    """All that a trial's cost depends on: many thousand trials have a few hundred shapes."""
+    """All that a trial's cost depends on: many thousand trials have a few thousand shapes."""
 
-    suite: str
+    cell: Cell
     condition: str
     question: int  # characters, with all that the suite says beside it
     answer: int  # characters
+
+
+@dataclass(slots=True)
+class Asking:
+    """Finished trials of a cell under a condition: how many, and the characters of their questions."""
+
+    trials: int = 0
+    characters: int = 0
+
+
+Finished = Mapping[tuple[str, Cell], Asking]  # by condition and cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """What of one model's trials is still to be asked."""
 
-    done: int
     shapes: Counter[Shape]
+    finished: Finished = field(default_factory=dict)
+    ids: Mapping[str, pa.StringArray] = field(default_factory=dict)  # of the finished, by condition
+    longest: Mapping[str, Trial] = field(default_factory=dict)  # of the others, that of each condition
+
+    @property
+    def cells(self) -> int:
+        """Of how many cells something is left, each condition's apart."""
+        return len({(shape.cell, shape.condition) for shape in self.shapes})
+
+    @property
+    def done(self) -> int:
+        """How many trials are finished."""
+        return sum(one.trials for one in self.finished.values())
 
     @property
     def trials(self) -> int:
@@ -64,14 +89,19 @@ def left_by_model(
     *,
     limit: int | None,
     finished: Collection[str],
+    skipped: Collection[str] = (),
 ) -> Iterator[tuple[str, Left]]:
-    """Yield (alias, what is left of it); where nothing is finished, equal problems are counted once."""
+    """Yield (alias, what is left of it); where nothing is finished, equal problems are counted once.
+
+    Trials that were skipped, for enough was known of their cells, are neither left nor finished.
+    """
     fresh: dict[tuple[str, ...], Left] = {}
     for model in models:
         places = places_of(sweep, model)
         left = fresh.get(places)
         if left is None:
-            left = left_of(trials(sweep, model, sets[model.alias], limit=limit), finished)
+            needed = trials(sweep, model, sets[model.alias], limit=limit, skip=skipped.__contains__)
+            left = left_of(needed, finished)
         if not finished:
             fresh[places] = left
         yield model.alias, left
@@ -79,12 +109,22 @@ def left_by_model(
 
 def left_of(every: Iterable[Trial], finished: Collection[str]) -> Left:
     """Return what is left of trials, without holding them."""
-    done, shapes = 0, Counter[Shape]()
+    shapes, closed = Counter[Shape](), defaultdict[tuple[str, Cell], Asking](Asking)
+    ids, longest = defaultdict[str, list[str]](list), dict[str, tuple[int, Trial]]()
     for trial in every:
+        problem, name = trial.problem, trial.condition.name
+        cell, question = cell_of(problem), worded_characters(problem, trial.condition)
         if trial.trial_id in finished:
-            done += 1
-        else:
-            problem = trial.problem
-            size = worded_characters(problem, trial.condition), len(problem.expected)
-            shapes[Shape(problem.suite, trial.condition.name, *size)] += 1
-    return Left(done=done, shapes=shapes)
+            one = closed[name, cell]
+            one.trials, one.characters = one.trials + 1, one.characters + question
+            ids[name].append(trial.trial_id)
+            continue
+        shapes[Shape(cell, name, question, len(problem.expected))] += 1
+        if name not in longest or question > longest[name][0]:
+            longest[name] = question, trial
+    return Left(
+        shapes=shapes,
+        finished=dict(closed),
+        ids={name: pa.array(some, pa.string()) for name, some in ids.items()},
+        longest={name: trial for name, (_, trial) in longest.items()},
+    )

@@ -1,7 +1,9 @@
 """plan(): counts what is left of a sweep, then says what that takes."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,57 +11,144 @@ from typing import NamedTuple
 
 from asyncbench import preflight
 from asyncbench.config import Sweep, load_sweep
+from asyncbench.config.deadline import deadline_from
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.errors import ConfigError
+from asyncbench.forecast.rest import draws_for, work_of
+from asyncbench.forecast.seen import Seen, Way, seen_in
 from asyncbench.plan import pace as pacing
 from asyncbench.plan import tokens as guesses
 from asyncbench.plan.figures import ModelPlan, Plan, PlannedSet
+from asyncbench.plan.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.plan.left import Left, Shape, left_by_model, sets_of
+from asyncbench.plan.limiting import cuts_of, limits_of
+from asyncbench.plan.prices import batch_rates_of, prices_of, rates_asked
 from asyncbench.plan.tokens import Tokens, tokens_of
-from asyncbench.plan.used import Used, Way, used_in, way_of
-from asyncbench.pricing import Rates, cost_usd, tier_of
-from asyncbench.providers.prices import rates_of
+from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import Condition, Model, Usage
-from asyncbench.store.catalog import finished_ids
+from asyncbench.store.catalog import finished_ids, skipped_ids
 from asyncbench.store.manifest import check, is_results_folder
+from asyncbench.sweep import Asked
 
 
-def plan(sweep: Sweep | Path | str, *, limit: int | None = None, models: Sequence[str] | None = None) -> Plan:
+def plan(
+    sweep: Sweep | Path | str,
+    *,
+    limit: int | None = None,
+    models: Sequence[str] | None = None,
+    budget_usd: float | None = None,
+    deadline: str | None = None,
+) -> Plan:
     """Return what a sweep would cost and how long it would take; nothing is asked, nothing is written.
+
+    What its folder holds of finished trials is forecast from, such as the pilot that
+    `run_sweep(sweep, pilot=2)` makes.
 
     Args:
         sweep: a sweep, or the path of a sweep file.
         limit: at most this many problems per model.
         models: the aliases to ask; None: all of the sweep.
+        budget_usd: what all of it may cost, instead of the sweep's own.
+        deadline: when it has to stop, as a sweep file says it, instead of the sweep's own.
 
     Raises:
         ConfigError, ProblemSetError: what would keep `run` from starting, but for missing keys.
         StoreError: the results folder cannot be read.
     """
-    sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    sweep = bounded(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
     asked = preflight.chosen(sweep, models)
     preflight.check_replays(asked)
     check(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = finished_ids(sweep.out) if begun else frozenset[str]()
-    used = used_in(sweep.out) if begun else {}
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
         preflight.check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
         for model in asked:
             preflight.check_tokens(model, sweep.conditions, sets[model.alias])
-        left = dict(left_by_model(sweep, asked, sets, limit=limit, finished=finished))
+        return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
+
+
+def plan_of(
+    sweep: Sweep,
+    models: Sequence[Model],
+    sets: Mapping[str, tuple[Asked, ...]],
+    *,
+    limit: int | None,
+    finished: Collection[str],
+    begun: bool,
+    quick: bool = False,
+) -> Plan:
+    """Return the plan of a sweep whose problem sets are at hand.
+
+    Args:
+        sweep: the sweep.
+        models: those that are asked.
+        sets: what they are asked, by alias.
+        limit: at most this many problems per model.
+        finished: ids of the trials that need no call.
+        begun: whether its folder holds results.
+        quick: for a run that waits for it: forecasts are drawn less often, or not at all where there are too
+            many cells, and nothing is said of budgets and deadlines.
+
+    Raises:
+        StoreError: the results folder cannot be read.
+    """
+    at_s = time.time()
+    skipped = skipped_ids(sweep.out) if begun and sweep.stop_when is not None else ()
+    left = dict(left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped))
+    closed = {(alias, name): ids for alias, one in left.items() for name, ids in one.ids.items()}
+    seen = seen_in(sweep.out, closed) if closed else {}
+    drawings = _drawings(sweep, models, left, seen, at_s, quick=quick)
+    plans = tuple(_model_plan(sweep, one, left[one.alias], seen, drawings[one.alias], at_s) for one in models)
+    known = [one for one in drawings.values() if one is not None]
+    of_left, of_all = sum_of(known) if known and len(known) == len(models) else (None, None)
+    limits = None if quick else limits_of(sweep, models)
     named = {one.problems.path: one.problems for many in sets.values() for one in many}
-    plans = tuple(_model_plan(sweep, model, left[model.alias], used) for model in asked)
     return Plan(
         sweep=sweep.name,
         out=str(sweep.out),
-        simulated=any(model.simulated for model in asked),
+        simulated=any(model.simulated for model in models),
         limit=limit,
         problem_sets=tuple(PlannedSet(name=one.name, rows=one.rows) for one in named.values()),
         models=plans,
-        assumptions=tuple(_assumptions(sweep, asked, left, used)),
-        warnings=tuple(_warnings(plans)),
+        forecast_left=of_left,
+        forecast_total=of_all,
+        cuts=() if limits is None else tuple(cuts_of(limits, models, plans, left, at_s)),
+        assumptions=tuple(_assumptions(sweep, models, left, seen, drawings)),
+        warnings=(*_warnings(plans), *(() if limits is None else limits.warnings)),
     )
+
+
+def bounded(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Sweep:
+    """Return a sweep with the budget, USD, and the deadline that it is planned for; None: its own.
+
+    Raises:
+        ConfigError: one of them is none.
+    """
+    if budget_usd is not None and not 0 < budget_usd < float("inf"):
+        raise ConfigError(f"plan: budget_usd: {budget_usd} is not a number of dollars above 0; give one")
+    told = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
+    return replace(sweep, budget_usd=sweep.budget_usd if budget_usd is None else budget_usd, deadline=told)
+
+
+def _drawings(
+    sweep: Sweep,
+    models: Sequence[Model],
+    left: Mapping[str, Left],
+    seen: Mapping[Way, Seen],
+    at_s: float,
+    *,
+    quick: bool,
+) -> dict[str, Drawing | None]:
+    replies = Counter[str]()
+    for way, one in seen.items():
+        replies[way.model] += one.replies
+    works = [work_of(left[model.alias].cells, replies[model.alias]) for model in models]
+    return {
+        model.alias: drawing_of(sweep, model, left[model.alias], seen, at_s, draws=draws)
+        for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
+    }
 
 
 # ── what it takes ────────────────────────────────────────────────────────────────────────────
@@ -73,42 +162,56 @@ class Share(NamedTuple):
     latency_s: float  # of one trial
     cost_usd: float | None
     cost_usd_most: float | None
+    batch_usd: float | None
 
 
-def _model_plan(sweep: Sweep, model: Model, left: Left, used: Mapping[Way, Used]) -> ModelPlan:
+def _model_plan(
+    sweep: Sweep,
+    model: Model,
+    left: Left,
+    seen: Mapping[Way, Seen],
+    drawing: Drawing | None,
+    at_s: float,
+) -> ModelPlan:
     conditions = {condition.name: condition for condition in sweep.conditions}
-    rates = {name: _rates(model, condition) for name, condition in conditions.items()}
+    rates = {name: rates_asked(model, condition, at_s) for name, condition in conditions.items()}
+    batch = batch_rates_of(model, at_s)
     shares = [
-        _share(model, conditions[shape.condition], shape, count, used, rates[shape.condition])
+        _share(model, conditions[shape.condition], shape, count, seen, rates[shape.condition], batch)
         for shape, count in left.shapes.items()
     ]
     source = _source([rates[name] for name in {shape.condition for shape in left.shapes} or rates])
-    input_tokens = sum(one.trials * one.tokens.input for one in shares)
-    output_tokens = sum(one.trials * one.tokens.output for one in shares)
-    held_by = pacing.pace(
-        model.limits,
-        trials=left.trials,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        latency_s=sum(one.trials * one.latency_s for one in shares),
-        longest_s=max((one.latency_s for one in shares), default=0.0),
-    )
-    return ModelPlan(
+    guessed = _guessed(model, left, shares)
+    plan = ModelPlan(
         model=model.alias,
         group=model.limits.group,
         trials=left.done + left.trials,
         done=left.done,
         left=left.trials,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        input_tokens=sum(one.trials * one.tokens.input for one in shares),
+        output_tokens=sum(one.trials * one.tokens.output for one in shares),
         output_tokens_most=_most_output(shares),
         cost_usd=_total([one.cost_usd for one in shares], source),
         cost_usd_most=_total([one.cost_usd_most for one in shares], source),
+        batch_usd=_total([one.batch_usd for one in shares], None if batch is None else batch.source),
         price_source=source,
-        seconds=held_by.seconds,
-        bound_by=held_by.bound_by,
+        prices=prices_of(rates.values()),
+        seconds=guessed.seconds,
+        bound_by=guessed.bound_by,
         max_tokens=model.max_tokens,
         max_tokens_required=model.alias in sweep.max_tokens_demanded,
+    )
+    return plan if drawing is None or not left.trials else plan.forecast_by(drawing.forecast)
+
+
+def _guessed(model: Model, left: Left, shares: Sequence[Share]) -> pacing.Pace:
+    return pacing.pace(
+        model.limits,
+        trials=left.trials,
+        input_tokens=sum(one.trials * one.tokens.input for one in shares),
+        output_tokens=sum(one.trials * one.tokens.output for one in shares),
+        latency_s=sum(one.trials * one.latency_s for one in shares),
+        longest_s=max((one.latency_s for one in shares), default=0.0),
     )
 
 
@@ -117,21 +220,28 @@ def _share(
     condition: Condition,
     shape: Shape,
     count: int,
-    used: Mapping[Way, Used],
+    seen: Mapping[Way, Seen],
     rates: Rates | None,
+    batch_rates: Rates | None,
 ) -> Share:
-    seen = used.get(way_of(model, condition, shape.suite))
-    tokens = tokens_of(model, condition, question=shape.question, answer=shape.answer, used=seen)
-    latency_s = seen.latency_s if seen else None
+    like = seen.get(Way(model.alias, condition.name, shape.cell.suite))
+    tokens = tokens_of(model, condition, question=shape.question, answer=shape.answer, seen=like)
     # Where replies cost nothing, their length matters to no bill.
     most = 0 if rates and not any(bracket.output for bracket in rates.brackets) else tokens.output_most
     return Share(
         trials=count,
         tokens=tokens,
-        latency_s=pacing.latency_of(tokens.output) if latency_s is None else latency_s,
+        latency_s=_latency_s(like, tokens.output),
         cost_usd=_cost(count, tokens.input, tokens.output, rates),
         cost_usd_most=_cost(count, tokens.input_most, most, rates),
+        batch_usd=_cost(count, tokens.input, tokens.output, batch_rates),
     )
+
+
+def _latency_s(seen: Seen | None, output_tokens: int) -> float:
+    if seen is None or seen.latency is None:
+        return pacing.latency_of(output_tokens)
+    return seen.latency.first + seen.latency.second * output_tokens
 
 
 def _cost(count: int, input_tokens: int, output_tokens: int | None, rates: Rates | None) -> float | None:
@@ -157,38 +267,42 @@ def _most_output(shares: Sequence[Share]) -> int | None:
     return sum(most) if len(most) == len(shares) else None
 
 
-def _rates(model: Model, condition: Condition) -> Rates | None:
-    """Return what a model costs now, in the tier that the parameters of a request ask for."""
-    params = {**model.params, **condition.params}
-    tier = params.get("service_tier")
-    named = tier if isinstance(tier, str) and tier != "auto" else None
-    return rates_of(model)(tier_of(named, params), time.time())
-
-
 # ── what was assumed, and what to beware of ──────────────────────────────────────────────────
 
 
 def _assumptions(
-    sweep: Sweep, models: Sequence[Model], left: Mapping[str, Left], used: Mapping[Way, Used]
+    sweep: Sweep,
+    models: Sequence[Model],
+    left: Mapping[str, Left],
+    used: Mapping[Way, Seen],
+    drawings: Mapping[str, Drawing | None],
 ) -> Iterator[str]:
     conditions = {condition.name: condition for condition in sweep.conditions}
     guessed: list[tuple[Model, Condition]] = []
     for model in models:
-        asked = sorted({(shape.suite, shape.condition) for shape in left[model.alias].shapes})
-        ways = [(conditions[name], way_of(model, conditions[name], suite)) for suite, name in asked]
+        if (drawing := drawings.get(model.alias)) is not None and left[model.alias].shapes:
+            yield (
+                f"{model.alias}: forecast from the {drawing.forecast.replies:,} replies that are there; "
+                "nine of ten such ranges hold what comes"
+            )
+            continue
+        asked = sorted({(shape.cell.suite, shape.condition) for shape in left[model.alias].shapes})
+        ways = [(conditions[name], Way(model.alias, name, suite)) for suite, name in asked]
         seen = [used[way] for _, way in ways if way in used]
         if seen:
             count = sum(one.trials for one in seen)
-            yield f"{model.alias}: tokens (mean) and latency (median) as of its {count:,} finished trials"
+            yield f"{model.alias}: tokens and latency (mean) as of its {count:,} finished trials"
         guessed += [(model, condition) for condition, way in ways if way not in used]
     if guessed:
         yield f"input: {CHARACTERS_PER_TOKEN} characters a token"
         yield from dict.fromkeys(starmap(guesses.assumption, guessed))
         yield (
             f"latency: {pacing.UNSEEN_LATENCY_S:g} s, then {pacing.UNSEEN_TOKENS_PER_S} tokens of a reply a "
-            "second; `run --limit` first, and a plan goes by what was seen"
+            "second; `plan --pilot 2` asks a little first, and forecasts from that"
         )
     yield "every trial is answered at its first attempt; nothing is read from a cache"
+    if sweep.stop_when is not None:
+        yield "`stop_when` stops no cell: it will take less where it does; what it has skipped is not counted"
     yield (
         f"at most: {guesses.MOST_TOKENS_PER_CHARACTER} token for every character sent, and every reply as "
         "long as max_tokens allows"

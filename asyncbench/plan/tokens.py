@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.plan.used import Used
+from asyncbench.forecast.seen import Seen
 from asyncbench.prompting import said_before
 from asyncbench.providers.effort import effort_asked
 from asyncbench.providers.longest_reply import LONGEST_REPLY
@@ -54,7 +54,7 @@ class Tokens:
     output_most: int | None  # None: nothing limits it
 
 
-def tokens_of(model: Model, condition: Condition, *, question: int, answer: int, used: Used | None) -> Tokens:
+def tokens_of(model: Model, condition: Condition, *, question: int, answer: int, seen: Seen | None) -> Tokens:
     """Return what a trial will use, whole tokens, rounded up.
 
     Args:
@@ -62,10 +62,10 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
         condition: how.
         question: characters of the question as its suite words it.
         answer: characters of the expected answer.
-        used: what finished trials asked alike used; None: there are none.
+        seen: what finished trials asked alike used; None: there are none.
     """
     sent = question + said_before(model, condition)
-    seen_input, seen_output = (used.input_tokens, used.output_tokens) if used else (None, None)
+    seen_input, seen_output = (seen.mean_input, seen.mean_output) if seen else (None, None)
     told = math.ceil(sent / CHARACTERS_PER_TOKEN if seen_input is None else seen_input)
     replied = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
     if seen_output is not None:

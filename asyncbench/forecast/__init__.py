@@ -1,0 +1,8 @@
+"""What is left of a sweep, forecast from what its folder holds: tokens, dollars and seconds, with a range.
+
+Each module imports only from lines above its own:
+
+    ranges · line · seen · kept
+    replies
+    rest
+"""
