@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -15,7 +16,9 @@ import typer
 from asyncbench.errors import AsyncbenchError, StoreError
 
 if TYPE_CHECKING:
+    from asyncbench.config import Sweep
     from asyncbench.records import Model, Outcome
+    from asyncbench.summary import Summary
 
 # Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
 
@@ -181,18 +184,65 @@ def plan(
     sweep_file: Annotated[Path, typer.Argument(help="A sweep file (YAML).")],
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
     models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    pilot: Annotated[
+        int | None, typer.Option(min=1, help="First ask so many problems of each task and length.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="USD that all of it may cost.")] = None,
+    deadline: Annotated[str | None, typer.Option(help='When it has to stop: 8h, "07:30".')] = None,
+    env_file: Annotated[Path | None, typer.Option(help="With --pilot: a file with API keys.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a sweep would cost and how long it would take; nothing is asked, nothing is written.
 
     asyncbench plan configs/overnight.yaml
 
-    What an earlier run of it left in its folder is taken into account.
-    """
-    from asyncbench.plan import plan as plan_sweep
+    asyncbench plan configs/overnight.yaml --pilot 2 --budget 50
 
-    found = plan_sweep(sweep_file, limit=limit, models=_aliases(models))
+    What its folder holds is taken into account: where trials are finished, the rest is forecast from them,
+    with a range. --pilot makes real calls first: they are results like any other, and nothing is asked twice.
+    """
+    from asyncbench.config import load_sweep
+    from asyncbench.plan import plan as plan_sweep
+    from asyncbench.plan.making import bounded
+
+    sweep = load_sweep(sweep_file)
+    meant = bounded(sweep, budget, deadline)  # before a pilot spends anything
+    asked = None
+    if pilot:
+        within = [usd for usd in (sweep.budget_usd, meant.budget_usd) if usd is not None]
+        held = replace(meant, budget_usd=min(within, default=None))
+        asked = _piloted(held, pilot, limit, models, env_file, quiet=as_json)
+    found = plan_sweep(meant, limit=limit, models=_aliases(models))
+    if asked is not None:
+        from asyncbench.plan.keeping import keep_forecast
+
+        try:
+            keep_forecast(found, by="pilot")
+        except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
+            typer.echo(f"the forecast is not kept: {error}", err=True)
+        found = replace(found, pilot=json.loads(asked.as_json()), pilot_said=asked.as_text())
     typer.echo(found.as_json() if as_json else found.as_text())
+    raise typer.Exit(asked.exit if asked is not None else 0)
+
+
+def _piloted(
+    sweep: "Sweep",
+    pilot: int,
+    limit: int | None,
+    models: str | None,
+    env_file: Path | None,
+    *,
+    quiet: bool,
+) -> "Summary":
+    """Ask the first problems of each task and length."""
+    from asyncbench.progress import default_screen
+    from asyncbench.run import run_sweep
+
+    env = _environment(env_file, sweep.models)
+    screen = default_screen(quiet=quiet)
+    return asyncio.run(
+        run_sweep(sweep, pilot=pilot, limit=limit, models=_aliases(models), env=env, screen=screen)
+    )
 
 
 def _aliases(models: str | None) -> list[str] | None:
@@ -340,7 +390,9 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
     style: Annotated[
         str | None,
-        typer.Option(help="morning, standings, anatomy, quota, llm-arithmetic, integer-addition or nupa."),
+        typer.Option(
+            help="morning, standings, anatomy, cost, quota, llm-arithmetic, integer-addition or nupa."
+        ),
     ] = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
@@ -360,6 +412,8 @@ def report(
 
     asyncbench report results/overnight --style anatomy
 
+    asyncbench report results/overnight --style cost
+
     asyncbench report results/overnight --style quota
 
     asyncbench report results/published --style llm-arithmetic --min-depth 5
@@ -369,8 +423,9 @@ def report(
     asyncbench report results/overnight --figures paper/figures
 
     morning: who is better, on one screen, as `run` shows it at its end. standings: the same in full.
-    anatomy: what is wrong with wrong answers, where digits fail, and what right ones take. quota: how much of
-    its limits each lane used, and what the rest was lost to. Another style shows the tables that the
+    anatomy: what is wrong with wrong answers, where digits fail, and what right ones take. cost: dollars by
+    model, task, outcome and kind of token, and what was forecast and capped. quota: how much of its limits
+    each lane used, and what the rest was lost to. Another style shows the tables that the
     benchmark of that name publishes.
     """
     given = {"min_depth": min_depth, "grader": grader, "prices": prices}
@@ -422,6 +477,7 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         "morning": set[str](),
         "standings": set[str](),
         "anatomy": set[str](),
+        "cost": set[str](),
         "quota": set[str](),
         "llm-arithmetic": {"min_depth", "grader"},
         "integer-addition": set[str](),
@@ -445,6 +501,10 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
             from asyncbench.analysis.standings import standings_on
 
             return standings_on(folder)
+        case "cost":
+            from asyncbench.analysis.cost import cost_report_on
+
+            return cost_report_on(folder)
         case "quota":
             from asyncbench.analysis.quota import quota_report_on
 
@@ -513,6 +573,50 @@ def compare_two(
         every=as_json,
     )
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+
+
+@app.command()
+def reconcile(
+    file: Annotated[Path, typer.Argument(help="A provider's usage export, CSV or JSON.")],
+    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    columns: Annotated[
+        str | None, typer.Option(help="What holds what: day=date,model=model_id,cost=amount_usd,input=….")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="NAME=ALIAS: what the file calls a model of the folder.")
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="Only this provider's calls.")] = None,
+    utc_offset: Annotated[float, typer.Option(min=-12, max=14, help="Hours from UTC, of its days.")] = 0.0,
+    tolerance: Annotated[float, typer.Option(min=0, help="The gap that is let pass, in percent.")] = 1.0,
+    as_json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+) -> None:
+    """Hold a results folder against a provider's usage export, and name what may be behind a gap.
+
+    asyncbench reconcile usage.json results/overnight
+
+    asyncbench reconcile bill.csv results/overnight --columns day=date,model=name,cost=usd,output=tokens_out
+
+    asyncbench reconcile bill.csv results/overnight --model "Claude Haiku 4.5=haiku" --utc-offset -8
+
+    By day and model. Known by their columns: OpenAI's usage and costs, Anthropic's usage and cost reports,
+    OpenRouter's activity. Columns for --columns: day, model, line_item, cost, cost_cents, currency, input,
+    uncached_input, cached_input, cache_write, output, reasoning, requests; a+b adds two of them up.
+    Exit code 3 where the gap is above the tolerance.
+    """
+    from asyncbench.analysis.billing import reconcile as compared
+
+    found = compared(
+        file,
+        folder,
+        columns=columns,
+        models=model or (),
+        provider=provider,
+        utc_offset_h=utc_offset,
+        tolerance=tolerance / 100,
+    )
+    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+    raise typer.Exit(0 if found.close else 3)
 
 
 @app.command()

@@ -113,7 +113,7 @@ def _use(row: Mapping[str, Any]) -> Use:  # Any: cells of `lanes`
         refused=row["refused"],
         most_in_flight=row["most_in_flight"],
         share=row["share"],
-        waited_s={name: row[f"waited_for_{name}_s"] for name in WAITS},
+        waited_s={name: row[f"waited_for_{name}_s"] or 0.0 for name in WAITS},
     )
 
 

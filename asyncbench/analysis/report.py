@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.analysis import served
+from asyncbench.analysis import served, stopped
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.analysis.stats import quantile
 from asyncbench.analysis.stats.proportions import wilson
+from asyncbench.analysis.stopped import StoppedCell, stopped_cells
 from asyncbench.analysis.tables import (
     SIMULATED,
     Sheet,
@@ -53,6 +54,7 @@ class Line:
     task: str | None  # None: all tasks of the suite together
     trials: int
     repeats: int  # times that its problems were asked at most
+    skipped: int  # not asked, for enough was known of their cells
     outcomes: dict[str, int]
     accuracy: float | None  # correct over all trials
     accuracy_interval: tuple[float, float] | None  # 95 %, in which a problem counts once
@@ -94,6 +96,7 @@ class Report:
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
+    stopped: tuple[StoppedCell, ...] = ()
 
     def as_json(self) -> str:
         """Return everything as JSON."""
@@ -118,7 +121,9 @@ class Report:
         prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
         outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else []
         repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
-        return [*simulated, *prices, *outcomes, *lost_notes(self._by_model()), *repeats, *self.mixtures]
+        skipped = [stopped.note(self.stopped)] if self.stopped else []
+        lost = lost_notes(self._by_model())
+        return [*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures]
 
     def _by_model(self) -> dict[str, Counter[str]]:
         """Return what became of each model's trials."""
@@ -140,9 +145,11 @@ class Report:
         )
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield _sheet("Accuracy by suite, with 95 % intervals", ACCURACY_HEAD, map(_accuracy_row, self.suites))
+        yield _accuracy_sheet("Accuracy by suite, with 95 % intervals", self.suites)
         if by_task := [line for line in self.tasks if line.task != line.suite]:
-            yield _sheet("Accuracy by task", ACCURACY_HEAD, map(_accuracy_row, by_task))
+            yield _accuracy_sheet("Accuracy by task", by_task)
+        if self.stopped:
+            yield stopped.sheet(self.stopped)
         yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
         yield _sheet(spent, SPENT_HEAD, map(_spent_row, self.spending), labels=1)
@@ -178,20 +185,24 @@ def _priced_again(folder: Path, at: datetime) -> Report:
 
 
 def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
-    grades = read_grades(folder, GRADES, pc.field("headline"))
+    grades, cells = read_grades(folder, GRADES, pc.field("headline")), stopped_cells(folder)
     return Report(
         folder=str(folder),
         simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
         graders=graders_of(grades),
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
-        suites=_lines(trials, ("model", "suite")),
-        tasks=_lines(trials, ("model", "suite", "task")),
+        suites=_lines(trials, ("model", "suite"), cells),
+        tasks=_lines(trials, ("model", "suite", "task"), cells),
         spending=_spending(attempts),
         mixtures=served.mixtures(trials),
+        stopped=cells,
     )
 
 
-def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
+def _lines(trials: pa.Table, keys: tuple[str, ...], stopped: Iterable[StoppedCell]) -> tuple[Line, ...]:
+    skipped = Counter[tuple[str, ...]]()
+    for cell in stopped:
+        skipped[tuple(getattr(cell, key) for key in keys)] += cell.skipped
     by_outcome = trials.group_by([*keys, "outcome"]).aggregate([([], "count_all")])
     outcomes: dict[tuple[str, ...], dict[str, int]] = {}
     for row in by_outcome.to_pylist():
@@ -210,10 +221,10 @@ def _lines(trials: pa.Table, keys: tuple[str, ...]) -> tuple[Line, ...]:
         ]
     )
     rows = {tuple(row[key] for key in keys): row for row in sums.to_pylist()}
-    return tuple(_line(key, outcomes[key], rows[key]) for key in sorted(rows))
+    return tuple(_line(key, outcomes[key], rows[key], skipped[key]) for key in sorted(rows))
 
 
-def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) -> Line:
+def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any], skipped: int) -> Line:
     counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
     trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
     answered = correct + counts[Outcome.WRONG]
@@ -225,6 +236,7 @@ def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any]) 
         task=key[2] if len(key) > 2 else None,
         trials=trials,
         repeats=repeats,
+        skipped=skipped,
         outcomes=counts,
         accuracy=correct / trials,
         accuracy_interval=wilson(correct / trials, trials / repeats),
@@ -280,13 +292,32 @@ def _sheet(title: str, head: Row, rows: Iterable[Row], *, labels: int = 2) -> Sh
     return Sheet(title=title, head=head, rows=list(rows), labels=labels)
 
 
-def _accuracy_row(line: Line) -> tuple[str, ...]:
+def _accuracy_sheet(title: str, lines: Sequence[Line]) -> Sheet:
+    """Return a table of accuracies; what was planned and skipped stands in it where anything was."""
+    if not any(line.skipped for line in lines):
+        return _sheet(title, ACCURACY_HEAD, map(_accuracy_row, lines))
+    names, (trials, *others) = ACCURACY_HEAD[:2], ACCURACY_HEAD[2:]
+    rows = (
+        (*row[:2], *_counts(line), *row[3:])
+        for line, row in zip(lines, map(_accuracy_row, lines), strict=True)
+    )
+    return _sheet(title, (*names, "planned", trials, "skipped", *others), rows)
+
+
+def _counts(line: Line) -> Row:
+    """Return how many trials there would have been, those asked, and those skipped."""
+    return tuple(f"{count:,}" for count in (line.trials + line.skipped, line.trials, line.skipped))
+
+
+def _accuracy_row(line: Line) -> Row:
+    answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
+    mark = stopped.MARK if line.skipped else ""
     return (
         line.model,
         _suite_and_task(line),
         f"{line.trials:,}",
-        percent(line.accuracy, line.accuracy_interval),
-        percent(line.accuracy_of_answered, line.accuracy_of_answered_interval),
+        percent(line.accuracy, line.accuracy_interval) + mark,
+        answered if line.accuracy_of_answered is None else answered + mark,
         *(f"{line.outcomes[outcome]:,}" for outcome in Outcome),
     )
 

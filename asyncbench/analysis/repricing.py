@@ -89,7 +89,7 @@ class _Prices:
     def __init__(self, folder: Path, trials: pa.Table, now: datetime) -> None:
         self.sources: set[str] = set()
         self.unpriced: Counter[tuple[str, str]] = Counter()
-        self._rates = _rates(folder, trials)
+        self._rates = known_rates(folder, trials)
         served = _rows(trials, ("trial_id", "model_id", "service_tier"))
         self._trials = {row["trial_id"]: (row["model_id"], row["service_tier"]) for row in served}
         self._today = now.astimezone(UTC).date()
@@ -135,7 +135,7 @@ def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) 
     return f"no price is known for tier {tier!r}" if tier and rates(None, at_s) else "no price is known"
 
 
-def _rates(folder: Path, trials: pa.Table) -> dict[tuple[str, str | None], RatesAt]:
+def known_rates(folder: Path, trials: pa.Table) -> dict[tuple[str, str | None], RatesAt]:
     """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
 
     An imported folder has no sweep: there, providers are taken at their word and at their list price.

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars, safe_note
+from asyncbench.pricing import dollars_of, picodollars, usd_text
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import Counts, ModelCounts, counts
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.quarantine import QUARANTINE
+from asyncbench.store.spending import spending, spent_under
 from asyncbench.store.upkeep import Upkeep, upkeep
 
 _SHOWN_LEFTOVERS = 3
@@ -25,16 +28,18 @@ class ModelStatus:
     planned: int | None  # trials of the whole sweep; None where no run has planned it
     done: int
     failed: int  # done, without a reply
-    open: int | None  # planned and not done
+    open: int | None  # planned, neither done nor skipped
     in_flight: int  # calls that have begun and not ended; when no run is going, they are lost
     suspended: str | None  # the kind of error for which the rest stays open; None: it does not
     attempts: int
     unpriced_attempts: int
     cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
+    skipped: int = 0  # not asked, for enough is known of their cells
 
-    def as_row(self) -> tuple[str, ...]:
-        """Return the figures as they are shown."""
-        counted = (self.planned, self.done, self.failed, self.open, self.in_flight, self.attempts)
+    def as_row(self, *, skipped: bool) -> tuple[str, ...]:
+        """Return the figures as they are shown, with or without what was skipped."""
+        closed = (self.done, self.skipped) if skipped else (self.done,)
+        counted = (self.planned, *closed, self.failed, self.open, self.in_flight, self.attempts)
         figures = ("?" if count is None else f"{count:,}" for count in counted)
         return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
 
@@ -42,6 +47,21 @@ class ModelStatus:
     def cost_text(self) -> str:
         unpriced = f" + {self.unpriced_attempts:,} unpriced" if self.unpriced_attempts else ""
         return dollars(self.cost_usd) + unpriced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapStatus:
+    """What is spent of a budget."""
+
+    name: str  # `sweep night`, `provider openai`, `model gpt`
+    limit_usd: float
+    spent_usd: float  # what calls cost, or could at most where that is not known
+    reserved_usd: float  # for calls in flight; when no run is going, they are lost, and it is spent
+
+    def as_text(self) -> str:
+        """Return it in words."""
+        reserved = f" (+ {usd_text(self.reserved_usd)} in flight)" if self.reserved_usd else ""
+        return f"{self.name}: {usd_text(self.spent_usd)}{reserved} of {usd_text(self.limit_usd)} spent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +80,7 @@ class Status:
     quarantined_lines: int  # damaged ones of earlier journals, kept apart
     files: Upkeep
     models: tuple[ModelStatus, ...]
+    budget: tuple[CapStatus, ...] = ()  # as of the latest run
 
     @property
     def running(self) -> bool:
@@ -72,22 +93,29 @@ class Status:
 
     def as_text(self) -> str:
         """Return a table for a terminal, and sentences about the files."""
-        head = ("model", "planned", "done", "failed", "open", "in flight", "attempts", "cost", "")
+        closed = ("done", "skipped") if self._skipped else ("done",)
+        head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
         table = columns(head, self._rows(), labels=1)
         notes = [SIMULATED] * self.simulated
         written = f"last written {self.written_at or 'never'}{self._writer()}"
         notes.append(f"{self.sweep} in {self.folder}, {written}")
-        return "\n".join([*map(safe_note, notes), as_lines(table), *map(safe_note, self._health())])
+        below = [*(cap.as_text() for cap in self.budget), *self._health()]
+        return "\n".join([*map(safe_note, notes), as_lines(table), *map(safe_note, below)])
 
     def as_line(self) -> str:
         """Return how far each model is, in one line."""
         return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [one.as_row() for one in self.models]
+        rows = [one.as_row(skipped=self._skipped) for one in self.models]
         if len(self.models) > 1:
-            rows.append(_total(self.models, self.cost_usd, self.unpriced_attempts).as_row())
+            total = _total(self.models, self.cost_usd, self.unpriced_attempts)
+            rows.append(total.as_row(skipped=self._skipped))
         return rows
+
+    @property
+    def _skipped(self) -> bool:
+        return any(one.skipped for one in self.models)
 
     def _writer(self) -> str:
         if self.files.writer is None:
@@ -96,6 +124,8 @@ class Status:
 
     def _health(self) -> Iterator[str]:
         files = self.files
+        if self._skipped:
+            yield "skipped: not asked, for enough is known of their cells (`stop_when`)"
         yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {self._journal()}"
         if self.ungraded and not self.running:
             yield f"{self.ungraded:,} answers are not graded yet: the next run does, and does not ask again"
@@ -142,7 +172,22 @@ def status_of(folder: Path | str) -> Status:
         quarantined_lines=sum(found.quarantined.values()),
         files=files,
         models=models,
+        budget=tuple(_caps(manifest, path)),
     )
+
+
+def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own
+    caps = manifest.get("budget") or ()
+    found = spending(folder) if caps else {}
+    for cap in caps:
+        charged, reserved = spent_under(cap["kind"], cap["of"], found)
+        unknown_usd = cap.get("unknown_usd", 0.0)
+        yield CapStatus(
+            name=f"{cap['kind']} {cap['of']}",
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
+            reserved_usd=dollars_of(reserved),
+        )
 
 
 def _planned(manifest: dict[str, object]) -> Counter[str]:
@@ -158,7 +203,7 @@ def _models(found: Counts, planned: Counter[str]) -> Iterator[ModelStatus]:
 
 
 def _model(name: str, found: ModelCounts, planned: int | None) -> ModelStatus:
-    unfinished = None if planned is None else max(0, planned - found.finished)
+    unfinished = None if planned is None else max(0, planned - found.finished - found.skipped)
     return ModelStatus(
         model=name,
         planned=planned,
@@ -170,6 +215,7 @@ def _model(name: str, found: ModelCounts, planned: int | None) -> ModelStatus:
         attempts=found.attempts,
         unpriced_attempts=found.unpriced,
         cost_usd=found.cost_usd,
+        skipped=found.skipped,
     )
 
 
@@ -185,6 +231,7 @@ def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> Mod
         attempts=sum(one.attempts for one in models),
         unpriced_attempts=unpriced,
         cost_usd=cost_usd if any(one.cost_usd is not None for one in models) else None,
+        skipped=sum(one.skipped for one in models),
     )
 
 
@@ -196,6 +243,7 @@ def _sum(values: Iterator[int | None]) -> int | None:
 
 def _sentence(one: ModelStatus) -> str:
     parts = [f"{one.model} {one.done:,}/{'?' if one.planned is None else f'{one.planned:,}'}"]
+    parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
     parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
     return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
 

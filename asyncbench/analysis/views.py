@@ -13,9 +13,8 @@ from asyncbench.analysis.stats import Z_95
 from asyncbench.copies import SCHEMA as PROBLEMS
 from asyncbench.copies import Copy, copies
 from asyncbench.records import Outcome
-from asyncbench.store.partitions import ANSWERED_ONCE
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store.snapshot import Snapshot, overruled_by
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,8 +93,9 @@ def _table(name: str, columns: Sequence[str], snapshot: Snapshot) -> str:
     if not snapshot.files[name]:
         return journalled
     parts = f"SELECT * FROM {_files(snapshot.files[name])}"  # noqa: S608  our own words, quoted paths
-    if name in ANSWERED_ONCE and len(snapshot.journalled[name]):
-        parts += f" WHERE trial_id NOT IN (SELECT trial_id FROM journalled_{name})"  # noqa: S608  our own words, quoted paths
+    if later := [one for one in overruled_by(name) if len(snapshot.journalled[one])]:
+        ids = " UNION ALL ".join(f"SELECT trial_id FROM journalled_{one}" for one in later)  # noqa: S608  our own words
+        parts += f" WHERE trial_id NOT IN ({ids})"
     # by name: a column that the parts do not have yet is NULL
     return f"SELECT {chosen} FROM ({parts} UNION ALL BY NAME {journalled})"  # noqa: S608  our own words, quoted paths
 

@@ -1,0 +1,393 @@
+"""`report --style cost`: what a folder's calls cost, for what, and what was expected."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.analysis.calls import KINDS, Calls, calls_of
+from asyncbench.analysis.cost_figures import (
+    OK,
+    Cells,
+    Key,
+    Spent,
+    all_of,
+    cells_of,
+    correct_by,
+    together,
+    unknown_by_cause,
+)
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars
+from asyncbench.forecast.kept import read_forecasts
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
+from asyncbench.store.spending import Spending, spending, spent_under
+
+pc: Any = pyarrow.compute  # see `calls`
+
+MEASURES: Final = ("input_tokens", "output_tokens", "cost_usd")  # that are forecast
+NAMES: Final = {
+    "uncached_input": "uncached input",
+    "cached_input": "cached input",
+    "cache_write_5m": "cache write 5 m",
+    "cache_write_1h": "cache write 1 h",
+    "output": "output",
+    "reasoning": "of it reasoning",
+    "not_split": "not split",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The calls of one model, suite, task or outcome."""
+
+    name: Key
+    spent: Spent
+    correct: int | None = None  # right answers asked for here; None: it is no group of trials
+
+    @property
+    def usd_a_correct(self) -> float | None:
+        """Dollars for a right answer, every call counted; None when none is right or no cost is known."""
+        known = self.spent.known_usd
+        return known / self.correct if self.correct and known is not None else None
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure."""
+        own = {"name": list(self.name), "correct": self.correct, "usd_a_correct": self.usd_a_correct}
+        return own | self.spent.as_mapping()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What was expected of a model, beside what came."""
+
+    model: str
+    measure: str  # of MEASURES
+    p5: float
+    p50: float
+    p95: float
+    actual: float | None  # None: unknown
+    trials: int  # finished
+    planned: int
+
+    @property
+    def within(self) -> bool | None:
+        """Whether it came as expected; None where it is not known, or trials are still open or were added."""
+        if self.actual is None or self.trials != self.planned:
+            return None
+        return self.p5 <= self.actual <= self.p95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A cap, and what counts against it: unknown costs with what was set aside for them."""
+
+    kind: str  # sweep, provider or model
+    of: str
+    limit_usd: float
+    spent_usd: float
+    reserved_usd: float  # for calls without an end
+    unbounded: int  # calls that no figure can be given for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport(Pages):
+    """Where the money of a folder went."""
+
+    folder: str
+    simulated: bool
+    imported: bool
+    reused: int  # answers taken over from another sweep, which cost nothing here
+    unended: int  # calls without an end
+    unended_reserved_usd: float
+    sources: tuple[str, ...]  # whose prices
+    whole: Group
+    models: tuple[Group, ...]
+    tasks: tuple[Group, ...]  # by suite and task
+    outcomes: tuple[Group, ...]
+    statuses: tuple[Group, ...]  # how calls ended
+    unknown: Mapping[str, Spent]  # calls without a cost, by cause
+    cells: Cells  # by model, suite, task, outcome and status
+    forecasts: tuple[Forecast, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def priced_share(self) -> float | None:
+        """The part of all known tokens whose cost is known, 1 is all."""
+        spent = self.whole.spent
+        return spent.priced_tokens / spent.tokens if spent.tokens else None
+
+    def as_json(self) -> str:
+        """Return everything as JSON; shares are parts of 1."""
+        told = {
+            name: getattr(self, name) for name in ("folder", "simulated", "imported", "reused", "unended")
+        }
+        lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses")}
+        return json.dumps(
+            told
+            | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
+            | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
+            | {name: [one.as_mapping() for one in many] for name, many in lists.items()}
+            | {"unknown": [{"cause": cause} | _bounds(one) for cause, one in self.unknown.items()]}
+            | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
+            | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
+            | {"budgets": [asdict(one) for one in self.budgets]},
+            indent=2,
+        )
+
+    # ── as tables ────────────────────────────────────────────────────────────────────────────
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated:
+            yield SIMULATED
+        if not self.whole.spent.calls:
+            yield "No call is written down here: nothing was asked, or all answers were taken over."
+        else:
+            yield self._sum_up()
+            yield from self._shares()
+        if self.sources:
+            yield f"Whose prices: {', '.join(self.sources)}."
+        if self.imported:
+            yield "Imported: costs are as its files give them; what they do not say is not counted here."
+        if self.reused:
+            yield f"{self.reused:,} answers were taken over from another sweep and cost nothing here."
+        if self.unended:
+            yield (
+                f"{self.unended:,} calls have no end yet (in flight, or lost when no run is going): "
+                f"they are in no table; {dollars(self.unended_reserved_usd)} was set aside for them."
+            )
+
+    def _sum_up(self) -> str:
+        spent = self.whole.spent
+        said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
+        if spent.unknown:
+            said += f", of which {spent.unknown:,} have no known cost: {bound_text(spent)}"
+        return f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
+
+    def _shares(self) -> Iterator[str]:
+        spent = self.whole.spent
+        failed = all_of(one.spent for one in self.statuses if one.name != (OK,))
+        yield (
+            f"Read from caches: {_share(spent.cached_share)} of the input. "
+            f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
+            f"{_of(failed.usd, spent.usd)} of the dollars. "
+            f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
+            f"{_of(spent.usd_again, spent.usd)} of the dollars."
+        )
+
+    def _sheets(self) -> Iterator[Sheet]:
+        if self.whole.spent.calls:
+            whole = self.whole.spent
+            several = [self.whole] if len(self.models) > 1 else []
+            yield _money("By model", ("model",), [*self.models, *several], whole)
+            yield _kinds("Dollars by kind of token", [*self.models, *several], "usd_by_kind")
+            yield _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
+            yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
+            yield _money("By outcome", ("outcome",), self.outcomes, whole)
+            yield _money("By how calls ended", ("status",), self.statuses, whole)
+        if self.unknown:
+            yield _unknown(self.unknown)
+        if self.forecasts:
+            yield _expected(self.forecasts)
+        if self.budgets:
+            yield _caps(self.budgets)
+
+
+def cost_report_on(folder: Path | str) -> CostReport:
+    """Return what the calls of a results folder cost, every call counted; nothing is changed.
+
+    Raises:
+        ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
+        StoreError: what it holds cannot be read.
+    """
+    path = Path(folder)
+    manifest, calls = read_manifest(path), calls_of(path)
+    cells = cells_of(calls)
+    return CostReport(
+        folder=str(folder),
+        simulated=calls.simulated,
+        imported=bool(manifest.get(IMPORTED)),
+        reused=calls.trials.num_rows - calls.trials["reused_from"].null_count,
+        unended=len(calls.unended),
+        unended_reserved_usd=sum(one.reserved_usd or 0.0 for one in calls.unended),
+        sources=tuple(sorted(pc.unique(calls.trials["price_source"].drop_null()).to_pylist())),
+        whole=_whole(cells, calls),
+        models=_groups(cells, calls, ("model",), (0,)),
+        tasks=_groups(cells, calls, ("suite", "task"), (1, 2)),
+        outcomes=_groups(cells, calls, (), (3,)),
+        statuses=_groups(cells, calls, (), (4,)),
+        unknown=unknown_by_cause(cells),
+        cells=cells,
+        forecasts=tuple(_forecasts(path, calls.trials)),
+        budgets=tuple(_budgets(path, manifest)),
+    )
+
+
+def _whole(cells: Cells, calls: Calls) -> Group:
+    correct = sum(correct_by(calls.trials, ("model",)).values())
+    return Group(name=("all",), spent=all_of(cells.values()), correct=correct)
+
+
+def _groups(cells: Cells, calls: Calls, keys: Sequence[str], places: Sequence[int]) -> tuple[Group, ...]:
+    """Return the groups by some of a cell's keys; `keys` names those of trials, or none."""
+    correct = correct_by(calls.trials, keys) if keys else {}
+    sums = together(cells, lambda cell: tuple(cell[place] for place in places))
+    return tuple(
+        Group(name=name, spent=spent, correct=correct.get(name, 0) if keys else None)
+        for name, spent in sums.items()
+    )
+
+
+def _forecasts(folder: Path, trials: pa.Table) -> Iterator[Forecast]:
+    """Yield what was forecast of each model from the fewest of its trials, and what came.
+
+    Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
+    that has changed since.
+    """
+    earliest: dict[str, Mapping[str, Any]] = {}
+    for kept in reversed(read_forecasts(folder)):
+        for model, one in kept["models"].items():
+            latest = earliest.setdefault(model, one)
+            alike = all(one.get(name) == latest.get(name) for name in ("trials", "prices"))
+            if alike and one["observed"] < latest["observed"]:
+                earliest[model] = one
+    for model, one in sorted(earliest.items()):
+        rows = trials.filter(pc.equal(trials["model"], model))
+        for measure in MEASURES:
+            if (expected := one["total"].get(measure)) is not None:
+                yield Forecast(
+                    model=model,
+                    measure=measure,
+                    **{name: expected[name] for name in ("p5", "p50", "p95")},
+                    actual=pc.sum(rows[measure]).as_py(),
+                    trials=rows.num_rows,
+                    planned=one["trials"],
+                )
+
+
+def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
+    caps = manifest.get("budget") or ()
+    spent = spending(folder) if caps else {}
+    for cap in caps:
+        charged, reserved = spent_under(cap["kind"], cap["of"], spent)
+        under = [spent.get(model, Spending()) for model in cap["models"]]
+        yield Budget(
+            kind=cap["kind"],
+            of=cap["of"],
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(charged + picodollars(cap.get("unknown_usd", 0.0))),
+            reserved_usd=dollars_of(reserved),
+            unbounded=sum(one.unknown.total() for one in under),
+        )
+
+
+# ── how figures are written ──────────────────────────────────────────────────────────────────
+
+
+def bound_text(spent: Spent) -> str:
+    """Return what bounds the cost of calls without one."""
+    bounded = spent.unknown - spent.unknown_unbounded
+    parts = [f"at most {dollars(spent.unknown_reserved_usd)} was set aside"] * bool(bounded)
+    if spent.unknown_unbounded:
+        parts.append(
+            f"nothing bounds {spent.unknown_unbounded:,} of them" if bounded else "nothing bounds it"
+        )
+    return "; ".join(parts)
+
+
+def _bounds(spent: Spent) -> dict[str, object]:
+    unbounded = spent.unknown_unbounded
+    return {"calls": spent.unknown, "reserved_usd": spent.unknown_reserved_usd, "unbounded": unbounded}
+
+
+def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Spent) -> Sheet:
+    rows = [_money_row(one, len(names), whole) for one in groups]
+    head = [*names, "calls", "no cost known", "cost", "of all", "cached", "again", "correct", "per correct"]
+    if names[0] in ("outcome", "status"):
+        head, rows = head[:-2], [row[:-2] for row in rows]
+    return Sheet(title=title, head=head, rows=rows, labels=len(names))
+
+
+def _money_row(one: Group, names: int, whole: Spent) -> list[str]:
+    spent = one.spent
+    at_least = "≥ " if spent.unknown and one.usd_a_correct is not None else ""
+    return [
+        *one.name,
+        *("" for _ in range(names - len(one.name))),
+        f"{spent.calls:,}",
+        f"{spent.unknown:,}" if spent.unknown else "-",
+        dollars(spent.known_usd),
+        _of(spent.usd, whole.usd),
+        _share(spent.cached_share),
+        _of(spent.usd_again, spent.usd),
+        f"{one.correct or 0:,}",
+        "-" if one.usd_a_correct is None else f"{at_least}{fine(one.usd_a_correct)}",
+    ]
+
+
+def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
+    counted = [(one.name[0], getattr(one.spent, which)) for one in groups]
+    kinds = [*KINDS, "reasoning"] if which == "tokens_by_kind" else [*KINDS, "reasoning", "not_split"]
+    used = [kind for kind in kinds if any(amounts[kind] for _, amounts in counted)]
+    show = dollars if which == "usd_by_kind" else "{:,}".format
+    rows = [[name, *(show(amounts[kind]) for kind in used)] for name, amounts in counted]
+    return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
+
+
+def _unknown(causes: Mapping[str, Spent]) -> Sheet:
+    rows = [[cause, f"{one.unknown:,}", bound_text(one)] for cause, one in causes.items()]
+    return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
+
+
+def _expected(forecasts: Iterable[Forecast]) -> Sheet:
+    head = ["model", "of what", "forecast", "p5 to p95", "actual", "within", "trials"]
+    return Sheet(
+        title="Forecast and actual", head=head, rows=[_expected_row(one) for one in forecasts], labels=2
+    )
+
+
+def _expected_row(one: Forecast) -> list[str]:
+    show = dollars if one.measure == "cost_usd" else "{:,.0f}".format
+    within = {None: "still open" if one.trials < one.planned else "unknown", True: "yes", False: "no"}
+    return [
+        one.model,
+        one.measure,
+        show(one.p50),
+        f"{show(one.p5)} to {show(one.p95)}",
+        "unknown" if one.actual is None else show(one.actual),
+        within[one.within],
+        f"{one.trials:,} of {one.planned:,}",
+    ]
+
+
+def _caps(budgets: Iterable[Budget]) -> Sheet:
+    rows = [
+        [
+            f"{one.kind} {one.of}",
+            dollars(one.spent_usd),
+            dollars(one.limit_usd),
+            _of(one.spent_usd, one.limit_usd),
+            dollars(one.reserved_usd),
+            f"{one.unbounded:,}" if one.unbounded else "-",
+        ]
+        for one in budgets
+    ]
+    head = ["budget", "spent", "cap", "used", "reserved", "calls without a bound"]
+    return Sheet(title="Budgets (unknown costs count with what was set aside)", head=head, rows=rows)
+
+
+def fine(usd: float) -> str:
+    """Return a small amount of USD with two digits that count."""
+    return dollars(usd) if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _of(part: float, whole: float) -> str:
+    return _share(part / whole if whole else None)

@@ -1,0 +1,190 @@
+"""Where a folder's money went: its calls counted by model, suite, task, outcome, and kind of token."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.analysis.calls import KINDS, Calls, Column, with_dollars
+from asyncbench.records import Outcome
+from asyncbench.store.spending import LOST
+
+pc: Any = pyarrow.compute  # see `calls`
+
+OK: Final = "ok"
+OPEN: Final = "open"  # of a trial that is not finished
+NO_TOKENS: Final = "the provider told no tokens"
+NO_PRICE: Final = "no price is known for them"
+MAYBE_BILLED: Final = "not known whether it was billed"
+Key = tuple[str, ...]
+_KEYS = ("model", "suite", "task", "outcome", "status")
+_AMOUNTS = (*KINDS, "reasoning", "not_split")
+
+
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """What a group of calls used and cost; dollars are of the calls whose cost is known."""
+
+    calls: int = 0
+    unknown: int = 0  # calls whose cost is unknown
+    unknown_reserved_usd: float = 0.0  # the most that those can have cost for which money was set aside
+    unknown_unbounded: int = 0  # those for which none was
+    unbilled_tokens: int = 0  # answered calls of unknown cost, for want of token counts
+    usd: float = 0.0
+    usd_by_kind: Counter[str] = field(default_factory=Counter)  # with `reasoning`, a part of the output
+    tokens_by_kind: Counter[str] = field(default_factory=Counter)
+    tokens: int = 0  # input and output
+    priced_tokens: int = 0  # of them, those of calls whose cost is known
+    calls_again: int = 0  # calls of a trial after its first
+    usd_again: float = 0.0
+
+    @property
+    def known_usd(self) -> float | None:
+        """Dollars; None where no call's cost is known."""
+        return self.usd if self.calls > self.unknown else None
+
+    @property
+    def cached_share(self) -> float | None:
+        """The part of the input that was read from a cache, 1 is all."""
+        kinds = self.tokens_by_kind
+        whole = sum(kinds[kind] for kind in KINDS if kind != "output")
+        return kinds["cached_input"] / whole if whole else None
+
+    def add(self, other: "Spent") -> None:
+        """Count another group's calls as well."""
+        for name in self.__slots__:
+            value = getattr(other, name)
+            if isinstance(value, Counter):
+                getattr(self, name).update(value)
+            else:
+                setattr(self, name, getattr(self, name) + value)
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure; NULL where nothing is known."""
+        known = {
+            "usd": self.known_usd,
+            "usd_by_kind": {kind: self.usd_by_kind[kind] for kind in _AMOUNTS},
+            "tokens_by_kind": {kind: self.tokens_by_kind[kind] for kind in (*KINDS, "reasoning")},
+            "cached_share": self.cached_share,
+        }
+        return {name: getattr(self, name) for name in self.__slots__} | known
+
+
+Cells = Mapping[Key, Spent]  # by model, suite, task, outcome, status
+
+
+def cells_of(calls: Calls) -> Cells:
+    """Return what the calls of each model, suite, task, outcome and status cost; open trials are `OPEN`."""
+    rows = _counted(with_dollars(calls))
+    for name in ("suite", "task", "outcome"):
+        rows = _replaced(rows, name, pc.fill_null(rows[name], OPEN))
+    names = [name for name in rows.schema.names if name not in _KEYS]
+    sums = rows.group_by(list(_KEYS)).aggregate([([], "count_all"), *((name, "sum") for name in names)])
+    return {tuple(row[key] for key in _KEYS): _spent(row) for row in sums.sort_by(_SORTED).to_pylist()}
+
+
+_SORTED: Final = [(key, "ascending") for key in _KEYS]
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    """Return the keys, and columns of which all that a group tells is the sum."""
+    unknown = pc.is_null(rows["cost_usd"])
+    again = pc.greater(rows["attempt"], 1)
+    told = pc.add(rows["input_tokens"], rows["output_tokens"])
+    tokenless = pc.and_(pc.equal(rows["status"], OK), pc.is_null(told))
+    columns = {
+        **{key: rows[key] for key in _KEYS},
+        **{f"usd_{kind}": rows[f"usd_{kind}"] for kind in _AMOUNTS},
+        **{f"tokens_{kind}": rows[f"tokens_{kind}"] for kind in KINDS},
+        "tokens_reasoning": rows["reasoning_tokens"],
+        "usd": rows["cost_usd"],
+        "unknown": _ones(unknown),
+        "unknown_reserved_usd": _where(unknown, rows["reserved_usd"]),
+        "unknown_unbounded": _ones(pc.and_(unknown, pc.is_null(rows["reserved_usd"]))),
+        "unbilled_tokens": _ones(pc.and_(unknown, tokenless)),
+        "tokens": told,
+        "priced_tokens": _where(pc.is_valid(rows["cost_usd"]), told),
+        "calls_again": _ones(again),
+        "usd_again": _where(again, rows["cost_usd"]),
+    }
+    return pa.table(columns)
+
+
+def _ones(chosen: Column) -> Column:
+    return pc.cast(chosen, pa.int64())
+
+
+def _where(chosen: Column, values: Column) -> Column:
+    return pc.if_else(chosen, values, pa.scalar(None, values.type))
+
+
+def _replaced(rows: pa.Table, name: str, column: Column) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, column)
+
+
+def _spent(row: Mapping[str, Any]) -> Spent:
+    found = {name.removesuffix("_sum"): value or 0 for name, value in row.items() if name.endswith("_sum")}
+    return Spent(
+        calls=row["count_all"],
+        usd_by_kind=Counter({kind: found.pop(f"usd_{kind}") for kind in _AMOUNTS}),
+        tokens_by_kind=Counter({kind: found.pop(f"tokens_{kind}") for kind in (*KINDS, "reasoning")}),
+        **found,
+    )
+
+
+def together(cells: Cells, key: Callable[[Key], Key | None]) -> dict[Key, Spent]:
+    """Return the cells summed by what `key` makes of theirs; None leaves a cell out."""
+    sums: dict[Key, Spent] = {}
+    for cell, spent in cells.items():
+        if (group := key(cell)) is not None:
+            sums.setdefault(group, Spent()).add(spent)
+    return dict(sorted(sums.items()))
+
+
+def all_of(cells: Iterable[Spent]) -> Spent:
+    """Return all of them together."""
+    whole = Spent()
+    for one in cells:
+        whole.add(one)
+    return whole
+
+
+def correct_by(trials: pa.Table, keys: Sequence[str]) -> dict[Key, int]:
+    """Return the right answers that were asked for here, not those taken over from another sweep."""
+    asked = trials.filter(pc.is_null(trials["reused_from"]))
+    right = asked.filter(pc.equal(asked["outcome"], Outcome.CORRECT.value))
+    counts = right.group_by(list(keys)).aggregate([([], "count_all")]).to_pylist()
+    return {tuple(row[key] for key in keys): row["count_all"] for row in counts}
+
+
+def unknown_by_cause(cells: Cells) -> dict[str, Spent]:
+    """Return the calls without a cost by what is missing, the commonest first."""
+    found: dict[str, Spent] = {}
+    for (*_, status), spent in cells.items():
+        if not spent.unknown:
+            continue
+        for cause, part in _causes(status, spent):
+            found.setdefault(cause, Spent()).add(part)
+    return dict(sorted(found.items(), key=lambda item: (-item[1].unknown, item[0])))
+
+
+def _causes(status: str, spent: Spent) -> Iterable[tuple[str, Spent]]:
+    reserved, unbounded, tokenless = (
+        spent.unknown_reserved_usd,
+        spent.unknown_unbounded,
+        spent.unbilled_tokens,
+    )
+    if status != OK:
+        said = "ended unseen" if status == LOST else status
+        whole = Spent(unknown=spent.unknown, unknown_reserved_usd=reserved, unknown_unbounded=unbounded)
+        yield f"{said}: {MAYBE_BILLED}", whole
+        return
+    priceless = spent.unknown - tokenless  # without a price, nothing can have been set aside
+    if tokenless:
+        left = max(0, unbounded - priceless)
+        yield NO_TOKENS, Spent(unknown=tokenless, unknown_reserved_usd=reserved, unknown_unbounded=left)
+    if priceless:
+        yield NO_PRICE, Spent(unknown=priceless, unknown_unbounded=priceless)

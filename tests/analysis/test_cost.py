@@ -1,0 +1,282 @@
+"""`report --style cost`: where the money went, to the last cent, and what nobody knows."""
+
+import json
+import random
+from dataclasses import replace
+from math import fsum
+
+import orjson
+import pytest
+
+from asyncbench.analysis.calls import KINDS
+from asyncbench.analysis.cost import cost_report_on
+from asyncbench.analysis.cost_figures import MAYBE_BILLED, NO_PRICE, NO_TOKENS
+from asyncbench.analysis.tables import SIMULATED
+from asyncbench.records import Result, Usage
+from asyncbench.store.catalog import read_attempts, read_trials
+from asyncbench.store.folder import Store
+from tests.analysis.paid import MINI, NOON, SONNET, TOKENS, Asked, Call, folder_of, trials
+from tests.commands import asyncbench_here
+from tests.engine.night import MODEL
+
+WRITTEN = {  # as Anthropic tells it, of which our columns hold the sum alone
+    "input_tokens": 100,
+    "cache_creation_input_tokens": 50,
+    "cache_creation": {"ephemeral_1h_input_tokens": 30, "ephemeral_5m_input_tokens": 20},
+    "output_tokens": 10,
+}
+WROTE = Usage(input_tokens=150, cache_write_tokens=50, cache_write_1h_tokens=30, output_tokens=10)
+
+
+def split(spent):
+    """What a group cost, by the sum of its parts."""
+    return fsum(spent.usd_by_kind[kind] for kind in (*KINDS, "not_split"))
+
+
+# ── kinds of tokens ──────────────────────────────────────────────────────────────────────────
+
+
+def some_call(rng):
+    """A call with any tokens, of any length, served any way, perhaps billed by the vendor itself."""
+    cached, written, plain = (rng.choice([0, rng.randint(0, 300_000)]) for _ in range(3))
+    hour = rng.randint(0, written)
+    usage = Usage(
+        input_tokens=cached + written + plain,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        cache_write_1h_tokens=hour,
+        output_tokens=rng.randint(0, 60_000),
+    )
+    raw = {"cache_creation_input_tokens": written, "cache_creation": {"ephemeral_1h_input_tokens": hour}}
+    told = rng.choice(["as priced"] * 4 + [None, rng.random()])
+    return Call(usage=usage, raw=raw, tier=rng.choice([None, "standard", "batch", "odd"]), cost_usd=told)
+
+
+def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
+    rng = random.Random(9)
+    folder = folder_of(tmp_path, Asked(model=SONNET, calls=[(some_call(rng),) for _ in range(400)]))
+    truth = fsum(filter(None, read_attempts(folder, ["cost_usd"])["cost_usd"].to_pylist()))
+
+    report = cost_report_on(folder)
+
+    spent = report.whole.spent
+    assert spent.usd == pytest.approx(truth, abs=1e-9)
+    assert split(spent) == pytest.approx(truth, abs=1e-9)
+    assert all(spent.usd_by_kind[kind] > 0 for kind in (*KINDS, "not_split"))
+    for groups in (report.models, report.tasks, report.outcomes, report.statuses):
+        assert fsum(one.spent.usd for one in groups) == pytest.approx(truth, abs=1e-9)
+    for one in report.cells.values():
+        assert split(one) == pytest.approx(one.usd, abs=1e-9)
+
+
+def test_each_kind_of_token_costs_its_own_rate(tmp_path):
+    folder = folder_of(tmp_path, trials(1, Call(usage=WROTE, raw=WRITTEN), model=SONNET))
+    spent = cost_report_on(folder).whole.spent
+    by_hand = {  # claude-sonnet-4-5: 3, 0.30, 3.75, 6 and 15 USD for a million
+        "uncached_input": 100 * 3e-6,
+        "cache_write_5m": 20 * 3.75e-6,
+        "cache_write_1h": 30 * 6e-6,
+        "output": 10 * 15e-6,
+    }
+    assert {kind: usd for kind, usd in spent.usd_by_kind.items() if usd} == pytest.approx(by_hand)
+
+
+def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_path):
+    report = cost_report_on(folder_of(tmp_path, trials(2)))
+    kinds, tokens = report.whole.spent.usd_by_kind, report.whole.spent.tokens_by_kind
+    assert kinds["reasoning"] == pytest.approx(kinds["output"] / 3)
+    assert (tokens["uncached_input"], tokens["cached_input"], tokens["output"]) == (1600, 400, 600)
+    assert report.whole.spent.cached_share == 0.2
+    assert "Read from caches: 20.0% of the input" in report.as_text()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(Call(cost_usd=0.5), id="the vendor's own bill"),
+        pytest.param(Call(tier="odd", cost_usd=0.5), id="a tier without a price"),
+        pytest.param(Call(usage=None, cost_usd=0.5), id="no tokens told"),
+    ],
+)
+def test_a_cost_that_the_price_table_does_not_come_to_is_not_split(tmp_path, call):
+    spent = cost_report_on(folder_of(tmp_path, trials(1, call))).whole.spent
+    assert spent.usd_by_kind["not_split"] == 0.5
+    assert not any(spent.usd_by_kind[kind] for kind in KINDS)
+
+
+def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):
+    spent = cost_report_on(folder_of(tmp_path, trials(1, Call(tier="flex")))).whole.spent
+    assert spent.usd_by_kind["not_split"] == 0
+    assert spent.usd_by_kind["output"] == pytest.approx(300 * 1e-6)  # half of 2 USD for a million
+
+
+# ── what was for nothing, and what is not known ──────────────────────────────────────────────
+
+
+def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(tmp_path):
+    busy = Call(status="overloaded", cost_usd=0.0)
+    cut = Call(status="timeout", cost_usd=None, reserved_usd=0.75)
+    gone = Call(status="lost", cost_usd=None)
+    report = cost_report_on(folder_of(tmp_path, trials(2, busy, cut, gone, Call())))
+
+    calls = {one.name[0]: one.spent.calls for one in report.statuses}
+    assert calls == {"lost": 2, "ok": 2, "overloaded": 2, "timeout": 2}
+    assert set(report.unknown) == {f"ended unseen: {MAYBE_BILLED}", f"timeout: {MAYBE_BILLED}"}
+    timeouts, lost = (report.unknown[f"{name}: {MAYBE_BILLED}"] for name in ("timeout", "ended unseen"))
+    assert (timeouts.unknown, timeouts.unknown_reserved_usd, timeouts.unknown_unbounded) == (2, 1.5, 0)
+    assert (lost.unknown, lost.unknown_unbounded) == (2, 2)
+    shown = report.as_text(width=200)
+    assert "Failed and lost: 75.0% of the calls" in shown
+    assert "at most $1.5000 was set aside; nothing bounds 2 of them" in shown
+
+
+def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path):
+    report = cost_report_on(
+        folder_of(tmp_path, trials(3, Call(cost_usd=None)), trials(1, Call(usage=None), model=SONNET))
+    )
+    assert {cause: one.unknown for cause, one in report.unknown.items()} == {NO_PRICE: 3, NO_TOKENS: 1}
+    assert report.whole.spent.known_usd is None
+
+
+def test_the_price_covers_a_share_of_the_tokens_not_of_the_calls(tmp_path):
+    large = replace(TOKENS, input_tokens=12_000)
+    report = cost_report_on(
+        folder_of(tmp_path, trials(1, Call(usage=large)), trials(9, Call(cost_usd=None), model=SONNET))
+    )
+    assert report.priced_share == pytest.approx(12_300 / (12_300 + 9 * 1_300))
+    assert "Priced: 51.2% of the tokens told" in report.as_text()
+
+
+def test_calls_after_the_first_of_a_trial_are_counted_with_their_dollars(tmp_path):
+    report = cost_report_on(
+        folder_of(
+            tmp_path,
+            trials(1, Call(cost_usd=0.5), Call(cost_usd=1.5)),
+        )
+    )
+    spent = report.whole.spent
+    assert (spent.calls_again, spent.usd_again, spent.usd) == (1, 1.5, 2.0)
+
+
+def test_calls_of_open_trials_count_as_well(tmp_path):
+    report = cost_report_on(folder_of(tmp_path, trials(2, Call(status="server_error", cost_usd=0.25))))
+    assert [(one.name, one.spent.usd) for one in report.outcomes] == [(("open",), 0.5)]
+
+
+# ── for what ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_right_answer_costs_all_that_was_spent_on_right_and_wrong_ones(tmp_path):
+    calls = [(Call(cost_usd=1.0),), (Call(cost_usd=1.0),), (Call(cost_usd=4.0, text="5"),)]
+    (one,) = cost_report_on(folder_of(tmp_path, Asked(calls=calls))).models
+    assert (one.correct, one.usd_a_correct) == (2, 3.0)
+
+
+def test_without_a_right_answer_there_is_no_price_of_one(tmp_path):
+    (one,) = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=1.0, text="5")))).models
+    assert (one.correct, one.usd_a_correct) == (0, None)
+
+
+def test_where_costs_are_unknown_the_price_of_a_right_answer_is_a_lower_bound(tmp_path):
+    lost = Call(status="lost", cost_usd=None)
+    report = cost_report_on(folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0))))
+    assert "≥ $1.0000" in report.as_text(width=200)
+
+
+def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
+    folder = folder_of(tmp_path, trials(1, Call(cost_usd=1.0)))
+    with Store.open(folder, sweep="s") as store:
+        (closed,) = (one for one in trials(1, model=SONNET).events() if isinstance(one, Result))
+        store.keep(replace(closed, reused_from="earlier", cost_usd=0.0, attempts=0))
+
+    report = cost_report_on(folder)
+
+    assert (report.reused, report.whole.correct, report.whole.usd_a_correct) == (1, 1, 1.0)
+    assert "taken over from another sweep" in report.as_text()
+    assert read_trials(folder).num_rows == 2
+
+
+def test_dollars_stand_by_suite_task_and_outcome(tmp_path):
+    report = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=1.0)), trials(1, model=SONNET)))
+    assert [one.name for one in report.tasks] == [("integer_addition", "integer_addition")]
+    assert [one.name for one in report.outcomes] == [("correct",)]
+    assert [one.name for one in report.models] == [("mini",), ("sonnet",)]
+
+
+# ── forecast and budget ──────────────────────────────────────────────────────────────────────
+
+
+def forecast(trials, observed, *, low, high):
+    expected = {"p5": low, "p50": (low + high) / 2, "p95": high}
+    total = {"input_tokens": expected, "output_tokens": expected, "cost_usd": None}
+    return {"made_at": "2026-11-20T12:00:00+00:00", "by": "pilot", "sweep": "s", "limit": None} | {
+        "models": {"mini": {"trials": trials, "observed": observed, "total": total}}
+    }
+
+
+def with_forecasts(folder, *forecasts):
+    (folder / "forecast.json").write_bytes(orjson.dumps({"version": 1, "forecasts": forecasts}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("planned", "low", "high", "within"),
+    [(2, 500, 2_500, True), (2, 5_000, 9_000, False), (3, 500, 2_500, None)],
+    ids=["as expected", "not as expected", "still open"],
+)
+def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high, within):
+    kept = forecast(planned, 1, low=low, high=high)
+    later = forecast(planned, 2, low=0, high=1)  # made when most was known already
+    report = cost_report_on(with_forecasts(folder_of(tmp_path, trials(2)), later, kept))
+
+    found = {one.measure: one for one in report.forecasts}
+    assert set(found) == {"input_tokens", "output_tokens"}
+    assert (found["input_tokens"].actual, found["input_tokens"].within) == (2_000, within)
+    assert found["input_tokens"].p5 == low
+
+
+def test_a_forecast_of_a_sweep_that_has_changed_since_is_left_out(tmp_path):
+    of_less = forecast(9, 1, low=1, high=2)
+    now = forecast(2, 2, low=500, high=2_500)
+    report = cost_report_on(with_forecasts(folder_of(tmp_path, trials(2)), of_less, now))
+    assert {(one.p5, one.within) for one in report.forecasts} == {(500, True)}
+
+
+def test_each_cap_is_shown_with_what_counts_against_it(tmp_path):
+    lost = Call(status="lost", cost_usd=None, reserved_usd=0.25)
+    folder = folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0)))
+    with Store.open(folder, sweep="s") as store:
+        caps = [{"kind": "sweep", "of": "s", "limit_usd": 5.0, "models": ["mini"]}]
+        store.write_manifest({"budget": caps})
+
+    (cap,) = cost_report_on(folder).budgets
+
+    assert (cap.kind, cap.limit_usd, cap.spent_usd, cap.unbounded) == ("sweep", 5.0, 1.25, 0)
+    assert "$1.2500" in cost_report_on(folder).as_text(width=200)
+
+
+# ── how it is shown ──────────────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_without_calls_says_so(tmp_path):
+    assert "No call is written down" in cost_report_on(folder_of(tmp_path)).as_text()
+
+
+def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
+    made_up = folder_of(tmp_path / "a", trials(1, Call(cost_usd=1.0), model=MODEL))
+    assert SIMULATED in cost_report_on(made_up).as_text()
+    recorded = folder_of(tmp_path / "b", trials(1, Call(cost_usd=1.0)), imported=True)
+    assert "Imported" in cost_report_on(recorded).as_text()
+    assert SIMULATED not in cost_report_on(recorded).as_text()
+
+
+def test_the_command_shows_tables_markdown_and_json(tmp_path):
+    folder = folder_of(tmp_path, trials(2, Call(at=NOON)), trials(1, model=replace(MINI, alias="other|one")))
+    told = json.loads(asyncbench_here("report", folder, "--style", "cost", "--json").stdout)
+    assert told["whole"]["calls"] == 3
+    assert told["whole"]["usd"] == pytest.approx(sum(one["usd"] for one in told["models"]))
+    assert (
+        "### Dollars by kind of token"
+        in asyncbench_here("report", folder, "--style", "cost", "--markdown").stdout
+    )
+    assert "By how calls ended" in asyncbench_here("report", folder, "--style", "cost").stdout
