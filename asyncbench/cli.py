@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -57,9 +58,18 @@ def main() -> None:
     except AsyncbenchError as error:
         typer.echo(f"asyncbench: {_harmless(str(error))}", err=True)
         sys.exit(5 if isinstance(error, StoreError) else 2)
-    except (Exception, BaseExceptionGroup):  # a bug of ours, or several
-        typer.echo(_withheld(traceback.format_exc()), err=True)
+    except (Exception, BaseExceptionGroup) as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:  # results have errors of their own
+            _give_up_output(error)
+            sys.exit(5)
+        typer.echo(_withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
+
+
+def _give_up_output(error: OSError) -> None:
+    """Say that nothing more can be printed; what was to be saved is saved."""
+    typer.echo(f"asyncbench: standard output takes no more: {error.strerror}; make room for it", err=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at the end
 
 
 def _harmless(text: str) -> str:
@@ -187,12 +197,12 @@ def plan(
     pilot: Annotated[
         int | None, typer.Option(min=1, help="First ask so many problems of each task and length.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="USD that all of it may cost.")] = None,
+    budget: Annotated[float | None, typer.Option(help="USD that all calls of the folder may cost.")] = None,
     deadline: Annotated[str | None, typer.Option(help='When it has to stop: 8h, "07:30".')] = None,
     env_file: Annotated[Path | None, typer.Option(help="With --pilot: a file with API keys.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a sweep would cost and how long it would take; nothing is asked, nothing is written.
+    """Say what a sweep would cost and how long it would take; only --pilot asks, and keeps the answers.
 
     asyncbench plan configs/overnight.yaml
 
@@ -873,10 +883,10 @@ def sql(
 ) -> None:
     """Ask a results folder in SQL, over ready-made views; nothing is changed.
 
-    asyncbench sql results/overnight "SELECT model, task, accuracy FROM accuracy ORDER BY ALL"
+    asyncbench sql results/overnight "SELECT model, task, length, accuracy FROM accuracy ORDER BY ALL"
 
-    The views: trials, grades, attempts, problems, accuracy, cost, latency; "DESCRIBE cost" lists a view's
-    columns. Needs DuckDB: pip install 'asyncbench[sql]'.
+    The views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency; "DESCRIBE cost"
+    lists a view's columns. Needs DuckDB: pip install 'asyncbench[sql]'.
     """
     from asyncbench.analysis.sql import asking
     from asyncbench.errors import ConfigError

@@ -17,7 +17,7 @@ import yaml
 
 from asyncbench.analysis.status import status_of
 from asyncbench.budgeting import check_budget, most_of, open_ledger
-from asyncbench.config import as_mapping, sweep_from
+from asyncbench.config import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import picodollars
 from asyncbench.prompting import most_input_tokens
@@ -41,6 +41,7 @@ from asyncbench.store.spending import spending
 from asyncbench.suites.llm_arithmetic import draft
 from asyncbench.summary import Exit
 from asyncbench.turns import padding
+from tests.commands import ROOT
 from tests.engine.night import requests
 from tests.recorded import rows
 from tests.sweeps import entry, outcomes, problem_set, simulator, sweep
@@ -436,6 +437,11 @@ def test_an_earlier_call_of_unknown_cost_counts_with_the_most_it_can_have_cost(t
     spent = begun_with(tmp_path, {"status": "timeout", "max_tokens": 1_000}, opened=[{"max_tokens": 1_000}])
     # 1,000 tokens at 5 dollars a million, and its prompt
     assert 2 * 5_000 * 10**6 < spent < 2 * 8_000 * 10**6
+
+
+def test_the_ready_made_sweep_takes_a_budget():
+    ready = load_sweep(ROOT / "configs" / "overnight.yaml")
+    check_budget(replace(ready, budget_usd=50.0), ready.models)
 
 
 def test_a_longer_reply_that_params_ask_for_counts_for_an_earlier_call(tmp_path):

@@ -133,6 +133,16 @@ def test_a_closed_standard_error_stops_no_sweep(tmp_path):
     assert len(outcomes(out)) == 144
 
 
+def test_a_full_standard_output_is_no_bug_of_ours():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*ASYNCBENCH, "suites"], stdout=full, stderr=subprocess.PIPE, text=True, env=CLEAN, check=False
+        )
+    assert done.returncode == 5
+    assert done.stderr.startswith("asyncbench: standard output takes no more: No space left on device")
+    assert "Traceback" not in done.stderr
+
+
 def test_only_the_named_models_are_asked(tmp_path):
     file = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle", "simulated-http/oracle")
     done = asyncbench("run", file, "--models", "simulated-http/oracle", "--json")

@@ -43,9 +43,11 @@ class Merged:
         found = self.joined
         lines = [f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"]
         if found.trials_twice or found.attempts_twice:
+            calls = (
+                f"; so did {found.attempts_twice:,} calls, which count once" if found.attempts_twice else ""
+            )
             lines.append(
-                f"{found.trials_twice:,} trials stood in several folders, and each has its best answer; "
-                f"{found.attempts_twice:,} calls did, and count once"
+                f"{found.trials_twice:,} trials stood in several folders, and each has its best answer{calls}"
             )
         if found.damaged:
             lines.append(f"{found.damaged:,} damaged lines of their journals are kept apart")
