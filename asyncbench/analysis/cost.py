@@ -1,6 +1,7 @@
 """`report --style cost`: what a folder's calls cost, for what, and what was expected."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from asyncbench.analysis.cost_figures import (
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars
 from asyncbench.forecast.kept import read_forecasts
 from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.store.catalog import read_skipped
 from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
 from asyncbench.store.spending import Spending, spending, spent_under
 
@@ -73,11 +75,13 @@ class Forecast:
     actual: float | None  # None: unknown
     trials: int  # finished
     planned: int
+    partial: bool = False  # some of what came is unknown: the actual is the least it can be
+    skipped: int = 0  # trials that `stop_when` left out
 
     @property
     def within(self) -> bool | None:
         """Whether it came as expected; None where it is not known, or trials are still open or were added."""
-        if self.actual is None or self.trials != self.planned:
+        if self.actual is None or self.partial or self.trials != self.planned:
             return None
         return self.p5 <= self.actual <= self.p95
 
@@ -149,7 +153,7 @@ class CostReport(Pages):
         else:
             yield self._sum_up()
             yield from self._shares()
-        if self.sources:
+        if self.sources and self.whole.spent.calls:
             yield f"Whose prices: {', '.join(self.sources)}."
         if self.imported:
             yield "Imported: costs are as its files give them; what they do not say is not counted here."
@@ -255,6 +259,7 @@ def _forecasts(folder: Path, trials: pa.Table) -> Iterator[Forecast]:
             alike = all(one.get(name) == latest.get(name) for name in ("trials", "prices"))
             if alike and one["observed"] < latest["observed"]:
                 earliest[model] = one
+    skipped = Counter(map(str, read_skipped(folder, ["model"])["model"].to_pylist())) if earliest else {}
     for model, one in sorted(earliest.items()):
         rows = trials.filter(pc.equal(trials["model"], model))
         for measure in MEASURES:
@@ -266,6 +271,8 @@ def _forecasts(folder: Path, trials: pa.Table) -> Iterator[Forecast]:
                     actual=pc.sum(rows[measure]).as_py(),
                     trials=rows.num_rows,
                     planned=one["trials"],
+                    partial=bool(rows[measure].null_count),
+                    skipped=skipped.get(model, 0),
                 )
 
 
@@ -352,16 +359,23 @@ def _expected(forecasts: Iterable[Forecast]) -> Sheet:
 
 def _expected_row(one: Forecast) -> list[str]:
     show = dollars if one.measure == "cost_usd" else "{:,.0f}".format
-    within = {None: "still open" if one.trials < one.planned else "unknown", True: "yes", False: "no"}
     return [
         one.model,
         one.measure,
         show(one.p50),
         f"{show(one.p5)} to {show(one.p95)}",
-        "unknown" if one.actual is None else show(one.actual),
-        within[one.within],
-        f"{one.trials:,} of {one.planned:,}",
+        "unknown" if one.actual is None else f"{'≥ ' if one.partial else ''}{show(one.actual)}",
+        _within(one),
+        f"{one.trials:,} of {one.planned:,}" + (f", {one.skipped:,} skipped" if one.skipped else ""),
     ]
+
+
+def _within(one: Forecast) -> str:
+    if one.within is not None:
+        return "yes" if one.within else "no"
+    if one.trials >= one.planned:
+        return "unknown"
+    return "stopped early" if one.trials + one.skipped >= one.planned else "still open"
 
 
 def _caps(budgets: Iterable[Budget]) -> Sheet:

@@ -324,6 +324,27 @@ def test_models_never_asked_and_far_days_are_left_out_and_named(tmp_path):
     assert {(one.model, one.told.usd) for one in found.left_out} == {("o9", 7.0), ("mini", 8.0)}
 
 
+def test_what_is_left_out_is_named_in_dollars_beside_the_verdict(tmp_path):
+    folder = two_days(tmp_path)
+    other = {"date": "2026-11-20", "model": "o9", "cost_usd": 7, "requests": 1}
+    assert "$7.0000 of the file are not compared" in compared(folder, [*billed(folder), other]).as_text(
+        width=300
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"date": "2025-01-01", "model": "mini", "cost_usd": 8},
+        {"date": "2026-11-20", "model": "mini", "requests": 1},
+    ],
+    ids=["another month", "no amounts"],
+)
+def test_a_bill_of_which_nothing_is_compared_is_refused(tmp_path, line):
+    with pytest.raises(ConfigError, match=r"nothing in it can be compared: .*2026-11-2"):
+        compared(two_days(tmp_path), [line])
+
+
 def test_models_of_a_provider_that_does_not_bill_here_are_left_out(tmp_path):
     folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))
     found = compared(folder, [line for line in billed(folder) if line["model"] == "mini"])
@@ -523,6 +544,14 @@ def test_no_count_is_refused(value):
 )
 def test_days_are_those_of_utc(value):
     assert day_of(value) == date(2026, 11, 20)
+
+
+@pytest.mark.parametrize(
+    ("value", "shift_h"),
+    [("2026-11-20T00:00:00+09:00", 9), ("1795100400", 9), ("2026-11-20", 9), ("2026-11-20T23:00", -8)],
+)
+def test_a_moment_belongs_to_the_day_on_which_it_falls_where_the_days_are(value, shift_h):
+    assert day_of(value, shift_h) == date(2026, 11, 20)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from asyncbench.store.folder import Store
 from tests.analysis.paid import MINI, NOON, SONNET, TOKENS, Asked, Call, folder_of, trials
 from tests.commands import asyncbench_here
 from tests.engine.night import MODEL
+from tests.store.made import skipped
 
 WRITTEN = {  # as Anthropic tells it, of which our columns hold the sum alone
     "input_tokens": 100,
@@ -233,6 +234,23 @@ def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high,
     assert set(found) == {"input_tokens", "output_tokens"}
     assert (found["input_tokens"].actual, found["input_tokens"].within) == (2_000, within)
     assert found["input_tokens"].p5 == low
+
+
+def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
+    folder = folder_of(tmp_path, trials(2))
+    with Store.open(folder, sweep="s") as store:
+        store.keep(skipped(8, alias=MINI.alias))
+    report = cost_report_on(with_forecasts(folder, forecast(3, 1, low=0, high=9_000)))
+    assert {one.within for one in report.forecasts} == {None}
+    assert "stopped early" in report.as_text(width=300)
+    assert "2 of 3, 1 skipped" in report.as_text(width=300)
+
+
+def test_an_actual_of_which_a_part_is_unknown_is_not_judged(tmp_path):
+    folder = folder_of(tmp_path, trials(1), trials(1, Call(usage=Usage(), cost_usd=None)))
+    report = cost_report_on(with_forecasts(folder, forecast(2, 1, low=5_000, high=9_000)))
+    assert {(one.partial, one.within) for one in report.forecasts} == {(True, None)}
+    assert "≥ " in report.as_text(width=200)
 
 
 def test_a_forecast_of_a_sweep_that_has_changed_since_is_left_out(tmp_path):

@@ -111,8 +111,11 @@ class Reconciled(Pages):
             if (share := self.gap_share(measure)) is not None
         ]
         judged = "within" if self.close else "ABOVE"
+        left = sum(one.told.usd or 0.0 for one in self.left_out if one.why != NOT_THEIRS)  # of the bill
+        aside = f" {_shown('usd', left)} of the file are not compared." if left else ""
         return (
             f"Gap as a part of the whole: {', '.join(told)}: {judged} the tolerance of {self.tolerance:.2%}."
+            f"{aside}"
         )
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -157,7 +160,8 @@ def reconcile(
         ConfigError: the file cannot be read or compared; names line, column, value and way out.
         StoreError: what the folder holds cannot be read.
     """
-    export, calls = read_export(Path(file), columns=columns), calls_of(Path(folder))
+    export = read_export(Path(file), columns=columns, shift_h=utc_offset_h)
+    calls = calls_of(Path(folder))
     calls = of_provider(calls, provider) if provider else calls
     found = used(calls, now=now or datetime.now(UTC), shift_h=utc_offset_h)
     if not found:
@@ -169,6 +173,8 @@ def reconcile(
     left_out += _of_others(found, names)
     days = _paired(lines, found, names, dated="day" in export.kinds)
     by_model = _by_model(days)
+    if not lines or all(pair.gap(measure) is None for pair in by_model for measure in MEASURES):
+        raise ConfigError(_nothing_compared(file, folder, export, found))
     causes = likely_causes(by_model, days, decimals=export.decimals)
     zone = zone_cause(calls, days, names.ours, shift_h=utc_offset_h)
     return Reconciled(
@@ -183,6 +189,20 @@ def reconcile(
         left_out=tuple(left_out),
         causes=_ranked(causes, zone),
     )
+
+
+def _nothing_compared(file: Path | str, folder: Path | str, export: Export, found: Used) -> str:
+    theirs = _period(line.day for line in export.lines)
+    return (
+        f"{file}: nothing in it can be compared: it tells of {theirs}, and the calls of {folder} are of "
+        f"{_period(day for _, day in found)}. Export those days with dollars or tokens, or say with --model "
+        f"and --columns what is what"
+    )
+
+
+def _period(days: Iterable[date | None]) -> str:
+    known = sorted({day for day in days if day is not None})
+    return f"{known[0]} to {known[-1]}" if known else "no day"
 
 
 def _ranked(causes: Sequence[Cause], zone: Cause | None) -> tuple[Cause, ...]:

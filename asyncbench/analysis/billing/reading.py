@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -52,13 +53,14 @@ class Export:
 _Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
 
 
-def read_export(path: Path, *, columns: str | None = None) -> Export:
+def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0) -> Export:
     """Return what a file says was used.
 
     Args:
         path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list, or pages of
             `data`, whose buckets may hold `results`.
         columns: which column holds what (`day=date,cost=usd`); None: known exports tell by theirs.
+        shift_h: whose days are meant, in hours east of UTC, where lines tell moments.
 
     Raises:
         ConfigError: it cannot be read; names line, column, value, and what would do.
@@ -69,7 +71,7 @@ def read_export(path: Path, *, columns: str | None = None) -> Export:
     if not lines:
         raise ConfigError(f"{path}: holds no lines of usage; export a period in which there was some")
     name, verified, known = columns_of(head, columns, place=str(path))
-    told = [one for place, cells in lines if (one := _told(place, cells, known)) is not None]
+    told = [one for place, cells in lines if (one := _told(_Cells(place, cells, known, shift_h))) is not None]
     amounts = [one.usd for one in told if one.usd is not None]
     return Export(
         format=name,
@@ -170,9 +172,8 @@ def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
 # ── what a line tells ────────────────────────────────────────────────────────────────────────
 
 
-def _told(place: str, cells: Mapping[str, object], columns: Columns) -> Told | None:
+def _told(read: "_Cells") -> Told | None:
     """Return what a line tells; None where it counts nothing, as the buckets of idle days do."""
-    read = _Cells(place, cells, columns)
     read.check_currency()
     counts = {kind: read.sum(kind, count_of) for kind in _COUNTS}
     plain, whole = read.sum("uncached_input", count_of), read.sum("input", count_of)
@@ -189,11 +190,11 @@ def _told(place: str, cells: Mapping[str, object], columns: Columns) -> Told | N
 class _Cells:
     """The cells of a line, with what each is to be read as."""
 
-    def __init__(self, place: str, cells: Mapping[str, object], columns: Columns) -> None:
-        self._place, self._cells, self._columns = place, cells, columns
+    def __init__(self, place: str, cells: Mapping[str, object], columns: Columns, shift_h: float) -> None:
+        self._place, self._cells, self._columns, self._shift_h = place, cells, columns, shift_h
 
     def day(self) -> date | None:
-        days = self._read("day", day_of)
+        days = self._read("day", partial(day_of, shift_h=self._shift_h))
         if not days and "day" in self._columns:
             name = self._columns["day"][0]
             raise ConfigError(f"{self._place}, column {name!r}: is empty; every line needs its day")

@@ -1,7 +1,7 @@
 """The cells of a usage export: days, counts and dollars; what could mean two things is refused."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final
 
@@ -12,23 +12,28 @@ _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 MOST: Final = 10**15  # tokens, or dollars; more is a fault of who wrote it
 _MOST_CHARACTERS: Final = 64  # of a number; a longer one is none
 
-DAY_RULE: Final = "write YYYY-MM-DD, a time in ISO 8601 (UTC where it names no zone), or seconds since 1970"
+DAY_RULE: Final = (
+    "write YYYY-MM-DD, a time in ISO 8601 (of the file's days where it names no zone), or seconds since 1970"
+)
 COUNT_RULE: Final = "write a whole number of tokens, such as 12345 or 12,345"
 USD_RULE: Final = (
     "write US dollars with a point, such as 1234.56, $1,234.56 or 1234.56 USD; a lone comma may be a decimal"
 )
 
 
-def day_of(value: object) -> date:
-    """Return the UTC day that a cell names; raises ValueError with the rule."""
-    text = str(value).strip()
+def day_of(value: object, shift_h: float = 0.0) -> date:
+    """Return the day that a cell names, `shift_h` hours east of UTC; raises ValueError with the rule.
+
+    A day, and a time without a zone, are of those days already; a moment belongs to the one that it falls on.
+    """
+    text, zone = str(value).strip(), timezone(timedelta(hours=shift_h))
     if _SECONDS.fullmatch(text):
-        return datetime.fromtimestamp(float(text), UTC).date()
+        return datetime.fromtimestamp(float(text), zone).date()
     if not _DAY.match(text):
         raise ValueError(DAY_RULE)
     try:
         at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).date()
+        return (at.astimezone(zone) if at.tzinfo else at).date()
     except (ValueError, OverflowError):  # the first and the last days there are
         raise ValueError(DAY_RULE) from None
 
