@@ -37,7 +37,7 @@ Number = Annotated[float, Field(gt=0, strict=False)]
 Dollars = Annotated[
     float, BeforeValidator(_no_flag), Field(gt=0, strict=False, allow_inf_nan=False)
 ]  # a flag would be read as a dollar
-Share = Annotated[float, Field(gt=0, lt=1, strict=False)]
+Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
 Keys = Annotated[dict[str, object], Field(default_factory=dict)]  # left out: none

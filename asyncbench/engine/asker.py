@@ -25,6 +25,7 @@ from asyncbench.records import (
     Grade,
     History,
     Model,
+    Outcome,
     Problem,
     Reply,
     Request,
@@ -475,7 +476,9 @@ class Asker:
         self.counters.outcomes[grades[0].outcome] += 1
         self.counters.grader_errors += grades[0].reason == GRADER_ERROR
         if self.stopping is not None:
-            self.stopping.close(turn.request.trial.trial_id, right=grades[0].exact_match)
+            failed = grades[0].outcome is Outcome.FAILED
+            right = None if failed else grades[0].exact_match
+            self.stopping.close(turn.request.trial.trial_id, right=right)
 
 
 def is_answered(turn: Turn) -> bool:

@@ -8,7 +8,8 @@ later. So a cell's answers count in the planned order alone, as far as all earli
 those are does not depend on what they say, nor on what was in flight, and another run over the same answers
 stops at the same place.
 
-Whatever closes a trial counts: without the right answer it is not right, be it truncated, refused or failed.
+A reply without the right answer is not right, be it truncated or refused. A trial that failed tells nothing
+of the model: its place is left out.
 Of repeats the first counts: another answer to the same question is no other problem.
 """
 
@@ -82,9 +83,10 @@ class _Known:
 
     look_at: float
     planned: int = 0  # trials given a place
-    asked: int = 0  # of them, those whose answer counts: all up to here are closed
+    closed: int = 0  # of them, those up to which all are closed
+    asked: int = 0  # of these, those that did not fail
     correct: int = 0
-    early: dict[int, bool] = field(default_factory=dict)  # closed before one that is planned earlier
+    early: dict[int, bool | None] = field(default_factory=dict)  # closed before one that is planned earlier
     stop: Stop | None = None
 
 
@@ -115,8 +117,8 @@ class Stopping:
         known = self._cells.get(cell_of(trial))
         return None if known is None or trial.trial_id in self._anyway else known.stop
 
-    def known(self, cell: Cell, answers: Iterable[bool]) -> None:
-        """Take in answers of earlier runs, right or not, that come next in the planned order of a cell."""
+    def known(self, cell: Cell, answers: Iterable[bool | None]) -> None:
+        """Take in answers of earlier runs, None where one failed, that come next in the order of a cell."""
         one = self._cell(cell)
         for right in answers:
             self._add(one, one.planned, right)
@@ -130,14 +132,14 @@ class Stopping:
             self._places[trial.trial_id] = cell, one.planned
             one.planned += 1
 
-    def ask_again(self, trial: Trial, *, right: bool) -> None:
+    def ask_again(self, trial: Trial, *, right: bool | None) -> None:
         """Take in how the next trial was closed; it is asked again, whatever is known of its cell."""
         if not trial.repeat:
             self.known(cell_of(trial), [right])
         self._anyway.add(trial.trial_id)
 
-    def close(self, trial_id: str, *, right: bool) -> None:
-        """Take in the answer of a trial; one without a place does not count."""
+    def close(self, trial_id: str, *, right: bool | None) -> None:
+        """Take in the answer of a trial, None where it failed; one without a place does not count."""
         cell, place = self._places.pop(trial_id, (None, 0))
         if cell is None:
             return
@@ -158,13 +160,17 @@ class Stopping:
             self._cells[cell] = _Known(next_look(self.when, 0, 0))
         return self._cells[cell]
 
-    def _add(self, one: _Known, place: int, right: bool) -> None:
+    def _add(self, one: _Known, place: int, right: bool | None) -> None:
         """Count an answer, and all that waited for it."""
         if one.stop is not None:
             return
         one.early[place] = right
-        while one.stop is None and one.asked in one.early:
-            one.correct += one.early.pop(one.asked)
+        while one.stop is None and one.closed in one.early:
+            answer = one.early.pop(one.closed)
+            one.closed += 1
+            if answer is None:
+                continue
+            one.correct += answer
             one.asked += 1
             if one.asked >= one.look_at:
                 self._look(one)

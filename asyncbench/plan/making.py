@@ -26,7 +26,8 @@ from asyncbench.plan.prices import batch_rates_of, prices_of, rates_asked
 from asyncbench.plan.tokens import Tokens, tokens_of
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import Condition, Model, Usage
-from asyncbench.store.catalog import finished_ids, skipped_ids
+from asyncbench.skipping import still_skipped
+from asyncbench.store.catalog import finished_ids
 from asyncbench.store.manifest import check, is_results_folder
 from asyncbench.sweep import Asked
 
@@ -95,7 +96,7 @@ def plan_of(
         StoreError: the results folder cannot be read.
     """
     at_s = time.time()
-    skipped = skipped_ids(sweep.out) if begun and sweep.stop_when is not None else ()
+    skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
     left = dict(left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped))
     closed = {(alias, name): ids for alias, one in left.items() for name, ids in one.ids.items()}
     seen = seen_in(sweep.out, closed) if closed else {}

@@ -175,21 +175,22 @@ def read_skipped(
     return steady(folder, lambda seen: seen.read("skipped", columns, filters))
 
 
-def skipped_ids(folder: Path | str) -> frozenset[str]:
-    """Return the ids of the trials that were not asked, for enough was known; raises as `known` does."""
-    return frozenset(
-        one for chunk in read_skipped(folder, ["trial_id"])["trial_id"].chunks for one in texts(chunk)
-    )
-
-
 def right_ids(folder: Path | str) -> frozenset[str]:
     """Return the ids of the trials with the right answer; raises as `known` does."""
+    return _ids_where(folder, pc.field("exact_match"))
 
-    def right(seen: Snapshot) -> frozenset[str]:
-        found = seen.batches("trials", ["trial_id"], pc.field("exact_match"), rows=_MANY)
-        return frozenset(one for batch in found for one in texts(batch["trial_id"]))
 
-    return steady(folder, right)
+def failed_ids(folder: Path | str) -> frozenset[str]:
+    """Return the ids of the trials that were closed without a reply; raises as `known` does."""
+    return _ids_where(folder, pc.field("outcome") == Outcome.FAILED.value)
+
+
+def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
+    def found(seen: Snapshot) -> frozenset[str]:
+        batches = seen.batches("trials", ["trial_id"], condition, rows=_MANY)
+        return frozenset(one for batch in batches for one in texts(batch["trial_id"]))
+
+    return steady(folder, found)
 
 
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:

@@ -20,6 +20,7 @@ from asyncbench.records import (
     Event,
     History,
     Limits,
+    Outcome,
     Reply,
     Request,
     Result,
@@ -103,7 +104,7 @@ class Start:
     asker: Asker
     when: StopWhen | None
     crashed: bool
-    closed_before: Mapping[str, bool]  # right or not, by trial
+    closed_before: Mapping[str, bool | None]  # right or not, None: failed, by trial
     answered_before: set[str]
 
 
@@ -155,7 +156,7 @@ async def _start(
 ) -> Start:
     night, histories = Night(), _known(before)
     results = [event for event in before if isinstance(event, Result)]
-    closed = {one.trial.trial_id: one.grades[0].exact_match for one in results}
+    closed = {one.trial.trial_id: _answer(one) for one in results}
     asker = night.asker(oracle.ask, (), asked[0].trial.model)
     asker.counters.planned = len(asked)
     desk = Desk(night)
@@ -164,7 +165,8 @@ async def _start(
     else:
         skipped = {one.trial.trial_id: said(one.stop) for one in before if isinstance(one, Skipped)}
         right = frozenset(one for one, is_right in closed.items() if is_right)
-        known = Before(right=right, again={}, skipped=skipped)
+        failed = frozenset(one for one, is_right in closed.items() if is_right is None)
+        known = Before(right=right, failed=failed, again={}, skipped=skipped)
         asker.stopping = stopping_of(when, known, desk.keep, asker.counters, lambda: EPOCH_S)
         asker.source = needed_source(asked, histories, closed, Needed(before=known, stopping=asker.stopping))
     asker.counters.done_before = len(closed)
@@ -192,14 +194,16 @@ def said(stop: Stop) -> tuple[str, int, int]:
 Source = AsyncGenerator[tuple[Request, History], None]
 
 
-async def _rest(asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool]) -> Source:
+async def _rest(
+    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool | None]
+) -> Source:
     for one in asked:
         if one.trial.trial_id not in closed:
             yield one, known.get(one.trial.trial_id, History())
 
 
 async def needed_source(
-    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool], needed: Needed
+    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool | None], needed: Needed
 ) -> Source:
     """As a run feeds its trials: those that are closed are told, the others asked for."""
     by_trial = {one.trial.trial_id: one for one in asked}
@@ -262,22 +266,34 @@ def cells_of(played: Played) -> dict[Cell, list[Trial]]:
     return cells
 
 
-def replayed(when: StopWhen, trials: Sequence[Trial], right: Mapping[str, bool]) -> Stop | None:
-    """Where the rule first holds, looked at after every answer in the planned order."""
-    correct = 0
-    for asked, trial in enumerate([one for one in trials if not one.repeat], 1):
+def replayed(when: StopWhen, trials: Sequence[Trial], right: Mapping[str, bool | None]) -> Stop | None:
+    """Where the rule first holds, looked at after every answer in the planned order; failed ones are none."""
+    asked = correct = 0
+    for trial in [one for one in trials if not one.repeat]:
         if trial.trial_id not in right:
             return None
-        correct += right[trial.trial_id]
+        if (answer := right[trial.trial_id]) is None:
+            continue
+        asked, correct = asked + 1, correct + answer
         if (stop := stop_at(when, correct, asked)) is not None:
             return stop
     return None
 
 
-def closed_by(start: Start) -> dict[str, bool]:
-    """What is closed after a start, right or not."""
-    results = start.night.of(Result)
-    return {**start.closed_before, **{one.trial.trial_id: one.grades[0].exact_match for one in results}}
+def telling(trials: Sequence[Trial], right: Mapping[str, bool | None], stop: Stop) -> list[Trial]:
+    """The trials of a cell, in the planned order, whose answers a stop goes by."""
+    ids = [one for one in trials if not one.repeat and right.get(one.trial_id) is not None]
+    return ids[: stop.asked]
+
+
+def closed_by(start: Start) -> dict[str, bool | None]:
+    """What is closed after a start, right or not; None: it failed."""
+    return {**start.closed_before, **{one.trial.trial_id: _answer(one) for one in start.night.of(Result)}}
+
+
+def _answer(result: Result) -> bool | None:
+    grade = result.grades[0]
+    return None if grade.outcome is Outcome.FAILED else grade.exact_match
 
 
 def every_trial_is_closed_or_skipped(played: Played) -> None:
@@ -301,8 +317,7 @@ def what_was_skipped_is_what_a_replay_skips(played: Played) -> None:
             here = {skipped[one.trial_id] for one in trials if one.trial_id in skipped}
             assert here <= ({stop} if stop else set()), f"{here} is told, the rule holds at {stop}"
             if stop is not None and not start.crashed:
-                asked = [one for one in trials[: stop.asked] if one.trial_id in right]
-                assert len(asked) == stop.asked
+                assert len(telling(trials, right, stop)) == stop.asked
 
 
 def none_is_begun_once_its_cell_is_known(played: Played) -> None:
@@ -310,8 +325,10 @@ def none_is_begun_once_its_cell_is_known(played: Played) -> None:
     for start in played.starts[:2]:
         begun, missing = set[str](), dict[Cell, set[str]]()  # of what tells enough of a cell
         for cell, trials in cells.items():
-            if stop := replayed(played.plan.when, trials, closed_by(start)):
-                missing[cell] = {one.trial_id for one in trials[: stop.asked]} - start.closed_before.keys()
+            closed = closed_by(start)
+            if stop := replayed(played.plan.when, trials, closed):
+                told = {one.trial_id for one in telling(trials, closed, stop)}
+                missing[cell] = told - start.closed_before.keys()
         for event in start.night.kept:
             if isinstance(event, Sent):
                 enough = not missing.get(cell_by_id[event.trial_id], {"unknown"})

@@ -138,6 +138,16 @@ def test_what_earlier_runs_closed_counts_at_its_place():
     assert stopping.stop_of(asked[2]) == stopped(stopping.when, [False, True, False] + [True] * 57)
 
 
+def test_a_failed_trial_is_left_out_and_holds_back_none_after_it():
+    (stopping, _), (one, two, *_) = judge(), trials()
+    stopping.plan(one)
+    stopping.plan(two)
+    stopping.known(cell_of(one), [None] * 30 + [True] * 60)
+    stopping.close(two.trial_id, right=True)
+    stopping.close(one.trial_id, right=None)
+    assert stopping.stop_of(trials(3)[2]) == stopped(stopping.when, [True] * 60)
+
+
 def test_cells_are_told_apart_by_condition_kind_and_length():
     one = trials(1)[0]
     others = [
