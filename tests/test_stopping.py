@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 from asyncbench import generate, merge_folders, read_skipped, read_trials, run_sweep
+from asyncbench.analysis.morning import morning_on
 from asyncbench.analysis.report import report_on
+from asyncbench.analysis.standings import standings_on
 from asyncbench.analysis.status import status_of
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.engine.always_valid import always_valid
@@ -135,6 +137,13 @@ def replayed(when, ids, right):
         if stop := stop_at(when, correct, asked):
             return {(stop.rule, stop.asked, stop.correct)}
     return set()
+
+
+def test_every_ranking_says_that_trials_were_skipped(asking, tmp_path):
+    out = tmp_path / "out"
+    asking(stop_when=ALIKE)
+    assert "trials were skipped" in standings_on(out).as_text(width=200)
+    assert "trials skipped (stop_when)" in morning_on(out).as_text(width=200)
 
 
 def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_path, problems):

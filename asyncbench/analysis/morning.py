@@ -159,6 +159,8 @@ class Morning(Pages):
             named = _some([f"{name} {count:,}" for name, count in unfinished.items()])
             yield f"! unfinished{'' if self.imported else ', run it again'}: {named}"
         yield from self._lost()
+        if skipped := self.standings.skipped:
+            yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
         if self.status.ungraded or self.status.damaged_lines:
             yield "! answers wait to be graded, or lines are damaged: asyncbench status tells more"
         yield from self._unranked()

@@ -41,7 +41,7 @@ from asyncbench.analysis.stats import (
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars, percent, seconds
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import read_grades
+from asyncbench.store.catalog import read_grades, read_skipped
 from asyncbench.store.manifest import read_manifest
 
 COLUMNS: Final = (
@@ -140,6 +140,7 @@ class Standings(Pages):
     folder: str
     simulated: bool
     asked: int  # runs × models × conditions
+    skipped: int  # trials that `stop_when` left out
     rankings: tuple[Ranking, ...]
 
     def as_json(self) -> str:
@@ -149,6 +150,7 @@ class Standings(Pages):
                 "folder": self.folder,
                 "simulated": self.simulated,
                 "asked": self.asked,
+                "skipped": self.skipped,
                 "rankings": list(map(_ranking_mapping, self.rankings)),
             },
             indent=2,
@@ -161,6 +163,8 @@ class Standings(Pages):
             yield "There are no trials yet."
             return
         yield from lost_notes(outcomes_of(self.rankings))
+        if self.skipped:
+            yield f"{self.skipped:,} {SKIPPED}"
         if any(not one.alone for one in self.rankings):
             yield PLACES
         if any(line.at_50 and line.at_50.tasks > 1 for one in self.rankings for line in one.lines):
@@ -181,6 +185,11 @@ PLACES: Final = (
 )
 HARDEST: Final = (
     "Digits: the length up to which that share is right in the model's hardest task, with 95 % limits."
+)
+SKIPPED: Final = (
+    "trials were skipped, as enough was known of their cells (`stop_when`): intervals and tests are for "
+    "a fixed number of trials and say too much; models that were stopped early may have too few problems in "
+    "common to be ranked. `report` tells each stopped cell with an interval that holds."
 )
 ALONE: Final = "not ranked, for they share few problems or none"
 
@@ -238,6 +247,7 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
         folder=str(folder),
         simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
         asked=len(asked),
+        skipped=len(read_skipped(folder, ["trial_id"])),
         rankings=tuple(rankings),
     )
 

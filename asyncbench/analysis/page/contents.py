@@ -28,6 +28,7 @@ from asyncbench.analysis.quota import quota_report_on
 from asyncbench.analysis.standings import (
     ALONE,
     PLACES,
+    SKIPPED,
     Standing,
     Standings,
     hardest_text,
@@ -132,7 +133,7 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "metrics": {name: asdict(metric) | {"format": metric.format} for name, metric in METRICS.items()},
         "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
         "lost": lost_notes(outcomes_of(standings.rankings)),
-        "places": PLACES,
+        "places": f"{standings.skipped:,} {SKIPPED} {PLACES}" if standings.skipped else PLACES,
     }
 
 
