@@ -178,7 +178,7 @@ class CostReport(Pages):
         yield (
             f"Read from caches: {_share(spent.cached_share)} of the input. "
             f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
-            f"{_of(failed.usd, spent.usd)} of the dollars. "
+            f"{_of_dollars(failed, spent)} of the dollars. "
             f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
             f"{_of(spent.usd_again, spent.usd)} of the dollars."
         )
@@ -328,7 +328,7 @@ def _money_row(one: Group, names: int, whole: Spent) -> list[str]:
         f"{spent.calls:,}",
         f"{spent.unknown:,}" if spent.unknown else "-",
         dollars(spent.known_usd),
-        _of(spent.usd, whole.usd),
+        _of_dollars(spent, whole),
         _share(spent.cached_share),
         _of(spent.usd_again, spent.usd),
         f"{one.correct or 0:,}",
@@ -401,6 +401,11 @@ def fine(usd: float) -> str:
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
+
+
+def _of_dollars(part: Spent, whole: Spent) -> str:
+    """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
+    return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
 
 
 def _of(part: float, whole: float) -> str:

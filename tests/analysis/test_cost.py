@@ -236,6 +236,12 @@ def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high,
     assert found["input_tokens"].p5 == low
 
 
+def test_a_part_of_which_no_cost_is_known_has_no_share_of_the_dollars(tmp_path):
+    cut = Call(status="timeout", cost_usd=None)
+    shown = cost_report_on(folder_of(tmp_path, trials(2, cut, Call()))).as_text(width=300)
+    assert "Failed and lost: 50.0% of the calls, - of the dollars." in shown
+
+
 def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
     folder = folder_of(tmp_path, trials(2))
     with Store.open(folder, sweep="s") as store:
