@@ -8,7 +8,8 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import reduction
 from pathlib import Path
 from typing import IO
@@ -117,3 +118,11 @@ def _become(args: Sequence[str], streams: Sequence[int], folder: str, environmen
     os.environ.update(environment)
     sys.argv[1:] = args[1:]
     runpy.run_module(args[0], run_name="__main__", alter_sys=True)
+
+
+def until(reached: Callable[[], bool], *, within_s: float = 60) -> None:
+    """Wait for something that must come soon."""
+    end_s = time.monotonic() + within_s
+    while not reached():
+        assert time.monotonic() < end_s, "it never came"
+        time.sleep(0.02)

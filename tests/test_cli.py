@@ -6,13 +6,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import pytest
 
 from asyncbench.analysis.tables import SIMULATED
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
-from tests.processes import Forked
+from tests.processes import Forked, until
 from tests.sweeps import entry, outcomes, problem_set, simulator
 
 ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
@@ -284,14 +283,6 @@ class Started:
 
     def stderr(self):
         return whole(self.err)
-
-
-def until(reached):
-    """Wait for something that must come soon."""
-    end_s = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < end_s, "it never came"
-        time.sleep(0.02)
 
 
 def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
