@@ -64,7 +64,7 @@ class _Draw:
     """What a model of some skill says: half of the sums are right at `skill` digits."""
 
     def __init__(self, seed: str, *, skill: float) -> None:
-        self.random = random.Random(seed)  # noqa: S311
+        self.random = random.Random(seed)  # noqa: S311  repeatable, no secret
         self._skill = skill
 
     def reply(self, problem: Problem) -> Reply | None:

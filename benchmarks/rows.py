@@ -40,7 +40,8 @@ def make_folder(folder: Path, *, trials: int, models: int = 20, seed: int = 0) -
     sweep = sweep_of(folder, models=models)
     for n, model in enumerate(sweep.models):
         ids = TrialIds(model, sweep.conditions[0])
-        _add_model(folder, model.alias, problems, ids, random.Random(f"{seed}/{n}"))  # noqa: S311
+        draw = random.Random(f"{seed}/{n}")  # noqa: S311  repeatable, no secret
+        _add_model(folder, model.alias, problems, ids, draw)
     planned = {f"model-{n:02d}": {"plain": {"llm_arithmetic": {"all": len(problems)}}} for n in range(models)}
     write_manifest(folder, _manifest(folder, planned))
     return models * len(problems)

@@ -42,7 +42,7 @@ def _in_partition(
         part = trials.part([path])
         yield path, part, beside
         part.finish()
-    assert beside is not None  # noqa: S101
+    assert beside is not None  # noqa: S101  there is a part: the first had its own
     beside.finish()
 
 
