@@ -10,11 +10,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from asyncbench.analysis.anatomy.report import AnatomyReport, anatomy_on
-from asyncbench.analysis.cells import COLUMNS, GRADE_COLUMNS, cells_of
+from asyncbench.analysis.cells import cells_on
 from asyncbench.analysis.charts import METRICS, drawn
 from asyncbench.analysis.charts import rows as charted
 from asyncbench.analysis.charts.drawing import INSTALL
@@ -29,10 +26,7 @@ from asyncbench.analysis.report import report_on
 from asyncbench.analysis.standings import Standings, standings_on
 from asyncbench.analysis.tables import SIMULATED
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.providers.endpoints import is_simulated
-from asyncbench.store.catalog import steady
 from asyncbench.store.manifest import read_manifest
-from asyncbench.store.snapshot import Snapshot
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
@@ -99,30 +93,22 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
 
 
 def _material(folder: Path) -> Material:
-    cells, simulated = steady(folder, _cells)
+    cells = cells_on(folder)
     if not len(cells):
         raise ConfigError(f"{folder} holds no trials yet: there is nothing to draw; run the sweep first")
     asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
     names = names_of(in_order(asked, read_manifest(folder)))
-    rows = charted.named(cells, names)
+    rows, standings = charted.named(cells, names), standings_on(folder)
     return Material(
-        simulated=simulated,
+        simulated=standings.simulated,
         cells=rows,
         names=names,
         shown=told_apart(names.values()),
         lost=lost_notes(_outcomes(rows)),
-        standings=standings_on(folder),
+        standings=standings,
         anatomy=anatomy_on(folder),
         quota=quota_report_on(folder),
     )
-
-
-def _cells(seen: Snapshot) -> tuple[pa.Table, bool]:
-    """Return the cells of a folder, trials and grades of one moment, and whether any of it is simulated."""
-    trials = seen.read("trials", [*COLUMNS, "provider"])
-    grades = seen.read("grades", list(GRADE_COLUMNS), pc.field("headline"))
-    providers = trials["provider"].unique().to_pylist()
-    return cells_of(trials, grades), any(is_simulated(str(name)) for name in providers)
 
 
 def _outcomes(cells: charted.Cells) -> dict[str, dict[str, int]]:

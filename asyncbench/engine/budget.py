@@ -97,12 +97,6 @@ def _turns(one: Standing) -> tuple[tuple[float, float], ...]:
     return ((one.share, slope),) if slope == inf else ((one.share, slope), (end, -slope))
 
 
-def fair_part(one: Standing, at: float) -> float:
-    """Return the picodollars with which a model gets up to a level, or as far as it has room."""
-    trials = min((at - one.share) * one.planned, one.room, one.planned - one.begun)
-    return max(0.0, trials) * one.cost if trials > 0 else 0.0
-
-
 def ahead(own: Standing, others: Sequence[Standing], at: float) -> bool:
     """Whether a model should wait for others: another trial is beyond its fair part, and one is behind."""
     behind = min((one.share for one in others if one.room > 0 and one.cost > 0), default=inf)

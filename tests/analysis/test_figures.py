@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from asyncbench.analysis import figures
+from asyncbench.analysis import cells, figures
 from asyncbench.analysis.charts import CHARTS
 from asyncbench.analysis.figures import MOST_PIXELS, write_figures
 from asyncbench.analysis.report import report_on
@@ -223,7 +223,7 @@ def test_trials_and_their_grades_are_of_one_moment(folder, monkeypatch):
         looks.append(use)
         return steady(folder, use)
 
-    monkeypatch.setattr(figures, "steady", counted)
+    monkeypatch.setattr(cells, "steady", counted)
     figures._material(folder)
     assert len(looks) == 1
 

@@ -19,7 +19,7 @@ from asyncbench.budgeting import most_of, open_ledger
 from asyncbench.config import Sweep
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import AHEAD, AHEAD_TRIALS, Cap, Ledger
-from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.prompting import most_input_tokens
 from asyncbench.records import (
@@ -39,6 +39,7 @@ from asyncbench.records import (
     Usage,
 )
 from asyncbench.store.folder import Store
+from tests.engine.crashing import Desk, known_of
 from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
 
 PRICES: Final = (
@@ -272,7 +273,7 @@ async def _start(
     before, calls_before = list(played.kept), len(biller.calls)
     store = None if folder is None else Store.open(folder, sweep=RUN)
     ledger = _worked_out(plan, limits, before) if folder is None else _read(plan, limits, folder)
-    histories = _known(before)
+    histories = known_of(before)
     closed = {event.trial.trial_id for event in before if isinstance(event, Result)}
     lanes = defaultdict(list)
     for model in plan.models:
@@ -337,41 +338,8 @@ def _read(plan: Frugal, limits: Mapping[tuple[str, str], int], folder: Path) -> 
     return open_ledger(sweep, folder) or Ledger([])
 
 
-class Desk:
-    """Keeps what a night writes down, up to a crash: then nothing more, and no call is begun."""
-
-    def __init__(self, night: Night) -> None:
-        self.dead = False
-        self._night = night
-
-    def keep(self, event: Event) -> None:
-        if not self.dead:
-            self._night.kept.append(event)
-        elif isinstance(event, Sent):
-            raise UnwrittenError("the process is dead")
-
-    async def crash(self, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self.dead = True
-        self._night.stop(drain_s=0)
-
-
 def _holds(cap: Cap, model: Model) -> bool:
     return cap.of in {"sweep": ["s"], "provider": [model.provider], "model": [model.alias]}[cap.kind]
-
-
-def _known(kept: Sequence[Event]) -> dict[str, History]:
-    """What earlier starts leave to the next, by trial."""
-    calls: dict[str, int] = defaultdict(int)
-    ended: dict[str, Ended] = {}
-    for event in kept:
-        if isinstance(event, Sent):
-            calls[event.trial_id] = max(calls[event.trial_id], event.attempt)
-        elif isinstance(event, Ended) and event.reply:
-            ended[event.attempt.trial_id] = event
-    return {
-        name: History(attempts=count, cost_usd=None, ended=ended.get(name)) for name, count in calls.items()
-    }
 
 
 def charged(kept: Sequence[Event], alias: str) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.stopping import Cell, cell_of, stop_at
-from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
     Ended,
     Event,
@@ -34,6 +34,7 @@ from asyncbench.records import (
 )
 from asyncbench.skipping import Before, Needed, stopping_of
 from asyncbench.sweep import cell_of as problem_cell
+from tests.engine.crashing import Desk, known_of
 from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
 
 TEN: Final = Limits(concurrency=10)
@@ -154,7 +155,7 @@ async def _start(
     when: StopWhen | None,
     crash_s: float | None,
 ) -> Start:
-    night, histories = Night(), _known(before)
+    night, histories = Night(), known_of(before)
     results = [event for event in before if isinstance(event, Result)]
     closed = {one.trial.trial_id: _answer(one) for one in results}
     asker = night.asker(oracle.ask, (), asked[0].trial.model)
@@ -220,39 +221,6 @@ async def needed_source(
         history = known.get(trial.trial_id, History())
         if needed.holds(trial, history):
             yield by_trial[trial.trial_id], history
-
-
-class Desk:
-    """Keeps what a night writes down, up to a crash: then nothing more, and no call is begun."""
-
-    def __init__(self, night: Night) -> None:
-        self.dead = False
-        self._night = night
-
-    def keep(self, event: Event) -> None:
-        if not self.dead:
-            self._night.kept.append(event)
-        elif isinstance(event, Sent):
-            raise UnwrittenError("the process is dead")
-
-    async def crash(self, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        self.dead = True
-        self._night.stop(drain_s=0)
-
-
-def _known(kept: Sequence[Event]) -> dict[str, History]:
-    """What earlier starts leave to the next, by trial."""
-    calls: dict[str, int] = defaultdict(int)
-    ended: dict[str, Ended] = {}
-    for event in kept:
-        if isinstance(event, Sent):
-            calls[event.trial_id] = max(calls[event.trial_id], event.attempt)
-        elif isinstance(event, Ended) and event.reply:
-            ended[event.attempt.trial_id] = event
-    return {
-        name: History(attempts=count, cost_usd=None, ended=ended.get(name)) for name, count in calls.items()
-    }
 
 
 # ── what holds ───────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,6 @@ from asyncbench.engine.budget import (
     Ledger,
     Standing,
     ahead,
-    fair_part,
     level,
 )
 from asyncbench.engine.limits import Gate
@@ -298,6 +297,12 @@ def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
 # ── even ─────────────────────────────────────────────────────────────────────────────────────
 
 HALF = Standing(begun=100, planned=200, cost=1.0, room=math.inf)
+
+
+def fair_part(one: Standing, at: float) -> float:
+    """Return the picodollars with which a model gets up to a level, or as far as it has room."""
+    trials = min((at - one.share) * one.planned, one.room, one.planned - one.begun)
+    return max(0.0, trials) * one.cost if trials > 0 else 0.0
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Which model of a bill is which of a folder: by what was said, who answered, and who was asked."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from asyncbench.analysis.billing.ours import Asked
@@ -85,9 +85,3 @@ def _tail(name: str) -> str:
 
 def _listed(names: Collection[str]) -> str:
     return ", ".join(map(repr, sorted(names))) or "none"
-
-
-def unmatched(names: Collection[str], found: Mapping[Asked, str]) -> Iterator[str]:
-    """Yield the names in the file that nobody here goes by."""
-    used = set(found.values())
-    yield from sorted(name for name in names if name not in used)
