@@ -70,7 +70,7 @@ class Lane:
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
     _told_pause: bool = False  # of the present one
-    _there_s: float = -math.inf  # when a scout was last refused
+    _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
     _guessed_s: float = 0.0  # when a limit was guessed, or the guess raised
     _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -208,7 +208,6 @@ class Lane:
 
     async def _admit(self, asker: Asker, turn: Turn) -> bool:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
-        turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
         while not _given_up(asker, turn) and (wait := self._obstacle(asker, turn)):
             self._leave(away=AWAY_S < wait.seconds < math.inf)
             await self._change(wait.limit, within_s=wait.seconds)
@@ -248,6 +247,8 @@ class Lane:
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self._gate.use(share, at_s)
         self._doubt_guess(share, at_s)
+        # Looked at again at every wait: a limit of tokens may have been told in the meantime.
+        turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
         wait = self._gate.wait(turn.reserved, at_s)
         self._bound |= wait is not None
         return wait
@@ -343,6 +344,7 @@ class Lane:
     def _heed(self, asker: Asker, error: ProviderError, at_s: float) -> None:
         """Take in how long a provider says to wait, where that is about more than one call."""
         wait_s = error.retry_after_s or 0.0
+        self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
         if wait_s > LONGEST_PAUSE_S:
             asker.suspend(f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}")
         elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
@@ -427,12 +429,11 @@ class Lane:
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
         self._tell_pause(error, at_s)
-        if error.kind in _ONE_TOO_MANY:  # somebody is there, and it will be over some day
-            self._there_s = at_s
         if not any(asker.queue for asker in self.askers):
             return  # what is left was tried before, and will come to its own end
         since_s = min(self._throttle.closed_for(at_s), at_s - self._there_s)
-        answered = self._answered or any(asker.answered_before for asker in self.askers)
+        there = bool(self._answered) or math.isfinite(self._there_s)
+        answered = there or any(asker.answered_before for asker in self.askers)
         longest_s = LONGEST_OUTAGE_S if answered else NEVER_S
         if since_s > longest_s:
             self._suspend(f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}")

@@ -14,7 +14,8 @@ from itertools import pairwise
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.asker import GRACE_S
+from asyncbench.engine.asker import GRACE_S, Asker
+from asyncbench.engine.expected import ENOUGH
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import (
     BURST_S,
@@ -26,6 +27,7 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
+from asyncbench.engine.slots import FIRST
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
 from asyncbench.engine.turn import ONE_CALL
 from asyncbench.errors import ErrorKind, ProviderError
@@ -595,9 +597,17 @@ def _could_start(lane: Lane) -> bool:
     due = bool(lane._retries) and lane._retries[0][0] < at_s - 0.001
     if lane._stopped or not (fresh or due) or not lane._throttle.admits(at_s):
         return False
+    unsure = lane._gate.counts_tokens and not all(map(_knows, lane.askers))
+    if unsure and lane._in_flight >= FIRST:
+        return False  # a reply may be a hundred times as long as guessed
     most = Amounts(math.inf, math.inf, math.inf, math.inf)
-    slots = lane._slots.ceiling(limited=lane._gate.limited, share=lane._throttle.share(at_s))
+    slots = lane._slots.ceiling(limited=lane._limited, share=lane._throttle.share(at_s))
     return lane._in_flight < slots and lane._gate.wait(most, at_s) is None
+
+
+def _knows(asker: Asker) -> bool:
+    """Whether it is known of a model how long its replies are, or are at most."""
+    return asker._expected.taught or asker.model.max_tokens is not None
 
 
 # ── what a steady night uses ─────────────────────────────────────────────────────────────────
@@ -786,7 +796,8 @@ def every_wait_is_explained(played: Sequence[Played]) -> None:
 def _check_causes(one: Played, row: LaneMinute, *, calm: bool) -> None:
     waited_s, at_s = row.waited_s, row.started_at - EPOCH_S
     assert waited_s.get(minutes.CLIENT, 0.0) == 0, "a virtual loop is never late"
-    if calm and waited_s.get(minutes.CONCURRENCY) and (fixed := one.plan.configured.concurrency):
+    fixed = one.plan.configured.concurrency
+    if calm and waited_s.get(minutes.CONCURRENCY) and fixed and _lengths_known(one, at_s):
         assert row.most_in_flight == fixed, f"waited for one of {fixed} slots with {row.most_in_flight} taken"
     if waited_s.get(minutes.PAUSE):
         assert one.statuses["ok"] < len(one.sent), "paused though every call was answered"
@@ -795,6 +806,14 @@ def _check_causes(one: Played, row: LaneMinute, *, calm: bool) -> None:
         assert row.requests >= used - 2 - row.limits["requests"] / 60 * REQUEST_BURST_S, (
             f"waited {waited_s['requests']:.1f} s for requests and made {row.requests} at {at_s:.0f} s"
         )
+
+
+def _lengths_known(one: Played, at_s: float) -> bool:
+    """Whether it was known at a moment how long each model's replies are, or are at most."""
+    if one.plan.max_tokens is not None:
+        return True
+    answered = [call for call in one.service.calls if call.status == "ok" and call.ended_s <= at_s]
+    return all(sum(call.model == alias for call in answered) >= ENOUGH for alias in one.asked)
 
 
 def no_lane_is_idle(played: Sequence[Played]) -> None:

@@ -237,7 +237,7 @@ def cells_of(played: Played) -> dict[Cell, list[Trial]]:
 def replayed(when: StopWhen, trials: Sequence[Trial], right: Mapping[str, bool | None]) -> Stop | None:
     """Where the rule first holds, looked at after every answer in the planned order; failed ones are none."""
     asked = correct = 0
-    for trial in [one for one in trials if not one.repeat]:
+    for trial in _first(trials):
         if trial.trial_id not in right:
             return None
         if (answer := right[trial.trial_id]) is None:
@@ -250,8 +250,17 @@ def replayed(when: StopWhen, trials: Sequence[Trial], right: Mapping[str, bool |
 
 def telling(trials: Sequence[Trial], right: Mapping[str, bool | None], stop: Stop) -> list[Trial]:
     """The trials of a cell, in the planned order, whose answers a stop goes by."""
-    ids = [one for one in trials if not one.repeat and right.get(one.trial_id) is not None]
-    return ids[: stop.asked]
+    return [one for one in _first(trials) if right.get(one.trial_id) is not None][: stop.asked]
+
+
+def awaited(trials: Sequence[Trial], right: Mapping[str, bool | None], stop: Stop) -> list[Trial]:
+    """The trials of a cell that have to be closed before a stop is known, those that failed among them."""
+    first = _first(trials)
+    return first[: first.index(telling(trials, right, stop)[-1]) + 1]
+
+
+def _first(trials: Sequence[Trial]) -> list[Trial]:
+    return [one for one in trials if not one.repeat]
 
 
 def closed_by(start: Start) -> dict[str, bool | None]:
@@ -295,7 +304,7 @@ def none_is_begun_once_its_cell_is_known(played: Played) -> None:
         for cell, trials in cells.items():
             closed = closed_by(start)
             if stop := replayed(played.plan.when, trials, closed):
-                told = {one.trial_id for one in telling(trials, closed, stop)}
+                told = {one.trial_id for one in awaited(trials, closed, stop)}
                 missing[cell] = told - start.closed_before.keys()
         for event in start.night.kept:
             if isinstance(event, Sent):
