@@ -14,6 +14,7 @@ from aiolimiter import AsyncLimiter
 from asyncbench.engine import minutes
 from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
+from asyncbench.engine.guess import Guess
 from asyncbench.engine.limits import Gate, Wait
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.slots import FIRST, Slots
@@ -29,7 +30,6 @@ SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in fli
 REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
 FEW: Final = 4
 MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
-DOUBT_AFTER_S: Final = 60.0  # that a guessed limit was kept without a refusal
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
@@ -65,13 +65,12 @@ class Lane:
     _highest: int = 0  # in flight so far
     _stopped: bool = False
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
-    _answered: deque[float] = field(default_factory=lambda: deque(maxlen=4 * REMEMBERED))  # the latest
     _client_s: float = 0.0  # lost to our own event loop
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
     _told_pause: bool = False  # of the present one
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
-    _guessed_s: float = 0.0  # when a limit was guessed, or the guess raised
+    _guess: Guess = field(default_factory=Guess)  # of a limit that nobody tells
     _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
@@ -246,7 +245,7 @@ class Lane:
         if self._in_flight >= FIRST and self._gate.counts_tokens and asker.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self._gate.use(share, at_s)
-        self._doubt_guess(share, at_s)
+        self._raise_guess(share, at_s)
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
         turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
         wait = self._gate.wait(turn.reserved, at_s)
@@ -360,46 +359,52 @@ class Lane:
             throttle.scouted_in_vain(at_s, wait_s=wait_s)
             self._lose_patience(ended, at_s)
         elif turn.scouts:
+            paused_s = throttle.closed_for(at_s)
             throttle.scouted(at_s)
+            self._guess_again(at_s, paused_s=paused_s)
             self._highest = self._in_flight
             self._starts.clear()  # a pause is no rate
         elif kind in _ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.askers) == 1:
             self._paused(throttle.close(at_s, wait_s=wait_s), ended, at_s)  # nobody means one call by that
         elif kind in _ONE_TOO_MANY:
             self._slow_down(at_s)
-            per_s = self._per_s(at_s)
-            self._paused(throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s), ended, at_s)
+            per_s, others = self._per_s(at_s), self._in_flight
+            begins = throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=others)
+            self._paused(begins, ended, at_s)
         elif kind in _BROKEN:
-            self._paused(throttle.broke(turn.sent_s, at_s, wait_s=wait_s), ended, at_s)
+            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=self._in_flight)
+            self._paused(begins, ended, at_s)
         else:
             throttle.answered(turn.sent_s, at_s)
         if kind not in _ONE_TOO_MANY | _BROKEN:
-            self._answered.append(at_s)
+            self._guess.answered(at_s)
         turn.scouts = False
 
     def _slow_down(self, at_s: float) -> None:
         """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
-        known = self._gate.limited or self._gate.guessed or self._throttle.resigned(at_s)
+        known = self._gate.limited or self._gate.guessed_rpm or self._throttle.resigned(at_s)
         if not known and len(self._starts) > FEW:
-            self._guess(self._per_s(at_s) * 60, at_s)
+            self._gate.guess(self._guess.first(self._per_s(at_s) * 60, at_s), at_s)
+            self._throttle.start_over(at_s)
 
-    def _guess(self, rpm: float, at_s: float) -> None:
-        self._gate.guess(rpm, at_s)
-        self._throttle.start_over(at_s)
-        self._guessed_s = at_s
+    def _guess_again(self, at_s: float, *, paused_s: float) -> None:
+        """Where a guessed limit ended in a pause, guess by what was answered before it."""
+        if (rpm := self._gate.guessed_rpm) is not None and self._throttle.for_refusals:
+            self._gate.guess(self._guess.after_pause(rpm, at_s, paused_s=paused_s), at_s)
+            self._throttle.start_over(at_s)
 
-    def _guess_again(self, at_s: float) -> None:
-        """Where even a small share of a guessed limit ended in a pause, guess by what was answered lately."""
-        answered = sum(1 for answered_s in self._answered if answered_s > at_s - minutes.MINUTE_S)
-        self._guess(max(1.0, float(answered)), at_s)
-
-    def _doubt_guess(self, share: float, at_s: float) -> None:
+    def _raise_guess(self, share: float, at_s: float) -> None:
         """Try more than was guessed now and then; forget a guess that refusals had nothing to do with."""
-        if self._gate.guessed and self._throttle.resigned(at_s):
+        if (rpm := self._gate.guessed_rpm) is None:
+            return
+        if self._throttle.resigned(at_s):
             self._gate.forget_guess()
-        elif self._gate.guessed and share == 1.0 and at_s - self._guessed_s > DOUBT_AFTER_S:
-            self._gate.doubt_guess(at_s)
-            self._guessed_s = at_s
+        elif self._guess.drop(rpm, share=share):
+            self._gate.forget_guess()
+            self._throttle.start_over(at_s)
+            self._starts.clear()  # they were as many as the guess allowed
+        elif times := self._guess.growth(rpm, at_s, share=share):
+            self._gate.raise_guess(times, at_s)
 
     def _per_s(self, at_s: float) -> float:
         """Return how many calls a second started lately."""
@@ -410,8 +415,6 @@ class Lane:
         if not begins or not isinstance(error, ProviderError):
             return
         self._told_pause = False
-        if self._gate.guessed and error.kind in _ONE_TOO_MANY:
-            self._guess_again(at_s)
         self._tell_pause(error, at_s)
 
     def _tell_pause(self, error: ProviderError, at_s: float) -> None:
@@ -432,7 +435,7 @@ class Lane:
         if not any(asker.queue for asker in self.askers):
             return  # what is left was tried before, and will come to its own end
         since_s = min(self._throttle.closed_for(at_s), at_s - self._there_s)
-        there = bool(self._answered) or math.isfinite(self._there_s)
+        there = self._guess.ever_answered or math.isfinite(self._there_s)
         answered = there or any(asker.answered_before for asker in self.askers)
         longest_s = LONGEST_OUTAGE_S if answered else NEVER_S
         if since_s > longest_s:

@@ -14,7 +14,6 @@ HEADROOM: Final = 0.995
 SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.25  # of tokens; less than the headroom of a minute
-DOUBT: Final = 1.5  # times a guessed limit, when it was kept for long without a refusal
 FORGOTTEN_RPM: Final = 60_000  # a guess that has grown to this is none any more
 # Input and output apart: while one of them binds, the other has to be saved up, or neither is used whole.
 SPLIT_BURST_S: Final = 0.75
@@ -219,17 +218,17 @@ class Gate:
             self._said["requests"] = rpm
             self._buckets["requests"] = self._bucket("requests", at_s)
 
-    def doubt_guess(self, at_s: float) -> None:
+    def raise_guess(self, times: float, at_s: float) -> None:
         """Try more than was guessed; in the end, go on without."""
         if self._guessed and self._said["requests"] < FORGOTTEN_RPM:
-            self.guess(self._said["requests"] * DOUBT, at_s)
+            self.guess(self._said["requests"] * times, at_s)
         else:
             self.forget_guess()
 
     @property
-    def guessed(self) -> bool:
-        """Whether the only limit is a guess."""
-        return self._guessed
+    def guessed_rpm(self) -> float | None:
+        """The only limit, if it is a guess; None: it is not."""
+        return self._said["requests"] if self._guessed else None
 
     def forget_guess(self) -> None:
         """Go on without a limit that was only a guess."""

@@ -23,7 +23,10 @@ IN_VAIN: Final = 0.8  # of the share that would do twice over, were the refusals
 FAST_PER_S: Final = 10.0  # calls; a lane of fewer takes its time, for as much is learnt from each of them
 SLOWEST: Final = 10.0  # times as much time
 RESIGNED_S: Final = 60.0  # before refusals are answered again
-CLOSES_AT: Final = 5  # calls in a row without an answer
+CLOSES_AT: Final = 5  # calls in a row without an answer, at least
+OF_IN_FLIGHT: Final = (
+    4  # one in so many: failures come sooner than answers, and many in a row of many say little
+)
 SETTLED_S: Final = 30.0  # open for so long: a pause is news, and not what too large a share leads to
 FIRST_SCOUT_S: Final = 1.0  # where the provider names no time
 RAREST_SCOUT_S: Final = 60.0  # where the provider names none, or one further off: it may mean another limit
@@ -37,7 +40,9 @@ class Throttle:
     closed: bool = False  # nothing is admitted but a scout
     scouting: bool = False  # one is on its way
     scout_s: float = 0.0  # when the next may leave
+    for_refusals: bool = False  # it is closed because all of the latest calls were refused, by no other fault
     _streak: int = 0  # calls in a row that came to nothing
+    _refused_streak: int = 0  # those of them that were refused
     _opened_s: float = -math.inf
     _closed_s: float = -math.inf
     _wait_s: float = FIRST_SCOUT_S
@@ -87,7 +92,7 @@ class Throttle:
         """Take in that a call was answered."""
         self._count(sent_s, refused=False)
         if sent_s >= self._opened_s:
-            self._streak = 0
+            self._streak = self._refused_streak = 0
         if self.closed:
             # It frees a slot, which may be all that was missing: some name a minute whatever the limit.
             self.scout_s = min(self.scout_s, max(at_s, self._closed_s + self._wait_s))
@@ -95,33 +100,40 @@ class Throttle:
     def scouted(self, at_s: float) -> None:
         """Take in that a scout was answered: the pause is over."""
         self.closed = self.scouting = False
-        self._streak, self._opened_s, self._wait_s = 0, at_s, FIRST_SCOUT_S
+        self._streak = self._refused_streak = 0
+        self._opened_s, self._wait_s = at_s, FIRST_SCOUT_S
 
-    def refused(self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float) -> bool:
+    def refused(
+        self, sent_s: float, at_s: float, *, wait_s: float | None, per_s: float, in_flight: int = 0
+    ) -> bool:
         """Take in that a call was refused for being one too many; return whether this begins a pause.
 
         Args:
             wait_s: how long the provider says to wait.
             per_s: calls that start in a second.
+            in_flight: calls of which nothing is known yet.
         """
         if self._count(sent_s, refused=True) and (self._answers >= ENOUGH or self._refusals >= 3):
             self._cut(at_s, per_s)
-        return self.broke(sent_s, at_s, wait_s=wait_s)
+        self._refused_streak += sent_s >= self._opened_s
+        return self.broke(sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
 
-    def broke(self, sent_s: float, at_s: float, *, wait_s: float | None = None) -> bool:
+    def broke(self, sent_s: float, at_s: float, *, wait_s: float | None = None, in_flight: int = 0) -> bool:
         """Take in that a call came to nothing, by whatever fault; return whether this begins a pause."""
         if self.closed:
             return False
         self._streak += sent_s >= self._opened_s
-        return self._streak >= CLOSES_AT and self.close(at_s, wait_s=wait_s)
+        if self._streak < max(CLOSES_AT, in_flight // OF_IN_FLIGHT):
+            return False
+        return self.close(at_s, wait_s=wait_s, for_refusals=self._refused_streak >= self._streak)
 
-    def close(self, at_s: float, *, wait_s: float | None) -> bool:
+    def close(self, at_s: float, *, wait_s: float | None, for_refusals: bool = True) -> bool:
         """Begin a pause; return whether it was none before."""
         begins = not self.closed
         if begins:
             if at_s - self._opened_s > SETTLED_S * self._stretch:
                 self._restore(at_s)
-            self.closed, self._closed_s = True, at_s
+            self.closed, self._closed_s, self.for_refusals = True, at_s, for_refusals
             self._await_scout(at_s, wait_s)
         return begins
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.records import Ended, Limits, Result, Sent
+from asyncbench.errors import ErrorKind
+from asyncbench.records import Ended, Limits, Result, RetryPolicy, Sent
 from asyncbench.simulator.limits import LIMIT_MODELS
 from tests.engine import nights
 from tests.engine.nights import DAY_S, Played, Scenario, play, scenario, used
@@ -227,3 +228,35 @@ def test_where_each_second_counts_for_itself_some_long_calls_are_refused_and_mos
     use = used(replace(plan, limit_model=BY_THE_SECOND, told=told), what)
     assert 0.8 <= use.share <= 1.0
     assert use.refused <= 0.02
+
+
+# ── limits that nobody tells ─────────────────────────────────────────────────────────────────
+
+UNTOLD = Scenario(
+    trials=2_400,
+    configured=Limits(concurrency=60),
+    real={"requests": 600.0},
+    latency="lognormal",
+    retry=RetryPolicy(attempts=50),
+)
+
+
+@pytest.mark.parametrize(
+    ("limit_model", "retry_after"),
+    [*((name, "exact") for name in sorted(LIMIT_MODELS)), ("token_bucket", "minute"), ("gcra", "nothing")],
+)
+def test_a_limit_that_nobody_tells_is_found(limit_model, retry_after):
+    played = play(replace(UNTOLD, limit_model=limit_model, retry_after=retry_after))[0]
+    minutes = (played.ended_s - played.began_s) / 60
+    assert played.statuses["ok"] / minutes >= 0.6 * UNTOLD.real["requests"]
+
+
+@pytest.mark.parametrize("seed", [0, 5, 6])  # three of the worst
+@pytest.mark.parametrize("concurrency", [None, 60])
+def test_failures_that_are_about_no_limit_do_not_slow_a_night_down(concurrency, seed):
+    always = nights.Spell(
+        begins_s=0, ends_s=DAY_S, kind=ErrorKind.RATE_LIMITED, retry_after_s=1.0, share=0.08
+    )
+    plan = replace(UNTOLD, seed=seed, configured=Limits(concurrency=concurrency), real={}, trials=1_000)
+    played = play(replace(plan, latency_s=0.3, faulty=0.08, spells=(always,)))[0]
+    assert played.ended_s - played.began_s < 240  # a fast one takes 10 s; without a second thought, hours

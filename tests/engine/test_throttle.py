@@ -8,6 +8,7 @@ import pytest
 from asyncbench.engine.throttle import (
     CLOSES_AT,
     FIRST_SCOUT_S,
+    OF_IN_FLIGHT,
     RAREST_OF_LONG_S,
     RAREST_SCOUT_S,
     SMALLEST_SHARE,
@@ -173,6 +174,21 @@ def test_an_answer_in_between_keeps_it_open(answers_after):
         else:
             throttle.broke(0.0, 0.0)
     assert not throttle.closed
+
+
+def test_of_many_in_flight_the_first_to_fail_close_nothing():
+    throttle, many = Throttle(), 60
+    closes = [throttle.broke(0.0, 0.02, in_flight=many) for _ in range(many // OF_IN_FLIGHT)]
+    assert closes == [False] * (many // OF_IN_FLIGHT - 1) + [True]
+
+
+@pytest.mark.parametrize("broken", range(CLOSES_AT))
+def test_it_knows_whether_it_is_closed_for_refusals_alone(broken):
+    throttle = Throttle()
+    for n in range(CLOSES_AT):
+        throttle.broke(0.0, 0.0) if n < broken else refuse(throttle, 0.0)
+    assert throttle.closed
+    assert throttle.for_refusals == (broken == 0)
 
 
 def test_nothing_is_admitted_until_the_scout_leaves_and_nothing_beside_it():
