@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from asyncbench.analysis.tables import as_lines, columns
 from asyncbench.errors import ConfigError
 from asyncbench.known_models import Published, published
 from asyncbench.pricing import Bracket
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.screen import fitted
 
 RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")
 
@@ -65,7 +65,7 @@ def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
         )
         for one in lines
     ]
-    return as_lines(columns(head, rows, labels=6))
+    return fitted(head, rows, labels=6)
 
 
 def _address(one: EndpointLine) -> str:
@@ -104,7 +104,7 @@ def models_as_text(models: Sequence[Published]) -> str:
         for i, bracket in enumerate(one.rates.brackets)
     ]
     source = models[0].rates.source if models else "no price table"
-    return as_lines(columns(head, rows, labels=1, title=f"USD for a million tokens ({source})"))
+    return f"USD for a million tokens ({source})\n{fitted(head, rows, labels=1)}"
 
 
 def _prices(bracket: Bracket) -> tuple[str, ...]:

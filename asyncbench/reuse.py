@@ -1,8 +1,7 @@
 """Answers of another results folder, taken over where the same was asked: nothing is paid twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -157,7 +156,7 @@ async def take_over(
         called = store.histories.get(trial_id)
         return trial_id in store.finished or (called is not None and called.ended is not None)
 
-    async with _tended(salvage):
+    async with salvage.tended():
         for model in models:
             taken = answers.taken(
                 sweep, model, sets[model.alias], limit=limit, skip=skip, histories=store.histories
@@ -170,15 +169,6 @@ async def take_over(
                 closed.update(result.trial.trial_id for result in results)
     store.finished |= closed
     return len(closed)
-
-
-@asynccontextmanager
-async def _tended(salvage: Salvage) -> AsyncIterator[None]:
-    """Bring what is kept onto the disk and into parts meanwhile."""
-    async with asyncio.TaskGroup() as beside:
-        tending = beside.create_task(salvage.tend(), name="store")
-        yield
-        tending.cancel()
 
 
 class _Named:

@@ -11,6 +11,7 @@ from typing import Final
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import rates_for
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.writing import creating, writing
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
 SIMULATED: Final = "simulated models: no provider with a key in the environment was chosen"
@@ -75,7 +76,11 @@ def refuse_existing(path: Path) -> None:
         ConfigError: it is never overwritten.
     """
     if path.exists() or path.is_symlink():
-        raise ConfigError(f"{path} is there already and is never overwritten: name another file, or move it")
+        raise _there(path)
+
+
+def _there(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is there already and is never overwritten: name another file, or move it")
 
 
 def write_sweep(path: Path, providers: Collection[str], *, problems: Path = PROBLEMS) -> None:
@@ -87,16 +92,17 @@ def write_sweep(path: Path, providers: Collection[str], *, problems: Path = PROB
         problems: a problem set; where there is none, the sweep makes one of its own.
 
     Raises:
-        ConfigError: the file is there already, or cannot be written.
+        ConfigError: the file is there already, or can be none.
+        StoreError: the disk does not take it.
     """
     text = sweep_text(path, providers, problems=problems if problems.is_file() else None)
-    refuse_existing(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}; choose another place") from None
+        with writing(path), creating(path) as file:
+            file.write(text.encode())
+    except ConfigError as error:
+        if isinstance(error.__cause__, FileExistsError):
+            raise _there(path) from error
+        raise
 
 
 def sweep_text(path: Path, providers: Collection[str], *, problems: Path | None) -> str:

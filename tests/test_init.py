@@ -1,13 +1,15 @@
 """`asyncbench init`: a first sweep that loads, can be planned and, simulated, runs."""
 
+import errno
 import os
 import pty
 import tempfile
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 import pytest
 
-from asyncbench import run_sweep
+from asyncbench import run_sweep, starter
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.plan import plan
@@ -22,6 +24,7 @@ from asyncbench.starter import (
     write_sweep,
 )
 from asyncbench.summary import Exit
+from asyncbench.writing import creating, replacing
 from tests.commands import CLEAN, asyncbench, whole
 from tests.processes import Forked
 from tests.sweeps import problem_set
@@ -107,6 +110,46 @@ def test_a_file_is_never_overwritten(folder):
         write_sweep(path, [])
     assert asyncbench("init", path, "--yes").returncode == 2
     assert path.read_text() == "mine"
+
+
+def test_a_file_that_is_made_meanwhile_is_not_overwritten_either(folder, monkeypatch):
+    path = folder / "sweep.yaml"
+
+    def made_meanwhile(*_, **__):
+        path.write_text("mine")
+        return "ours"
+
+    monkeypatch.setattr(starter, "refuse_existing", lambda _: None)
+    monkeypatch.setattr(starter, "sweep_text", made_meanwhile)
+    with pytest.raises(ConfigError, match="never overwritten"):
+        write_sweep(path, [])
+    assert (path.read_text(), [one.name for one in folder.iterdir()]) == ("mine", [path.name])
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_disk_without_hard_links_takes_a_new_file_all_the_same(tmp_path, monkeypatch, there):
+    def refused(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refused)
+    path = tmp_path / "new"
+    if there:
+        path.write_bytes(b"old")
+    with pytest.raises(FileExistsError) if there else nullcontext(), creating(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == (b"old" if there else b"new")
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_is_written_again_through_a_link_lands_where_it_leads(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "figures.json", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    with replacing(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert (target.read_bytes(), len([*target.parent.iterdir()])) == (b"new", 1)
 
 
 def test_a_dangling_link_is_not_written_through(folder):

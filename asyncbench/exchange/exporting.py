@@ -20,6 +20,7 @@ from asyncbench.exchange.formats import Format, format_named
 from asyncbench.exchange.names import file_of
 from asyncbench.exchange.places import check_folder
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.writing import writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,9 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
 
     Raises:
         ConfigError: no such format, nothing of its suites in the folder, problems that the format has no
-            place for, a file that is there already or cannot be written.
-        StoreError, ProblemSetError: the folder cannot be read.
+            place for, a file that is there already, or a place where none can be.
+        StoreError: the folder cannot be read, or the disk does not take the files.
+        ProblemSetError: a copy of a problem set is damaged.
     """
     chosen, folder, out = format_named(form), Path(folder), Path(out)
     manifest = read_manifest(folder)
@@ -93,13 +95,11 @@ def _refuse_existing(path: Path) -> None:
 @contextmanager
 def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
     """Yield a folder for files of these names; at the end they get their places, all of them or none."""
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".export-", dir=out) as drafts:
             yield Path(drafts)
             _move(Path(drafts), paths)
-    except OSError as error:
-        raise _cannot_be_written(out, error) from error
 
 
 def _move(drafts: Path, paths: Sequence[Path]) -> None:
@@ -115,12 +115,6 @@ def _move(drafts: Path, paths: Sequence[Path]) -> None:
         raise
 
 
-def _cannot_be_written(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"{path}: cannot be written: {error.strerror or error}; choose another place or make room"
-    )
-
-
 def _rows(parts: Sequence[Part], folder: Path, chosen: Format) -> Iterator[list[Row]]:
     """Yield the rows of each file."""
     for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
@@ -134,12 +128,10 @@ def _written(
 ) -> ExportedFile:
     """Write a file, for now among the drafts."""
     try:
-        with (drafts / path.name).open("xb") as file:
+        with writing(path), (drafts / path.name).open("xb") as file:
             file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise _cannot_be_written(path, error) from error
     except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
         raise ConfigError(f"{folder} holds problems that the format has no form for: {error}") from error
     return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))

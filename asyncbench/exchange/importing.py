@@ -14,10 +14,10 @@ from asyncbench.exchange.keeping import ImportedRun, Keeper
 from asyncbench.exchange.names import run_of
 from asyncbench.exchange.places import check_file, check_folder
 from asyncbench.exchange.recorded import Recording
-from asyncbench.store.durable import storing
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import check, is_results_folder, read_manifest
 from asyncbench.summary import Exit
+from asyncbench.writing import storing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ from asyncbench.suites.nupa.asking import STYLES
 from asyncbench.suites.nupa.generation import draft
 from asyncbench.suites.nupa.prompts import FORMAT, template
 from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, Task
+from asyncbench.writing import writing
 
 NAME = "nupa"
 ENDING = ".jsonl"
@@ -61,7 +62,8 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
     """Make a problem set of a published test set, a problem of each task and length before the next of any.
 
     Raises:
-        ConfigError: the file cannot be read or holds nothing that can be used, or `out` cannot be written.
+        ConfigError: the file cannot be read or holds nothing that can be used, or `out` can be no file.
+        StoreError: the disk does not take `out`.
     """
     file, out = Path(file), Path(out)
     check_file(file)
@@ -73,7 +75,7 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
         raise ConfigError(f"{file}: {error}") from None
     if not drafts:
         raise ConfigError(f"nothing can be imported: {next(iter(left_out), f'{file} holds no problems')}")
-    problems = write_problems(identified(drafts), out, refusal=ConfigError)
+    problems = write_problems(identified(drafts), out, told=writing)
     return ImportedProblems(problems=problems, left_out=tuple(left_out))
 
 

@@ -1,17 +1,13 @@
-"""Parquet files as bytes on a disk: read batch by batch, and written whole or not at all."""
+"""Parquet files as bytes on a disk, read batch by batch."""
 
-import errno
-import os
-import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.errors import AsyncbenchError, ProblemSetError
+from asyncbench.errors import ProblemSetError
 
 
 @contextmanager
@@ -53,28 +49,3 @@ def _from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:
             return list(range(group, file.num_row_groups)), start
         start -= rows
     return [], 0
-
-
-@contextmanager
-def replacing(path: Path, *, refusal: type[AsyncbenchError]) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of `path` once it is complete and on the disk.
-
-    Raises:
-        refusal: it cannot be written there; what stood at `path` is as it was.
-    """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")  # no reader takes it for Parquet
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise refusal(f"{path}: cannot be written: {reason}; choose another place or make room") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()

@@ -1,6 +1,7 @@
 """Making problem sets: generated from a seed, written with results, copied beside them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -8,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.errors import AsyncbenchError, ConfigError, ProblemSetError, StoreError
-from asyncbench.problems.files import replacing
+from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.identity import with_ids
 from asyncbench.problems.metadata import metadata_of
 from asyncbench.problems.problem_set import ProblemSet
@@ -19,6 +19,9 @@ from asyncbench.problems.workers import draft_batches
 from asyncbench.records import Problem
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Suite
+from asyncbench.writing import replacing, storing, writing
+
+Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the system's refusal to write
 
 
 def generate(
@@ -35,7 +38,8 @@ def generate(
         parameters: the suite's own.
 
     Raises:
-        ConfigError: no such suite or parameter, nothing to generate, or a place that cannot be written.
+        ConfigError: no such suite or parameter, nothing to generate, or a place where no file can be.
+        StoreError: the disk does not take the file.
     """
     chosen = suite if isinstance(suite, Suite) else _suite(suite)
     place = f"generate {chosen.name}"
@@ -62,7 +66,7 @@ def generate(
     batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS))
     if chosen.rows:
         batches = _counted(batches, cells)
-    return _written(batches, out, made, refusal=ConfigError)
+    return _written(batches, out, made, told=writing)
 
 
 def _counted(batches: Iterable[pa.RecordBatch], cells: CellCounts) -> Iterator[pa.RecordBatch]:
@@ -77,19 +81,17 @@ def _suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def write_problems(
-    problems: Iterable[Problem], out: Path, *, refusal: type[AsyncbenchError] = StoreError
-) -> ProblemSet:
+def write_problems(problems: Iterable[Problem], out: Path, *, told: Writing = storing) -> ProblemSet:
     """Write problems that others made, by default into a results folder.
 
     Raises:
-        refusal: they cannot be written there.
+        StoreError: they cannot be written there; what else `told` makes of that.
     """
 
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    return _written(batches_of(iter(problems), rows=ROWS), out, made, refusal=refusal)
+    return _written(batches_of(iter(problems), rows=ROWS), out, made, told=told)
 
 
 def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
@@ -106,7 +108,7 @@ def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
             raise ProblemSetError(f"{problems.path}: changed while it was read; start again")
         return replace(problems, path=out, custom=None)
 
-    return _written(problems.batches(ROWS), out, made, refusal=StoreError)
+    return _written(problems.batches(ROWS), out, made, told=storing)
 
 
 def _written(
@@ -114,12 +116,13 @@ def _written(
     out: Path,
     made: Callable[[Survey], ProblemSet],
     *,
-    refusal: type[AsyncbenchError],
+    told: Writing,
 ) -> ProblemSet:
     """Write batches to `out` and return the set that they are `made` into, which may still be refused."""
     survey = Survey()
     with (
-        replacing(out, refusal=refusal) as file,
+        told(out),
+        replacing(out) as file,
         pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
     ):
         for batch in batches:

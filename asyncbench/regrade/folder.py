@@ -109,9 +109,12 @@ def _rewrite(folder: Path, tally: Tally) -> None:
         store.replaced("grades") as grades,
     ):
         anew = _Anew(folder, look(folder), tally)
-        for path, trial_part, grade_part in rewritten(trials, grades):
+        changed: set[Path] = set()
+        for path, trial_part, grade_part in rewritten(trials, grades, changed=changed):
             for batch in scanned("trials", [path]):
                 made = anew.graded(batch)
+                if made.changed:
+                    changed.add(path)
                 trial_part.add(made.trials)
                 grade_part.add(made.grades)
 

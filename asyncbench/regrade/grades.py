@@ -28,6 +28,7 @@ class Regrade:
     trials: pa.Table  # the rows as they will stand
     grades: pa.Table
     kept: "pa.ChunkedArray[pa.BooleanScalar]"  # trials that could not be graded: they are as they were
+    changed: bool  # whether any row of either is another than before
 
 
 def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.Table) -> Regrade:
@@ -43,7 +44,9 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
     rows = _grade_rows(trials, grades)
     if pc.any(kept).as_py():
         rows = _with_kept(rows, earlier, trials["trial_id"], kept)
-    return Regrade(trials=_trial_rows(trials, problems, grades, kept), grades=rows, kept=kept)
+    anew = _trial_rows(trials, problems, grades, kept)
+    changed = not (anew.equals(trials) and rows.equals(earlier))
+    return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
 
 
 def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> Iterator[tuple[Grade, ...]]:

@@ -1,6 +1,6 @@
 """The new generation of `trials` and `grades`: part by part in the places of the old."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from asyncbench.errors import StoreError
@@ -10,17 +10,30 @@ from asyncbench.store.staging import Part
 Place = tuple[str, ...]  # the folders of a partition: suite=…, model=…
 
 
-def rewritten(trials: Generation, grades: Generation) -> Iterator[tuple[Path, Part, Part]]:
+def rewritten(
+    trials: Generation, grades: Generation, *, changed: Collection[Path]
+) -> Iterator[tuple[Path, Part, Part]]:
     """Yield each part of `trials` with the two parts that its rows and their grades go to.
 
     A part is finished before the next one begins, so that few rows wait in memory.
+
+    Args:
+        trials: what takes the place of the trials.
+        grades: what takes the place of the grades.
+        changed: the parts of `trials`, of those yielded so far, whose rows or grades are others now. Where a
+            partition has none of them, its earlier parts stay. (A part of `grades` may hold those of any
+            trial of its partition, so a part alone cannot tell.)
 
     Raises:
         StoreError: trials stand without any grades beside them.
     """
     stored = _by_place(grades.earlier)
     for place, paths in _by_place(trials.earlier).items():
-        yield from _in_partition(paths, stored.pop(place, []), trials, grades)
+        beside = stored.pop(place, [])
+        yield from _in_partition(paths, beside, trials, grades)
+        if not any(path in changed for path in paths):
+            trials.keep_after_all(paths)
+            grades.keep_after_all(beside)
     for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
         grades.keep(path)
 

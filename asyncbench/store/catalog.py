@@ -213,11 +213,16 @@ class ModelCounts:
     unpriced: int = 0  # calls whose cost is unknown
     in_flight: int = 0  # calls without an end; when no run is going, they are lost
     suspended: str | None = None  # the kind of error by which it was refused for good; None: it was not
-    skipped: int = 0  # trials that are not asked, for enough is known of their cells
+    skips: dict[tuple[int, int], int] = field(default_factory=dict)  # by (correct, asked) of their cells
 
     @property
     def finished(self) -> int:
         return sum(self.outcomes.values())
+
+    @property
+    def skipped(self) -> int:
+        """Trials written down as skipped, whatever the rule in force says of them."""
+        return sum(self.skips.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,10 +260,15 @@ def _counts(folder: Path, snapshot: Snapshot) -> Counts:
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
     """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
+    return patiently(lambda: use(look(Path(folder))))
+
+
+def patiently(read: Callable[[], T]) -> T:
+    """Return what `read` returns; calls it again, some times, when parts were replaced under its hands."""
     for _ in range(LOOKS):
         with suppress(MovedError):
-            return use(look(Path(folder)))
-    return use(look(Path(folder)))
+            return read()
+    return read()
 
 
 def _written_at(folder: Path) -> float | None:
@@ -287,9 +297,10 @@ def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
         model.attempts = row["count_all"]
         model.cost_usd = row["cost_usd_sum"]
         model.unpriced = row["count_all"] - row["cost_usd_count"]
-    skipped = snapshot.read("skipped", ["model"]).group_by(["model"]).aggregate([([], "count_all")])
+    keys = ["model", "correct", "asked"]
+    skipped = snapshot.read("skipped", keys).group_by(keys).aggregate([([], "count_all")])
     for row in skipped.to_pylist():
-        models[row["model"]].skipped = row["count_all"]
+        models[row["model"]].skips[row["correct"], row["asked"]] = row["count_all"]
     for alias, why in suspended(snapshot, last_begun).items():
         models[alias].suspended = why
     for sent in snapshot.unfinished.sent.values():

@@ -2,27 +2,10 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from asyncbench.errors import StoreError
-
-
-@contextmanager
-def storing(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal to write `path` into a StoreError that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise refused(path, str(error)) from error
-
-
-def refused(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path} could not be written: {why}. What was kept before is safe: make room, or give the right "
-        "to write, then run again."
-    )
+from asyncbench.writing import storing
 
 
 def make_folder(path: Path) -> None:

@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.store.durable import make_folder, storing, sync
+from asyncbench.store.durable import discard, make_folder, sync
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part
+from asyncbench.writing import storing
 
 _NEXT, _READY, _OLD = (Path(TEMPORARY, name) for name in ("next", "ready", "old"))
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
@@ -34,7 +35,7 @@ class Generation:
         self.number = 1 + max(map(_generation_of, earlier), default=0)
         self._folder = folder
         self._table = table
-        self._parts: list[Part] = []
+        self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
         self._left = set(earlier)
 
     def part(self, of: Sequence[Path]) -> Part:
@@ -44,8 +45,27 @@ class Generation:
             StoreError: one of them has been given already, or they are not of one partition.
         """
         part = Part(self._folder / _NEXT, self._place(of))
-        self._parts.append(part)
+        self._parts.append((part, frozenset(of)))
         return part
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything but earlier parts is in it."""
+        return bool(self._parts)
+
+    def keep_after_all(self, of: Sequence[Path]) -> None:
+        """Take earlier parts over as they are, instead of the parts that were filled to take their place.
+
+        Raises:
+            StoreError: the disk does not take it.
+        """
+        for part, places in self._parts:
+            if places.issubset(of):
+                part.drop()
+                self._left |= places
+        self._parts = [(part, places) for part, places in self._parts if not places.issubset(of)]
+        for path in of:
+            self.keep(path)
 
     def keep(self, path: Path) -> None:
         """Take an earlier part over as it is.
@@ -68,7 +88,7 @@ class Generation:
         """Bring all of it onto the disk."""
         if self._left:
             raise StoreError(f"{min(self._left)}: nothing takes its place; the table stays as it was")
-        for part in self._parts:
+        for part, _ in self._parts:
             part.finish()
             part.publish()
 
@@ -87,7 +107,8 @@ class Generation:
 def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterator[Generation]:
     """Build the next generation of a table; on the way out it takes the place of the present one.
 
-    The folder's lock must be held. When the body raises, or the process dies, all stays as it was.
+    Where it holds nothing but earlier parts, these stay where they are. The folder's lock must be held. When
+    the body raises, or the process dies, all stays as it was.
 
     Raises:
         StoreError: the disk does not take it.
@@ -95,13 +116,23 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
     building = folder / _NEXT / table
     shutil.rmtree(building, ignore_errors=True)
     generation = Generation(folder, table, earlier)
-    yield generation
-    if not earlier:
-        return
-    generation.finish()
-    with storing(folder / table):
-        _sync_folders(building)
-        swap(folder, table)
+    try:
+        yield generation
+        if not earlier:
+            return
+        generation.finish()
+        if not generation.changed:  # the table that stands is the same
+            shutil.rmtree(building, ignore_errors=True)
+            return
+        with storing(folder / table):
+            _sync_folders(building)
+            swap(folder, table)
+    except BaseException:
+        # Half a table must not take the room that the journal needs. Parts that are kept are links: only what
+        # is being written may be emptied.
+        discard(folder / _NEXT / TEMPORARY)
+        shutil.rmtree(folder / _NEXT, ignore_errors=True)
+        raise
 
 
 def swap(folder: Path, table: str) -> None:

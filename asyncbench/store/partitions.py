@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from asyncbench.errors import StoreError
-from asyncbench.store.durable import discard, storing, sync
+from asyncbench.store.durable import discard, sync
 from asyncbench.store.generation import sealed_up_to, standing
 from asyncbench.store.groups import groups_of
 from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
@@ -24,6 +24,7 @@ from asyncbench.store.segment import Damage, batches, number_of, payloads, segme
 from asyncbench.store.staging import TEMPORARY, Part
 from asyncbench.store.supersede import supersede, withdraw
 from asyncbench.store.tables import tables
+from asyncbench.writing import storing
 
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
 

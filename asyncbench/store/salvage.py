@@ -1,9 +1,10 @@
 """What becomes of a run whose disk fails: nothing new is begun, and what is in flight may still be saved."""
 
+import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from asyncbench.errors import StoreError, UnwrittenError
@@ -61,6 +62,14 @@ class Salvage:
             self._fail(error)
         with suppress(StoreError):  # what is saved of the answers in flight has to outlive the power, too
             await self._store.tend(seal_every_s=float("inf"))
+
+    @asynccontextmanager
+    async def tended(self) -> AsyncIterator[None]:
+        """Tend meanwhile."""
+        async with asyncio.TaskGroup() as beside:
+            tending = beside.create_task(self.tend(), name="store")
+            yield
+            tending.cancel()
 
     def close(self) -> None:
         """Save what is waiting, seal what can be, and let the folder go.

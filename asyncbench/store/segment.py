@@ -15,8 +15,9 @@ from pathlib import Path
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.store.durable import refused, storing, sync
+from asyncbench.store.durable import sync
 from asyncbench.store.schema import SCHEMA_VERSION
+from asyncbench.writing import refused, storing
 
 BATCH_BYTES = 4 * 2**20
 _PREFIX = len(b"01234567 ")
@@ -59,7 +60,7 @@ class Segment:
         try:
             written = os.write(self._descriptor, data)
         except OSError as error:
-            raise refused(self.path, str(error)) from error
+            raise refused(self.path, error) from error
         self.size += written
         self._torn = written < len(data)
         if self._torn:

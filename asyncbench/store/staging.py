@@ -9,8 +9,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from asyncbench.store.checksums import STAMPED, check, stamp
-from asyncbench.store.durable import publish, storing
+from asyncbench.store.durable import publish
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.writing import storing
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
 READ_AHEAD = 4  # batches: enough to keep a reader busy, few enough to hold long replies
@@ -82,6 +83,11 @@ class Part:
             else:
                 self._temporary.unlink()
                 self.path.unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        """Let a finished file go before it has its name."""
+        with storing(self.path):
+            self._temporary.unlink()
 
     def _write(self) -> pq.ParquetWriter:
         schema = ON_DISK[self.table]

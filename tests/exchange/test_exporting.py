@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asyncbench import generate, run_sweep
-from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.exchange import export_folder, exported, import_files
 from asyncbench.problems import open_set, write_problems
 from asyncbench.problems.identity import identified
@@ -280,7 +280,7 @@ def test_an_export_that_fails_on_the_way_leaves_nothing_and_can_be_tried_again(t
     import_files("llm-arithmetic", files, tmp_path / "results")
     with (
         disk_for(2_000),
-        pytest.raises(ConfigError, match=r"out/b\.jsonl: cannot be written: File too large"),
+        pytest.raises(StoreError, match=r"out/b\.jsonl: cannot be written: File too large"),
     ):
         export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

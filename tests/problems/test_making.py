@@ -153,17 +153,17 @@ def test_a_generator_that_fails_leaves_the_earlier_file_as_it_was(suite, tmp_pat
 
 FULL_DISK = """
 import resource, sys
-from asyncbench.errors import ConfigError
+from asyncbench.errors import StoreError
 from asyncbench.problems import generate
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 try:
     generate("integer_addition", sys.argv[1], tries=5_000)
-except ConfigError as error:
+except StoreError as error:
     print(error)
 """
 
 
-def test_a_disk_that_is_full_is_a_complaint_and_leaves_nothing(tmp_path):
+def test_a_disk_that_is_full_is_a_matter_of_storage_and_leaves_nothing(tmp_path):
     out = tmp_path / "made.parquet"
     said = subprocess.run(  # our own interpreter and script
         [sys.executable, "-c", FULL_DISK, str(out)],
@@ -265,7 +265,7 @@ def test_a_set_that_changed_since_it_was_checked_is_not_copied(suite, tmp_path):
 def test_a_results_folder_that_cannot_be_written_is_a_matter_of_storage(small, tmp_path):
     (tmp_path / "file").touch()
 
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="could not be written"):
         copy_into(small, tmp_path / "file")
 
 

@@ -204,6 +204,37 @@ def test_however_the_parts_are_arranged_the_grades_are_found_and_written(tmp_pat
     assert len(read_grades(tmp_path)) == 36
 
 
+def inodes(folder, suite="*"):
+    """The files of the graded tables, by what the file system knows them as."""
+    return {path: path.stat().st_ino for path in folder.glob(f"[tg]r*/suite={suite}/*/*.parquet")}
+
+
+def test_where_no_grade_changes_every_part_stays_where_it_is(tmp_path):
+    for n in (1, 4):
+        fill(tmp_path, sums(n, n + 1), right, aliases=["small", "large"], graders=as_now)
+    write_problems(sums(1, 2, 4, 5), tmp_path / "problems" / "sums.parquet")
+    before = inodes(tmp_path)
+    assert len(before) == 8
+    assert regrade_folder(tmp_path, write=True).written
+    assert inodes(tmp_path) == before
+
+
+def test_partitions_whose_grades_change_are_written_and_the_others_kept_as_they_are(tmp_path):
+    for n in (1, 4):
+        fill(tmp_path, sums(n, n + 1), right, aliases=["large"], graders=as_now)
+        fill(tmp_path, sums(n, n + 1), right, aliases=["small"])
+    write_problems(sums(1, 2, 4, 5), tmp_path / "problems" / "sums.parquet")
+    before, grades = inodes(tmp_path), read_grades(tmp_path, filters=[("model", "=", "large")])
+    regrade_folder(tmp_path, write=True)
+    for alias, kept in (("large", True), ("small", False)):
+        earlier = {inode for path, inode in before.items() if path.parent.name == f"model={alias}"}
+        now = {inode for path, inode in inodes(tmp_path).items() if path.parent.name == f"model={alias}"}
+        assert (len(earlier), earlier == now) == (4, kept)
+    assert read_grades(tmp_path, filters=[("model", "=", "large")]) == grades
+    assert set(read_trials(tmp_path)["outcome"].to_pylist()) == {"correct"}
+    assert not (tmp_path / ".tmp" / "next").exists() or not list((tmp_path / ".tmp/next").rglob("*.parquet"))
+
+
 def test_what_only_the_journal_holds_is_graded_too_and_replaces_what_it_answers_again(tmp_path):
     one, two = sums(1, 2)
     fill(tmp_path, [one, two], right, graders=as_now)

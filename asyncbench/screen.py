@@ -1,0 +1,336 @@
+"""How text and tables fit a screen: what others wrote is made harmless, and no line is too long.
+
+On a terminal a table is as wide as that; in a pipe it is plain, and `PIPED_WIDTH` wide at most.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+PIPED_WIDTH = 200  # characters; nobody resizes a pipe
+NARROWEST = 24  # characters; a screen that is narrower gets as many
+LEAST_NAME = 12  # characters; names are folded no further
+USUAL_TEXT = 24  # characters of a text beside figures, where there is no room for all of it
+MOST_KEYS = 2  # names that stand in every part of a table
+LONGEST_CELL = 200  # characters of others' text
+LONGEST_NOTE = 10_000  # a note may name every model
+
+Cell = str | Text  # Text has a style, which shows on a terminal only
+
+
+def safe(text: str, *, most: int = LONGEST_CELL) -> str:
+    """Return a text that does nothing but stand there, on one line; what is left of a long one says so.
+
+    Controls (terminal escapes, newlines), marks that turn the direction of writing, characters without width
+    and unusual spaces are written as Python does: `\\x1b`, `\\n`, `\\u202e`.
+
+    Args:
+        text: whatever somebody wrote.
+        most: characters of it that are shown.
+    """
+    shown = text if len(text) <= most else text[:most]
+    if not shown.isprintable():
+        shown = "".join(one if one.isprintable() else _visible(one) for one in shown)
+    return shown if len(text) <= most else f"{shown}… ({len(text):,} characters)"
+
+
+def _visible(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def safe_note(text: str) -> str:
+    """Return a sentence of ours, with names of others in it, for a terminal."""
+    return safe(text, most=LONGEST_NOTE)
+
+
+def safe_notes(notes: Iterable[str], *, width: int | None = None) -> list[str]:
+    """Return sentences for a terminal, folded between words; width None: the terminal's, none in a pipe."""
+    if width is None and (terminal := Console()).is_terminal:
+        width = terminal.width
+    shown = map(safe_note, notes)
+    return list(shown) if width is None else [folded(note, width) for note in shown]
+
+
+def _safe_cell(cell: Cell) -> Cell:
+    return cell if isinstance(cell, Text) and cell.plain.isprintable() else safe(str(cell))
+
+
+def _safe_head(name: str) -> str:
+    """Return the name of a column; it may have been broken into lines."""
+    return "\n".join(map(safe, name.split("\n")))
+
+
+def as_lines(shown: Table | Text, *, width: int | None = None) -> str:
+    """Return a table as lines, with styles only for a terminal that shows colours and may (NO_COLOR unset).
+
+    A table is not folded: `fitted` does that.
+
+    Args:
+        shown: what to print.
+        width: in characters; None: as `shown_width` has it.
+    """
+    terminal = Console()
+    styled = terminal.color_system is not None and not terminal.no_color
+    least = natural_width(shown) if isinstance(shown, Table) else 0
+    out = io.StringIO()
+    Console(
+        file=out,
+        width=max(width or shown_width(), least),
+        highlight=False,
+        markup=False,  # names are names: a model may be called x[high]
+        emoji=False,
+        force_terminal=styled,
+        color_system="auto" if styled else None,
+    ).print(shown)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def shown_width() -> int:
+    """Return how wide tables may be, in characters: as the terminal, or `PIPED_WIDTH` where there is none."""
+    terminal = Console()
+    return terminal.width if terminal.is_terminal else PIPED_WIDTH
+
+
+def natural_width(table: Table) -> int:
+    """Return the characters that a table takes when nothing in it is folded."""
+    return Console(width=10_000, markup=False, emoji=False).measure(table).maximum
+
+
+def _cell_width(cell: RenderableType) -> int:
+    return max(map(cell_len, str(cell).split("\n")))
+
+
+def columns(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    labels: int,
+    title: str | None = None,
+    gap: int = 2,
+) -> Table:
+    """Return a table whose first `labels` columns are names and whose others are figures.
+
+    Args:
+        head: the names of the columns; breaks in them are kept.
+        rows: as many cells each.
+        labels: the first so many columns are names.
+        title: stands above it.
+        gap: characters between columns.
+    """
+    table = _empty_table(gap=gap, title=title and safe(title))
+    for i, name in enumerate(head):
+        justify: JustifyMethod = "left" if i < labels else "right"
+        table.add_column(_safe_head(name), justify=justify, no_wrap=True)
+    for row in rows:
+        table.add_row(*map(_safe_cell, row))
+    return table
+
+
+# ── what fits into a width ───────────────────────────────────────────────────────────────────
+
+
+def fits(
+    head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, gap: int = 2, width: int
+) -> bool:
+    """Return whether a table needs no folding to fit into a width."""
+    return natural_width(columns(_in_two(head, gap), rows, labels=labels, gap=gap)) <= width
+
+
+def fitted(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    labels: int,
+    gap: int = 2,
+    width: int | None = None,
+) -> str:
+    """Return a table of which no line is wider than asked for.
+
+    What does not fit is packed. Then names fold, between their parts, and the last columns stand in tables
+    below, each beside the same names. A figure that is too wide even alone folds between words; what has no
+    such place is left out, and a line says so. No number is broken.
+
+    Args:
+        head: the names of the columns.
+        rows: as many cells each.
+        labels: the first so many columns are names, or other text.
+        gap: characters between columns, where there is room.
+        width: in characters; None: as `shown_width` has it.
+    """
+    width = max(width or shown_width(), NARROWEST)
+    if fits(head, rows, labels=labels, gap=gap, width=width):
+        return as_lines(columns(_in_two(head, gap), rows, labels=labels, gap=gap), width=width)
+    found = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
+    keys = min(labels, MOST_KEYS)
+    parts, left_out = below_each_other(found[:keys], found[keys:], width)
+    texts = [as_lines(_table_of(part), width=width) for part in parts]
+    if left_out:
+        names = ", ".join(" ".join(one.head.split()) for one in left_out)
+        said = f"Too wide for {width} characters: {names}. A wider terminal or --json has it."
+        texts.append(as_lines(Text(said), width=width))
+    return "\n\n".join(texts)
+
+
+def _in_two(head: Sequence[str], gap: int) -> list[str]:
+    """Return a head with breaks before brackets and, where columns are close, within a task's name."""
+    names = [safe(name).replace(" (", "\n(") for name in head]
+    return [name.replace("_", "_\n") for name in names] if gap == 1 else names
+
+
+def _packed(head: str, cells: Sequence[Cell], named: bool) -> "Column":
+    """Return a column with its head as narrow as words are; names can fold by themselves."""
+    head = safe(head)
+    if not named:
+        width = max([LEAST_NAME, *map(_cell_width, cells)])
+        head = folded(head.replace(" ", "\n").replace("_", "_\n"), width)
+    return Column(head=head, cells=cells, named=named)
+
+
+_PIECES = re.compile(r"[^-\s/_.:,=+]*[-/_.:,=+]*\s*")  # of a name: it may be broken after each
+_NUMBER = re.compile(r"[-+(“]*\d[\d.,/e+-]*[…)”]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table; breaks in its cells are where they are broken."""
+
+    head: str
+    cells: Sequence[Cell]
+    named: bool  # it has names, or other text: at the left, and it may fold
+
+    @property
+    def width(self) -> int:
+        """How wide it is when nothing more is folded, in characters."""
+        return max(map(_cell_width, [self.head, *self.cells]))
+
+    def least(self, most: int) -> int:
+        """Return how wide it is at least: text may be folded to so many characters, figures may not."""
+        return min(self.width, most) if self.named else self.width
+
+    def within(self, width: int) -> "Column":
+        """Return it folded: text between the parts of names, figures between words."""
+        if self.width <= width:
+            return self
+        fold = folded if self.named else _between_words
+        cells = [one if _cell_width(one) <= width else fold(str(one), width) for one in self.cells]
+        return replace(self, head=fold(self.head, width), cells=cells)
+
+
+def below_each_other(
+    keys: Sequence[Column], others: Sequence[Column], width: int
+) -> tuple[list[list[Column]], list[Column]]:
+    """Return the columns of tables that fit into a width, and those that fit into none.
+
+    Args:
+        keys: stand in each table.
+        others: each stands in one.
+        width: of the tables, in characters, with a character between columns.
+    """
+    usual = sum(allotted([one.width for one in keys], max(width // 2, _least(keys)))) + len(keys)
+    room = width - _least(keys) - len(keys)
+    parts: list[list[Column]] = [[]]
+    taken, left_out = usual, list[Column]()
+    for one in others:
+        fitting = one if one.named else one.within(room)  # text folds when all its neighbours are known
+        if fitting.width > room and not fitting.named:
+            left_out.append(one)
+            continue
+        needed = fitting.least(min(USUAL_TEXT, room)) + 1
+        if parts[-1] and taken + needed > width + 1:
+            parts.append([])
+            taken = usual
+        parts[-1].append(fitting)
+        taken += needed
+    return [_spread([*keys, *part], width) for part in parts if part or not others], left_out
+
+
+def _least(columns: Iterable[Column]) -> int:
+    return sum(one.least(LEAST_NAME) for one in columns)
+
+
+def _spread(columns: Sequence[Column], width: int) -> list[Column]:
+    """Return columns folded so that they fill a width: what figures do not need is for text."""
+    figures = sum(one.width for one in columns if not one.named)
+    texts = [one.width for one in columns if one.named]
+    room = iter(allotted(texts, width - figures - len(columns) + 1))
+    return [one.within(next(room)) if one.named else one for one in columns]
+
+
+def allotted(wanted: Sequence[int], most: int) -> list[int]:
+    """Return how many of so many characters each gets: the widest give way first.
+
+    >>> allotted([5, 30, 40], 45)
+    [5, 20, 20]
+    """
+    found = list(wanted)
+    while sum(found) > most and max(found) > 1:
+        found[found.index(max(found))] -= 1
+    return found
+
+
+def folded(text: str, width: int) -> str:
+    """Return a text on lines of so many characters: broken between words, then between parts of names.
+
+    A number that is too long loses its middle; of other words, what has no parts is broken anywhere.
+    """
+    lines, words = [""], (part for word in re.findall(r"\S+\s*", text) for part in _parts_of(word, width))
+    for part in words:
+        if cell_len(lines[-1]) + cell_len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines if line)
+
+
+def _parts_of(word: str, width: int) -> Iterator[str]:
+    if cell_len(word.rstrip()) <= width:
+        yield word
+    elif _NUMBER.fullmatch(word.strip()):
+        yield f"{middle_cut(word.rstrip(), width)} "
+    else:
+        for piece in filter(None, _PIECES.findall(word)):
+            yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
+
+
+def middle_cut(text: str, most: int) -> str:
+    """Return a text without its middle where it is too long: what is alike differs at the end."""
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def _between_words(text: str, width: int) -> str:
+    """Return figures on lines, broken between words; a word that is longer stays as it is."""
+    lines = [""]
+    for word in re.findall(r"\S+\s*", text.replace("\n", " ")):
+        if lines[-1] and cell_len(lines[-1]) + cell_len(word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _table_of(columns: Sequence[Column]) -> Table:
+    """Return columns as they are, a character apart."""
+    table = _empty_table(gap=1)
+    for one in columns:
+        table.add_column(one.head, justify="left" if one.named else "right", no_wrap=True)
+    for row in zip(*(one.cells for one in columns), strict=True):
+        table.add_row(*row)
+    return table
+
+
+def _empty_table(*, gap: int, title: str | None = None) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, gap),
+        collapse_padding=True,
+    )

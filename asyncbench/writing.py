@@ -1,0 +1,127 @@
+"""Files written whole or not at all, and what it means that the system refuses to write one.
+
+A refusal is a matter of storage (StoreError, exit code 5): a full disk, a quota that is used up, a limit on
+the size of files, no right to write. Where the place of a file that somebody named is none, a folder perhaps,
+it is a matter of the command (ConfigError, exit code 2).
+"""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_EITHER: Final = "make room, or give the right to write"
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_NO_PLACE: Final = frozenset(
+    {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR}
+)
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write `path` of a results folder into a StoreError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(path, error) from error
+
+
+def refused(path: Path, why: OSError | str) -> StoreError:
+    """Return what it comes to that `path` of a results folder cannot be written; `why`: or words for it."""
+    said, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
+    return StoreError(
+        f"{path} could not be written: {said}. What was kept before is safe: {way_out}, then run again."
+    )
+
+
+def _words(error: OSError) -> str:
+    """Return the system's words; it gives the path and a number with them, which nobody needs twice."""
+    return error.strerror or str(error)
+
+
+def _way_out(error: OSError) -> str:
+    if error.errno in NO_ROOM:
+        return "make room"
+    return "give the right to write" if error.errno in _NO_RIGHT else _EITHER
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write a file that somebody named into an error of ours that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> AsyncbenchError:
+    """Return what it comes to that a file which somebody named cannot be written."""
+    said = f"{path}: cannot be written: {_words(error)}; choose another place"
+    if error.errno in _NO_PLACE:
+        return ConfigError(said)
+    return StoreError(f"{said}, or {_way_out(error)}")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of `path` once it is complete and on the disk.
+
+    Where `path` is a link, what it leads to is replaced, and the link stays.
+
+    Raises:
+        OSError: it cannot be written there; what stood at `path` is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    with _drafted(target) as draft:
+        yield draft
+        draft.flush()
+        os.fsync(draft.fileno())
+        Path(draft.name).replace(target)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that gets its name once it is complete and on the disk, if nothing has that name.
+
+    Raises:
+        FileExistsError: something has, perhaps since a moment ago; it stays as it is.
+        OSError: it cannot be written there.
+    """
+    with _drafted(path) as draft:
+        yield draft
+        draft.flush()
+        os.fsync(draft.fileno())
+        _name(Path(draft.name), path)
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give a file its name, which nothing must have; not every disk can do that in one step."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with path.open("xb") as taken:
+            taken.write(draft.read_bytes())
+
+
+@contextmanager
+def _drafted(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file beside `path` that is gone in the end, unless it was renamed."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")  # no reader takes it for Parquet
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("xb") as file:
+            yield file
+    finally:
+        with suppress(OSError):
+            draft.unlink()
