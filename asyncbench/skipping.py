@@ -1,19 +1,26 @@
 """What is not asked, for enough is known of its cell: a run's trials beside what earlier runs found out."""
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from asyncbench.engine.stopping import Cell, Stopping, stop_at
+from asyncbench.config import Sweep
+from asyncbench.engine.always_valid import always_valid
+from asyncbench.engine.stopping import Cell, Figures, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
-from asyncbench.records import Event, History, Outcome, Skipped, StopWhen, Trial
-from asyncbench.store.catalog import failed_ids, read_skipped, right_ids
+from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
+from asyncbench.store.catalog import failed_ids, known, read_skipped, right_ids
+from asyncbench.store.salvage import Salvage
+from asyncbench.sweep import Asked, trials
 from asyncbench.sweep import Cell as ProblemCell
 
 Said = tuple[str, int, int]  # rule, asked, correct
 _FAILED = 2  # beside 0, not right, and 1, right
 _COLUMNS = ("trial_id", "rule", "asked", "correct")
+_BATCH = 4096  # trials looked at, off the event loop, between two writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +48,7 @@ class Before:
 def still_skipped(folder: Path, when: StopWhen) -> frozenset[str]:
     """Return the trials written down as skipped that a rule skips still; raises as `read_trials` does."""
     rows = read_skipped(folder, ("trial_id", "asked", "correct")).to_pylist()
-    known = {(row["correct"], row["asked"]) for row in rows}
-    holds = {one for one in known if stop_at(when, *one) is not None}
+    holds = still_stopped(when, ((row["correct"], row["asked"]) for row in rows))
     return frozenset(row["trial_id"] for row in rows if (row["correct"], row["asked"]) in holds)
 
 
@@ -103,3 +109,128 @@ class Needed:
             return False
         self.stopping.plan(trial)
         return True
+
+
+# ── what a run did not come to ───────────────────────────────────────────────────────────────
+
+
+def unsettled(stopping: Stopping) -> bool:
+    """Whether a run left trials without a word whose cells may be known, or words that are true no more."""
+    counters = stopping.counters
+    left = counters.open > 0 and (stopping.stopped_any or stopping.changed)
+    return left or (counters.skipped > 0 and stopping.changed)
+
+
+async def settle(
+    sweep: Sweep,
+    models: Mapping[str, tuple[Model, Stopping]],
+    sets: Mapping[str, Sequence[Asked]],
+    *,
+    limit: int | None,
+    per_cell: int | None,
+    folder: Path,
+    salvage: Salvage,
+) -> int:
+    """Write down what a run that is over leaves to be skipped; return how many trials are open again.
+
+    A run that ends before its trials do, be it for want of money, has not come to all trials of the cells
+    that it knows. And a run that asked again knows only now by which answers it should have skipped.
+
+    Args:
+        sweep: conditions, repeats and the rule.
+        models: each with the rule of its run, by alias; the counters there are put right.
+        sets: what each is asked, by alias.
+        limit: as the run had it.
+        per_cell: likewise.
+        folder: the results folder.
+        salvage: keeps what is written.
+
+    Raises:
+        ConfigError, StoreError: as `read_trials` does.
+    """
+    rest = await asyncio.to_thread(Rest.of, folder)
+    reopened = 0
+    async with salvage.tended():
+        for alias, (model, stopping) in models.items():
+            left = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
+            while (some := await asyncio.to_thread(next, left, None)) is not None:
+                for one in some:
+                    salvage.keep(one)
+                if salvage.error is not None:
+                    raise salvage.error
+                holds = still_stopped(stopping.when, map(_figures, some))
+                reopened += sum(_figures(one) not in holds for one in some)
+    return reopened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What a results folder says of trials when nothing is in flight any more."""
+
+    before: Before
+    finished: frozenset[str]
+    histories: Mapping[str, History]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Rest":
+        """Look through a folder; raises as `read_trials` does."""
+        found = known(folder)
+        return cls(before=Before.of(folder, again={}), finished=found.finished, histories=found.histories)
+
+    def of_model(
+        self,
+        sweep: Sweep,
+        model: Model,
+        sets: Sequence[Asked],
+        run: Stopping,
+        *,
+        limit: int | None,
+        per_cell: int | None,
+    ) -> Iterator[list[Skipped]]:
+        """Yield what has to be written of one model, part by part; then put the counters of its run right."""
+        found, counters = list[Skipped](), Counters()
+        stopping = stopping_of(run.when, self.before, _adding(found), counters, run.now)
+        needed = Needed(before=self.before, stopping=stopping)
+        every = needed.following(
+            trials(
+                sweep,
+                model,
+                sets,
+                limit=limit,
+                per_cell=per_cell,
+                skip=self.finished.__contains__,
+                left_out=needed.left_out,
+            )
+        )
+        figures = {
+            trial_id: (correct, asked) for trial_id, (_, asked, correct) in self.before.skipped.items()
+        }
+        holds = still_stopped(run.when, figures.values())
+        while batch := list(islice(every, _BATCH)):
+            for trial in batch:
+                needs = needed.holds(trial, self.histories.get(trial.trial_id, History()))
+                if needs and figures.get(trial.trial_id) in holds:
+                    found.append(self._reopened(trial, stopping))
+            yield found
+            found.clear()
+        run.counters.skipped = counters.skipped
+
+    def _reopened(self, trial: Trial, stopping: Stopping) -> Skipped:
+        """Return the present figures of a cell that they stop no more, in place of those that did."""
+        rule, _, _ = self.before.skipped[trial.trial_id]
+        correct, asked = stopping.figures_of(trial)
+        low, high = always_valid(correct, asked)
+        stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
+        return Skipped(trial=trial, stop=stop, skipped_at=stopping.now())
+
+
+def _figures(skipped: Skipped) -> Figures:
+    return skipped.stop.correct, skipped.stop.asked
+
+
+def _adding(found: list[Skipped]) -> Callable[[Event], None]:
+    def keep(event: Event) -> None:
+        if isinstance(event, Skipped):
+            found.append(event)
+
+    return keep

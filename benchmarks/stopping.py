@@ -93,12 +93,16 @@ def misses(when: StopWhen, share: float, *, sequences: int, looks: int, seed: in
 
 
 def recorded(golden: Path) -> Mapping[str, Sequence[Counts]]:
-    """Return the right and wrong answers of every task and depth of the recorded runs, by file."""
+    """Return the right and wrong answers of every task and depth of the recorded runs, by file.
+
+    Calls that failed tell nothing; a cell that has no others is left out.
+    """
     counts: dict[str, dict[tuple[str, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    columns = ["source_file", "variant", "depth", "classification"]
+    columns = ["source_file", "variant", "depth", "classification", "failed_to_get_reply"]
     for row in pq.read_table(golden / "llm_arithmetic" / "corpus.parquet", columns=columns).to_pylist():
-        cell = counts[row["source_file"]][row["variant"], row["depth"]]
-        cell[row["classification"] != "Correct"] += 1
+        if not row["failed_to_get_reply"]:
+            cell = counts[row["source_file"]][row["variant"], row["depth"]]
+            cell[row["classification"] != "Correct"] += 1
     return {name: [(right, wrong) for right, wrong in cells.values()] for name, cells in counts.items()}
 
 

@@ -1,6 +1,8 @@
 """A sweep that stops what is known well enough, against the simulator: what is asked, kept and told."""
 
 import asyncio
+import gc
+import json
 import signal
 import subprocess
 import sys
@@ -17,13 +19,16 @@ from asyncbench.analysis.morning import morning_on
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.standings import standings_on
 from asyncbench.analysis.status import status_of
+from asyncbench.analysis.stopped import skips_in
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.engine.always_valid import always_valid
 from asyncbench.engine.stopping import stop_at
 from asyncbench.errors import ConfigError
 from asyncbench.plan import plan
 from asyncbench.problems import open_set
+from asyncbench.progress import Quiet
 from asyncbench.records import Outcome, StopWhen
+from asyncbench.skipping import Before, Rest
 from asyncbench.store.verify import verify
 from asyncbench.summary import Exit
 from tests.sweeps import entry, outcomes, simulator, sweep
@@ -52,14 +57,21 @@ def server(problems):
 def asking(tmp_path, problems, server):
     """Runs a sweep of one model under a rule; returns its summary and how many requests it took."""
 
-    def run(out="out", *, model=ORACLE, retry=(), **keys):
+    def run(out="out", *, model=ORACLE, retry=(), server=server, limit=None, **keys):
         before = server.stats()["requests"]
         asked = entry(server, model, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / out, problems, asked, **keys)
-        summary = asyncio.run(run_sweep(planned, retry=retry))
+        summary = asyncio.run(run_sweep(planned, retry=retry, limit=limit))
         return summary, server.stats()["requests"] - before
 
     return run
+
+
+@pytest.fixture(scope="module")
+def other_server(problems):
+    """As `server`, but noisy models err on other problems."""
+    with simulator(problems, seed=1) as found:
+        yield found
 
 
 def by_cell(table):
@@ -90,6 +102,18 @@ def test_another_run_asks_nothing_and_is_complete(asking, tmp_path):
     assert (again.exit, requests) == (Exit.COMPLETE, 0)
     assert again.models["m"].skipped == len(rows)
     assert read_skipped(tmp_path / "out").to_pylist() == rows
+
+
+def test_people_are_told_of_what_was_skipped_and_that_nothing_is_open(asking, tmp_path):
+    note = tmp_path / "told.json"
+    notify = {"command": ["sh", "-c", 'cat > "$0"', str(note)]}
+    for limit in (None, 100):
+        summary, _ = asking(stop_when=ALIKE, notify=notify, limit=limit)
+        told, skipped = json.loads(note.read_text()), summary.models["m"].skipped
+        assert skipped > 0
+        assert (told["exit"], told["left_open"], told["skipped"]) == (0, 0, skipped)
+        assert told["models"]["m"]["skipped"] == skipped
+        assert f", {skipped:,} skipped (stop_when)" in told["text"]
 
 
 def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
@@ -126,6 +150,27 @@ def test_cells_that_are_mixed_stop_where_a_replay_of_the_rule_stops_them(asking,
     for cell, ids in planned.items():
         assert skipped[cell] == replayed(when, ids, right)
     assert len({asked for found in skipped.values() for _, asked, _ in found}) > 2
+
+
+def cells_known(out, when, problems):
+    """What a replay of the rule over a folder's closed trials says of each cell that it stops."""
+    closed = read_trials(out).to_pylist()
+    right = {row["problem_id"]: row["exact_match"] for row in closed}
+    failed = {row["problem_id"] for row in closed if row["outcome"] == "failed"}
+    planned = defaultdict(list)
+    for one in open_set(problems).read():
+        if one.problem_id not in failed:
+            planned[one.task, one.length].append(one.problem_id)
+    found = {cell: replayed(when, ids, right) for cell, ids in planned.items()}
+    return {cell: said for cell, said in found.items() if said}
+
+
+def cells_skipped(out):
+    """What the rows of each cell say that the rule in force skips."""
+    found = defaultdict(set)
+    for row in skips_in(out, ["task", "length", "rule"]).held.to_pylist():
+        found[row["task"], row["length"]].add((row["rule"], row["asked"], row["correct"]))
+    return found
 
 
 def replayed(when, ids, right):
@@ -165,6 +210,95 @@ def test_failed_trials_tell_nothing_of_a_cell_and_are_asked_again_when_told(tmp_
     assert {row["correct"] for row in read_skipped(out).to_pylist()} == set(
         read_skipped(out)["asked"].to_pylist()
     )
+
+
+MIXED = {"ci_width": 0.45, "saturated": 0.2}
+
+
+def test_what_is_known_of_a_cell_is_worked_out_again_when_failed_trials_were_answered(tmp_path, problems):
+    out, once = tmp_path / "out", {"alias": "m", "concurrency": 4, "retry": {"attempts": 1}}
+    for faults, retry in ((("500=0.15",), ()), ((), (Outcome.FAILED,))):
+        with simulator(problems, faults=faults) as server:
+            planned = sweep(out, problems, entry(server, NOISY, **once), stop_when=MIXED)
+            asyncio.run(run_sweep(planned, retry=retry))
+        assert cells_skipped(out) == cells_known(out, StopWhen(**MIXED), problems)
+    assert not Counter(outcomes(out).values())["failed"]
+    for row in read_skipped(out).to_pylist():
+        assert (row["low"], row["high"]) == always_valid(row["correct"], row["asked"])
+
+
+def test_a_cell_that_new_answers_make_less_known_is_open_until_it_is_asked_on(
+    asking, tmp_path, problems, other_server
+):
+    out = tmp_path / "out"
+    asking(model=NOISY, stop_when=MIXED)
+    before = len(read_skipped(out))
+    summary, _ = asking(model=NOISY, stop_when=MIXED, retry=[Outcome.CORRECT], server=other_server)
+    assert cells_skipped(out) == cells_known(out, StopWhen(**MIXED), problems)
+    one, status = summary.models["m"], status_of(out)
+    assert (summary.exit, one.open) == (Exit.UNFINISHED, status.lapsed)
+    assert (status.models[0].skipped, status.models[0].open) == (one.skipped, one.open)
+    assert 0 < one.open == before - one.skipped
+    assert verify(out).sound
+    assert len(read_skipped(out)) == len(pq.read_table(out / "skipped")) == before
+    planned = sweep(out, problems, entry(other_server, NOISY, alias="m", max_tokens=64), stop_when=MIXED)
+    assert plan(planned).models[0].left == one.open
+    again, requests = asking(model=NOISY, stop_when=MIXED, server=other_server)
+    assert (again.exit, again.models["m"].open) == (Exit.COMPLETE, 0)
+    assert 0 < requests <= one.open
+    assert status_of(out).lapsed == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "faults", "exit_code"),
+    [({"budget_usd": 0.0018}, (), Exit.BUDGET), ({}, ("dead_key=0.02",), Exit.UNFINISHED)],
+    ids=["of its budget, where all it takes is $0.0028", "of a model suspended after 63 answers"],
+)
+def test_a_run_that_ends_early_writes_down_all_of_the_cells_that_it_knows(
+    asking, tmp_path, problems, keys, faults, exit_code
+):
+    out = tmp_path / "out"
+    with simulator(problems, faults=faults) as server:
+        summary, _ = asking(model=NOISY, stop_when=MIXED, server=server, **keys)
+    known = cells_known(out, StopWhen(**MIXED), problems)
+    asked, skipped = by_cell(read_trials(out)), by_cell(read_skipped(out))
+    assert summary.exit is exit_code
+    assert 0 < len(known) < 4
+    assert skipped == {cell: OF_A_CELL - asked[cell] for cell in known}
+    one, status = summary.models["m"], status_of(out).models[0]
+    assert (one.skipped, one.open) == (status.skipped, status.open)
+    assert one.open == PLANNED - asked.total() - skipped.total() > 0
+
+
+def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_it_knew(
+    asking, tmp_path, problems, monkeypatch
+):
+    found, look_through = [], Rest.of
+
+    def watched(folder):
+        gc.collect()
+        held = [one for one in gc.get_objects() if type(one) is Before]
+        found.append((len(held), screen.said[-1]))
+        return look_through(folder)
+
+    asking(model=NOISY, stop_when=MIXED, limit=80)
+    screen = Said()
+    monkeypatch.setattr(Rest, "of", watched)
+    with simulator(problems) as server:
+        asked = entry(server, NOISY, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
+        planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)
+        asyncio.run(run_sweep(planned, screen=screen))
+    assert found == [(0, "working out what of this run is skipped")]
+
+
+class Said(Quiet):
+    """A screen that remembers what it said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, message):
+        self.said.append(message)
 
 
 def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):
@@ -265,6 +399,37 @@ def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(st
     assert f"{PLANNED}" in row
     assert ")*" in row
     assert "Cells that were stopped" in report.as_markdown()
+
+
+@pytest.mark.parametrize("rule", [None, {"saturated": 0.01}], ids=["none", "a stricter one"])
+def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path, rule):
+    out = tmp_path / "out"
+    asking(stop_when=ALIKE)
+    asked, skipped = len(read_trials(out)), len(read_skipped(out))
+    asking(limit=1, **({} if rule is None else {"stop_when": rule}))
+    status, report, standings = status_of(out), report_on(out), standings_on(out)
+    assert (status.lapsed, report.lapsed, standings.lapsed) == (skipped, skipped, skipped)
+    (one,), (line,) = status.models, report.suites
+    assert (one.planned, one.skipped, one.open) == (PLANNED, 0, PLANNED - asked)
+    assert (line.planned, line.skipped, line.open) == (PLANNED, 0, PLANNED - asked)
+    assert (report.stopped, standings.skipped) == ((), 0)
+    for text in (status.as_text(), report.as_text(width=200), standings.as_text(width=200)):
+        assert text.count(f"{skipped:,} trials were skipped before") == 1
+    assert "*" not in report.as_text(width=200)
+    asking(limit=1, stop_when=ALIKE)
+    status, report = status_of(out), report_on(out)
+    assert (status.lapsed, status.models[0].skipped, status.models[0].open) == (0, skipped, 0)
+    assert (report.lapsed, report.suites[0].skipped, report.suites[0].open) == (0, skipped, 0)
+
+
+def test_the_report_tells_what_is_planned_asked_skipped_and_open(asking, tmp_path):
+    out = tmp_path / "out"
+    asking(stop_when=ALIKE, limit=100)
+    report = report_on(out)
+    (line,) = report.suites
+    assert (line.planned, line.trials, line.skipped, line.open) == (PLANNED, 76, 24, PLANNED - 100)
+    (row,) = [one for one in report.as_text(width=200).splitlines() if one.startswith("m  ")][:1]
+    assert row.split()[2:6] == [str(PLANNED), "76", "24", str(PLANNED - 100)]
 
 
 def test_a_plan_counts_nothing_that_was_skipped(stopped):

@@ -2,19 +2,23 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from asyncbench.analysis.tables import SIMULATED, as_lines, columns, dollars, safe_note
-from asyncbench.pricing import dollars_of, picodollars, usd_text
+from asyncbench.analysis.stopped import held, lapsed_note
+from asyncbench.analysis.tables import SIMULATED, dollars
+from asyncbench.engine.stopping import Figures
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.progress import spent_text
 from asyncbench.records import Outcome
+from asyncbench.screen import fitted, safe_note, safe_notes
 from asyncbench.store.catalog import Counts, ModelCounts, counts
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.quarantine import QUARANTINE
-from asyncbench.store.spending import spending, spent_under
+from asyncbench.store.spending import Books, spending
 from asyncbench.store.upkeep import Upkeep, upkeep
 
 _SHOWN_LEFTOVERS = 3
@@ -34,7 +38,7 @@ class ModelStatus:
     attempts: int
     unpriced_attempts: int
     cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
-    skipped: int = 0  # not asked, for enough is known of their cells
+    skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
 
     def as_row(self, *, skipped: bool) -> tuple[str, ...]:
         """Return the figures as they are shown, with or without what was skipped."""
@@ -57,11 +61,21 @@ class CapStatus:
     limit_usd: float
     spent_usd: float  # what calls cost, or could at most where that is not known
     reserved_usd: float  # for calls in flight; when no run is going, they are lost, and it is spent
+    doubted_usd: float = 0.0  # of `spent_usd`: what calls of unknown cost could cost at most
+    doubted_calls: int = 0  # those calls
+    unended_calls: int = 0  # those for which `reserved_usd` is
 
-    def as_text(self) -> str:
-        """Return it in words."""
-        reserved = f" (+ {usd_text(self.reserved_usd)} in flight)" if self.reserved_usd else ""
-        return f"{self.name}: {usd_text(self.spent_usd)}{reserved} of {usd_text(self.limit_usd)} spent"
+    def as_text(self, *, running: bool) -> str:
+        """Return it in words; `running`: whether calls without an end are in flight, or lost."""
+        lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
+        return spent_text(
+            self.name,
+            self.spent_usd + lost_usd,
+            self.limit_usd,
+            reserved_usd=self.reserved_usd if running else 0.0,
+            doubted_usd=self.doubted_usd + lost_usd,
+            doubted_calls=self.doubted_calls + lost,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +95,7 @@ class Status:
     files: Upkeep
     models: tuple[ModelStatus, ...]
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
+    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
     @property
     def running(self) -> bool:
@@ -95,12 +110,12 @@ class Status:
         """Return a table for a terminal, and sentences about the files."""
         closed = ("done", "skipped") if self._skipped else ("done",)
         head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
-        table = columns(head, self._rows(), labels=1)
+        table = fitted(head, self._rows(), labels=1)
         notes = [SIMULATED] * self.simulated
         written = f"last written {self.written_at or 'never'}{self._writer()}"
         notes.append(f"{self.sweep} in {self.folder}, {written}")
-        below = [*(cap.as_text() for cap in self.budget), *self._health()]
-        return "\n".join([*map(safe_note, notes), as_lines(table), *map(safe_note, below)])
+        below = [*(cap.as_text(running=self.running) for cap in self.budget), *self._health()]
+        return "\n".join([*safe_notes(notes), table, *safe_notes(below)])
 
     def as_line(self) -> str:
         """Return how far each model is, in one line."""
@@ -126,6 +141,8 @@ class Status:
         files = self.files
         if self._skipped:
             yield "skipped: not asked, for enough is known of their cells (`stop_when`)"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
         yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {self._journal()}"
         if self.ungraded and not self.running:
             yield f"{self.ungraded:,} answers are not graded yet: the next run does, and does not ask again"
@@ -149,7 +166,7 @@ def status_of(folder: Path | str) -> Status:
     """Return how far the sweep in a results folder is, whether or not a run is going; nothing is changed.
 
     Raises:
-        ConfigError: it is not a results folder.
+        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: its manifest, its journal or a part cannot be read.
     """
     path = Path(folder)
@@ -158,7 +175,8 @@ def status_of(folder: Path | str) -> Status:
     if damaged and files.writer is not None:
         found = counts(path)  # a line that was just being written is whole by now
         damaged &= set(found.damaged)
-    models = tuple(_models(found, _planned(manifest)))
+    holds = held(path, (figures for one in found.models.values() for figures in one.skips))
+    models = tuple(_models(found, _planned(manifest), holds))
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),
@@ -173,20 +191,26 @@ def status_of(folder: Path | str) -> Status:
         files=files,
         models=models,
         budget=tuple(_caps(manifest, path)),
+        lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
     )
 
 
 def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own
     caps = manifest.get("budget") or ()
-    found = spending(folder) if caps else {}
+    found = spending(folder) if caps else Books(by_alias={})
     for cap in caps:
-        charged, reserved = spent_under(cap["kind"], cap["of"], found)
+        of = cap["kind"], cap["of"], cap.get("also", ())
+        charged, reserved = found.under(*of)
+        ended, unended = found.doubt_under(*of)
         unknown_usd = cap.get("unknown_usd", 0.0)
         yield CapStatus(
             name=f"{cap['kind']} {cap['of']}",
             limit_usd=cap["limit_usd"],
             spent_usd=dollars_of(charged + picodollars(unknown_usd)),
             reserved_usd=dollars_of(reserved),
+            doubted_usd=dollars_of(ended.most) + unknown_usd,
+            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
+            unended_calls=unended.calls,
         )
 
 
@@ -197,13 +221,14 @@ def _planned(manifest: dict[str, object]) -> Counter[str]:
     return trials
 
 
-def _models(found: Counts, planned: Counter[str]) -> Iterator[ModelStatus]:
+def _models(found: Counts, planned: Counter[str], holds: Container[Figures]) -> Iterator[ModelStatus]:
     for name in sorted({*planned, *found.models}):
-        yield _model(name, found.models.get(name, ModelCounts()), planned.get(name))
+        yield _model(name, found.models.get(name, ModelCounts()), planned.get(name), holds)
 
 
-def _model(name: str, found: ModelCounts, planned: int | None) -> ModelStatus:
-    unfinished = None if planned is None else max(0, planned - found.finished - found.skipped)
+def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[Figures]) -> ModelStatus:
+    skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
+    unfinished = None if planned is None else max(0, planned - found.finished - skipped)
     return ModelStatus(
         model=name,
         planned=planned,
@@ -215,7 +240,7 @@ def _model(name: str, found: ModelCounts, planned: int | None) -> ModelStatus:
         attempts=found.attempts,
         unpriced_attempts=found.unpriced,
         cost_usd=found.cost_usd,
-        skipped=found.skipped,
+        skipped=skipped,
     )
 
 

@@ -1,28 +1,73 @@
 """Cells that a stopping rule ended: what was asked, what was not, and their always-valid intervals."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pyarrow as pa
 
 from asyncbench.analysis.tables import Sheet, percent
+from asyncbench.engine.stopping import Figures, still_stopped
 from asyncbench.store.catalog import read_skipped, read_trials
 
 MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
-CELL = ("model", "condition", "suite", "task", "variant", "representation", "length")
+CELL = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
 HEAD = (
     *("model", "cell", "rule", "planned", "asked", "skipped"),
     "accuracy when stopped (always-valid 95 %)",
 )
 _STOP = ("rule", "asked", "correct", "low", "high")
+COLUMNS = (*CELL, *_STOP, "skipped_at")  # of `skipped`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skips:
+    """What a results folder says of trials that were not asked."""
+
+    held: pa.Table  # rows of `skipped` that the rule in force skips still
+    lapsed: int  # other rows: the next run may ask these trials, so they are open
+
+
+def skips_in(folder: Path | str, columns: Sequence[str]) -> Skips:
+    """Return what is skipped by the rule in force, that of the folder's latest run.
+
+    Raises:
+        ConfigError, StoreError: as `read_trials` does; the folder's sweep.yaml cannot be read.
+    """
+    rows = read_skipped(folder, sorted({*columns, "correct", "asked"}))
+    if not len(rows):
+        return Skips(held=rows, lapsed=0)
+    correct, asked = (cast("list[int]", rows[name].to_pylist()) for name in ("correct", "asked"))
+    figures = list(zip(correct, asked, strict=True))
+    holds = held(folder, figures)
+    kept = rows.filter(pa.array([one in holds for one in figures], pa.bool_()))
+    return Skips(held=kept, lapsed=len(rows) - len(kept))
+
+
+def held(folder: Path | str, known: Iterable[Figures]) -> frozenset[Figures]:
+    """Return those (correct, asked) of cells by which the rule in force stops them.
+
+    In a folder without a sweep.yaml nothing speaks against any.
+
+    Raises:
+        ConfigError: the folder's sweep.yaml cannot be read.
+    """
+    sweep_file, different = Path(folder) / "sweep.yaml", set(known)
+    if not different or not sweep_file.exists():
+        return frozenset(different)
+    from asyncbench.config import rule_in  # 0.2 s, which a folder without skips need not wait for
+
+    return still_stopped(rule_in(sweep_file), different)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppedCell:
     """A cell of which the rest was not asked."""
 
+    run: str
     model: str
     condition: str
     suite: str
@@ -47,9 +92,14 @@ class StoppedCell:
         return self.model, cell, self.rule, *(f"{count:,}" for count in counts), accuracy
 
 
-def stopped_cells(folder: Path | str) -> tuple[StoppedCell, ...]:
-    """Return the cells of a results folder that were stopped; raises as `read_trials` does."""
-    rows = read_skipped(folder, [*CELL, *_STOP, "skipped_at"]).sort_by("skipped_at").to_pylist()
+def stopped_cells(folder: Path | str, skips: Skips) -> tuple[StoppedCell, ...]:
+    """Return the cells of a results folder that are stopped; raises as `read_trials` does.
+
+    Args:
+        folder: the results folder.
+        skips: its own, with `COLUMNS`.
+    """
+    rows = skips.held.sort_by("skipped_at").to_pylist()
     if not rows:
         return ()
     skipped, last = Counter(map(_cell, rows)), {_cell(row): row for row in rows}
@@ -65,6 +115,14 @@ def stopped_cells(folder: Path | str) -> tuple[StoppedCell, ...]:
 
 def _cell(row: dict[str, Any]) -> tuple[Any, ...]:  # Any: a length beside names
     return tuple(row[name] for name in CELL)
+
+
+def lapsed_note(lapsed: int) -> str:
+    """Return what a reader has to know of recorded skips that no longer hold."""
+    return (
+        f"{lapsed:,} trials were skipped before that the rule now in force does not skip (`stop_when` was "
+        "changed or taken away, or answers have changed): they count as open, and the next run asks them."
+    )
 
 
 def note(cells: Sequence[StoppedCell]) -> str:

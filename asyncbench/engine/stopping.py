@@ -24,6 +24,7 @@ from asyncbench.records import Skipped, Stop, StopWhen, Trial
 
 CI_WIDTH: Final = "ci_width"
 SATURATED: Final = "saturated"
+Figures = tuple[int, int]  # correct, asked
 
 
 class Cell(NamedTuple):
@@ -62,6 +63,11 @@ def _rule(when: StopWhen, correct: int, asked: int, interval: Interval) -> str |
     return None
 
 
+def still_stopped(when: StopWhen | None, known: Iterable[Figures]) -> frozenset[Figures]:
+    """Return those (correct, asked) by which a rule stops a cell; without a rule none does."""
+    return frozenset(one for one in set(known) if when is not None and stop_at(when, *one) is not None)
+
+
 def next_look(when: StopWhen, correct: int, asked: int) -> float:
     """Return after how many answers in all a rule may hold, where it does not hold yet; inf: never.
 
@@ -75,6 +81,10 @@ def next_look(when: StopWhen, correct: int, asked: int) -> float:
         grown = asked * always_valid(correct, asked).width / when.ci_width
         looks.append(max(alike_needed(when.ci_width), ceil(grown)))
     return max(min(looks), asked + 1)
+
+
+def _nowhere(_: Skipped) -> None:
+    """Keep nothing."""
 
 
 @dataclass(slots=True)
@@ -96,7 +106,7 @@ class Stopping:
 
     Every first answer planned has to be told in order, by `known` or by `plan`. A trial that was begun is
     brought to its end, with its retries, whatever becomes of its cell. One that earlier runs closed and this
-    run asks again counts as it was closed before; the next run counts it as it is then.
+    run asks again counts as it was closed before, and `changed` tells that it counts otherwise from now on.
     """
 
     when: StopWhen
@@ -106,11 +116,23 @@ class Stopping:
     _cells: dict[Cell, _Known] = field(default_factory=dict)
     _places: dict[str, tuple[Cell, int]] = field(default_factory=dict)  # of trials that are not closed
     _anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known
+    _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
+    changed: bool = False  # whether one that was asked again counts otherwise from now on
     _stopped: Callable[[], None] = lambda: None
 
     def on_stop(self, call: Callable[[], None]) -> None:
         """Call this whenever a cell is stopped by an answer."""
         self._stopped = call
+
+    @property
+    def stopped_any(self) -> bool:
+        """Whether enough is known of a cell."""
+        return any(one.stop is not None for one in self._cells.values())
+
+    def figures_of(self, trial: Trial) -> Figures:
+        """Return how many answers of a trial's cell count so far, as (correct, asked)."""
+        known = self._cells.get(cell_of(trial))
+        return (0, 0) if known is None else (known.correct, known.asked)
 
     def stop_of(self, trial: Trial) -> Stop | None:
         """Return why a trial need not be asked; None: it has to be."""
@@ -134,12 +156,15 @@ class Stopping:
 
     def ask_again(self, trial: Trial, *, right: bool | None) -> None:
         """Take in how the next trial was closed; it is asked again, whatever is known of its cell."""
+        self._anyway.add(trial.trial_id)
         if not trial.repeat:
             self.known(cell_of(trial), [right])
-        self._anyway.add(trial.trial_id)
+            self._counted_as[trial.trial_id] = right
 
     def close(self, trial_id: str, *, right: bool | None) -> None:
         """Take in the answer of a trial, None where it failed; one without a place does not count."""
+        if right is not None and self._counted_as.get(trial_id, right) != right:
+            self.changed = True  # one that fails keeps the answer that it has
         cell, place = self._places.pop(trial_id, (None, 0))
         if cell is None:
             return
@@ -154,6 +179,12 @@ class Stopping:
         self._places.pop(trial.trial_id, None)
         self.counters.skipped += 1
         self.keep(Skipped(trial=trial, stop=stop, skipped_at=self.now()))
+
+    def forget(self) -> None:
+        """Let go of all that tells what to ask, for nothing more is asked; the counters stay."""
+        self.keep = _nowhere
+        for known in (self._cells, self._places, self._anyway, self._counted_as):
+            known.clear()
 
     def _cell(self, cell: Cell) -> _Known:
         if cell not in self._cells:

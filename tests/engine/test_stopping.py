@@ -183,6 +183,25 @@ def test_what_is_asked_again_counts_as_it_was_closed_and_is_asked_whatever_is_kn
     assert stopping.stop_of(second) == stopped(stopping.when, [False] + [True] * 59)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "repeat", "changed"),
+    [
+        (False, True, 0, True),
+        (True, False, 0, True),
+        (None, False, 0, True),
+        (True, True, 0, False),
+        (True, None, 0, False),
+        (True, False, 1, False),  # a repeat never counts
+    ],
+)
+def test_an_answer_asked_for_again_is_noticed_where_it_counts_otherwise(before, now, repeat, changed):
+    stopping, _ = judge()
+    (one,) = trials(1, repeat=repeat)
+    stopping.ask_again(one, right=before)
+    stopping.close(one.trial_id, right=now)
+    assert stopping.changed is changed
+
+
 def test_a_skipped_trial_is_written_down_with_what_was_known_and_counted():
     stopping, kept = judge()
     one = trials(1)[0]
