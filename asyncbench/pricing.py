@@ -1,7 +1,8 @@
 """What a call costs: usage → USD, one request at a time. What is unknown is None, never 0.
 
 Of several who could say, the first counts: the price in the sweep (its author knows a contract that no
-table does), what the vendor says this call cost, the published price of the tier that served it.
+table does), what the vendor says this call cost, the published price of the tier that served it. But a bill
+is a bill: where the vendor says that a call cost more than by the price in the sweep, it did.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Charge:
 
     usd: float | None  # None: unknown
     source: str | None  # None: no price is known
+    instead_of_usd: float | None = None  # by the price in the sweep, where the vendor billed more
 
 
 def rates_for(
@@ -79,21 +81,29 @@ def rates_for(
         tier: how it was served (`tier_of`); one without a price of its own is not taken for the standard.
     """
     if price is not None:
-        return Rates(source=SWEEP, brackets=(_bracket_of(price),))
+        return rates_given(price)
     if vendor is None:
         return None
     return _published(model_id, vendor=vendor, at=at, tier=None if (vendor, tier) in AS_STANDARD else tier)
 
 
+def rates_given(price: Price) -> Rates:
+    """Return a price that a sweep gives as rates."""
+    return Rates(source=SWEEP, brackets=(_bracket_of(price),))
+
+
 def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> RatesAt:
     """Return `rates_for` as a function of tier and time that looks each up once a quarter of an hour."""
+    return lambda tier, at_s: _looked_up(model_id, price, vendor, tier, int(at_s // PERIOD_S))
 
-    @lru_cache(maxsize=256)
-    def looked_up(tier: str | None, period: int) -> Rates | None:
-        at = datetime.fromtimestamp(period * PERIOD_S, UTC)
-        return rates_for(model_id, price=price, vendor=vendor, at=at, tier=tier)
 
-    return lambda tier, at_s: looked_up(tier, int(at_s // PERIOD_S))
+@lru_cache(maxsize=4096)
+def _looked_up(
+    model_id: str, price: Price | None, vendor: str | None, tier: str | None, period: int
+) -> Rates | None:
+    """Return `rates_for`, remembered for whoever asks of the same model: a look into the table is slow."""
+    at = datetime.fromtimestamp(period * PERIOD_S, UTC)
+    return rates_for(model_id, price=price, vendor=vendor, at=at, tier=tier)
 
 
 def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charge:
@@ -107,9 +117,13 @@ def charge(reply: Reply, rates: RatesAt, *, at_s: float, provider: str) -> Charg
     """
     told = reply.vendor_cost_usd
     found = rates(tier_of(reply.service_tier, reply.raw_usage), at_s)
-    if told is not None and (found is None or found.source != SWEEP):
-        return Charge(usd=told, source=f"{provider} usage.cost")
-    return Charge(usd=cost_usd(reply.usage, found), source=found.source if found else None)
+    by_rates = cost_usd(reply.usage, found)
+    source = found.source if found else None
+    if told is None or (source == SWEEP and by_rates is not None and told <= by_rates):
+        return Charge(usd=by_rates, source=source)
+    return Charge(
+        usd=told, source=f"{provider} usage.cost", instead_of_usd=by_rates if source == SWEEP else None
+    )
 
 
 def tier_of(service_tier: str | None, raw_usage: Mapping[str, object] | None) -> str | None:
@@ -249,8 +263,7 @@ def _of_tier(found: PriceCalculation, tier: str, at: datetime) -> ModelPrice | N
 def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
     """Return every bracket of a published price; none where a part of the bill is in no token count."""
     input_, output = prices.input_mtok, prices.output_mtok
-    billed_besides = (prices.requests_kcount, prices.output_reasoning_mtok, prices.output_citation_mtok)
-    if input_ is None or output is None or any(price is not None for price in billed_besides):
+    if input_ is None or output is None or _billed_apart(prices):
         return ()
     cached = input_ if prices.cache_read_mtok is None else prices.cache_read_mtok
     write = input_ if prices.cache_write_mtok is None else prices.cache_write_mtok
@@ -266,6 +279,15 @@ def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
         )
         for start in _starts(input_, cached, write, write_1h, output)
     )
+
+
+def _billed_apart(prices: ModelPrice) -> bool:
+    """Whether requests, or some of the output (thoughts, citations, pictures, sound, film), cost extra.
+
+    Only who makes such output has a price of it; input of other kinds, and searches, must be asked for.
+    """
+    kinds = (name for name in vars(prices) if name.startswith("output_") and name != "output_mtok")
+    return any(getattr(prices, name) is not None for name in ("requests_kcount", *kinds))
 
 
 def _starts(*prices: Decimal | TieredPrices) -> list[int]:

@@ -1,5 +1,6 @@
 """Trial → request: a condition applied to a problem; and what makes two ways of asking the same."""
 
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -14,6 +15,8 @@ SENT_WHEN_SET = (
     *("effort", "thinking_tokens", "thinking"),
 )
 
+JOIN: Final = "\n\n"  # between the system prompts of a model and of a suite
+
 
 def request_for(trial: Trial) -> Request:
     """Return what is asked for a trial: the question as the suite words it, nothing added.
@@ -24,7 +27,7 @@ def request_for(trial: Trial) -> Request:
     condition, model = trial.condition, trial.model
     worded = wording_of(trial.problem, condition)
     said = [text for text in (model.system, worded.system) if text is not None]
-    system = "\n\n".join(said) if said else None
+    system = JOIN.join(said) if said else None
     return Request(
         trial=trial,
         system=system if condition.system is None else condition.system,
@@ -57,22 +60,44 @@ def most_input_tokens(request: Request) -> int:
     A token of a byte-level vocabulary stands for a byte at least. Parameters count, since a schema or a tool
     is read, too.
     """
-    own, added = request.trial.model.params, request.trial.condition.params
-    params = {**own, **added} if own or added else None
     texts = [request.system or "", *(message.content for message in request.messages)]
-    beside = TOKENS_BESIDE_A_CALL + TOKENS_BESIDE_A_MESSAGE * len(texts)
-    return sum(map(_bytes, texts)) + beside + (len(orjson.dumps(params, default=str)) if params else 0)
+    return _most_read(texts) + _most_beside_texts(request.trial.model, request.trial.condition)
+
+
+def most_tokens_before(model: Model, condition: Condition) -> int:
+    """Return the part of `most_input_tokens` that goes along with every question, as `said_before` does.
+
+    With that of `worded_size` it is never too few, and two too many where only a model has a system prompt.
+    """
+    joined = "" if model.system is None else model.system + JOIN
+    texts = [joined if condition.system is None else condition.system]
+    texts += [turn.content for turn in condition.turns]
+    return _most_read(texts) + _most_beside_texts(model, condition)
+
+
+def _most_read(texts: Sequence[str]) -> int:
+    return sum(map(_bytes, texts)) + TOKENS_BESIDE_A_MESSAGE * len(texts)
+
+
+def _most_beside_texts(model: Model, condition: Condition) -> int:
+    own, added = model.params, condition.params
+    params = {**own, **added} if own or added else None
+    return TOKENS_BESIDE_A_CALL + (len(orjson.dumps(params, default=str)) if params else 0)
 
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def worded_characters(problem: Problem, condition: Condition) -> int:
-    """Return the characters of what the suite of a problem says: all that `said_before` leaves out."""
+def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
+    """Return the characters of what the suite of a problem says, and their part of `most_input_tokens`.
+
+    It is all that `said_before` and `most_tokens_before` leave out, and the same for every model.
+    """
     worded = wording_of(problem, condition)
     system = "" if worded.system is None or condition.system is not None else worded.system
-    return len(system) + sum(len(turn.content) for turn in worded.turns) + len(worded.question)
+    texts = [*(turn.content for turn in worded.turns), worded.question]
+    return len(system) + sum(map(len, texts)), _most_read(texts) + _bytes(system)
 
 
 def said_before(model: Model, condition: Condition) -> int:
@@ -91,6 +116,25 @@ def sent_parameters(model: Model) -> dict[str, object]:
     """Return what shapes a model's replies beside the question: only what the sweep sets."""
     said = {name: value for name in SENT_WHEN_SET if (value := getattr(model, name)) is not None}
     return said | dict(model.params)
+
+
+def recorded_parameters(model: Model) -> dict[str, object]:
+    """Return all that goes along with the question: what the sweep sets, and what a budget adds to it.
+
+    The latter says who may serve a call, as a limit does, and makes no trial another.
+    """
+    return merged(model.budget_params, sent_parameters(model))
+
+
+def merged(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+    """Return `ours` with what is given over it, objects inside objects likewise."""
+    return {**ours, **{name: _over(ours.get(name), value) for name, value in given.items()}}
+
+
+def _over(ours: object, given: object) -> object:
+    if isinstance(ours, Mapping) and isinstance(given, Mapping):
+        return merged(ours, given)
+    return given
 
 
 def asked_as(model: Model, condition: Condition) -> bytes:

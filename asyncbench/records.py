@@ -129,6 +129,9 @@ class Model:
     thinking: str | None = None  # adaptive: the model decides how much
     stream: bool = False  # answers arrive piece by piece; changes no reply
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
+    budget_params: Mapping[str, object] = field(
+        default_factory=dict
+    )  # before those: what a budget adds to it
     price: Price | None = None
     budget_usd: float | None = None  # the most that its calls may cost together, those of earlier runs too
     limits: Limits = field(default_factory=Limits)
@@ -282,7 +285,8 @@ class Sent:
     provider: str
     started_at: float  # UTC, seconds since 1970
     max_tokens: int | None = None  # the longest reply allowed, as sent
-    reserved_usd: float | None = None  # the most it may cost; None: no budget asked for it
+    reserved_usd: float | None = None  # set aside for it; None: no budget held it
+    most_usd: float | None = None  # it may cost; None: no price is known, or nothing bounds its tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +311,8 @@ class Attempt:
     loop_lag_s: float | None = None
     raw_usage: Mapping[str, object] | None = None
     max_tokens: int | None = None  # the longest reply allowed, as sent
-    reserved_usd: float | None = None  # the most it could cost, set aside before it; None: under no budget
+    reserved_usd: float | None = None  # set aside for it; None: no budget held it
+    most_usd: float | None = None  # it could cost; None: no price was known, or nothing bounded its tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, 
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.status import status_of
 from asyncbench.analysis.verifying import health_of
+from asyncbench.budgeting import ANY, ASKED
 from asyncbench.cli import app
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, StoreError
@@ -27,6 +29,7 @@ from asyncbench.records import Outcome
 from asyncbench.store.catalog import counts
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
+from asyncbench.store.manifest import read_manifest
 from asyncbench.summary import Exit
 from tests.store import made
 from tests.sweeps import entry, outcomes, problem_set, simulator, sweep
@@ -116,6 +119,17 @@ def test_the_forecasts_of_both_folders_are_taken_along(halves):
         for name in "ab":
             (folder / name / FORECAST).unlink()
     assert [[*one["models"]] for one in read_forecasts(folder / "forecast")] == [["b"], ["a"]]
+
+
+def test_a_folder_that_says_nothing_of_its_aliases_leaves_them_unknown_in_the_whole(halves):
+    folder, _ = halves
+    older = shutil.copytree(folder / "a", folder / "older")
+    with Store.open(older, sweep="test") as store:
+        said = {name: told for name, told in store.manifest.items() if name != ASKED}
+    (older / "manifest.json").write_bytes(orjson.dumps(said))
+    merge_folders([older, folder / "b"], folder / "of an older")
+    asked = read_manifest(folder / "of an older")[ASKED]
+    assert asked == read_manifest(folder / "b")[ASKED] | {"simulated/oracle": [ANY]}
 
 
 def files(folder):

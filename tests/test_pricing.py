@@ -1,5 +1,6 @@
 """A request is priced exactly, token kind by token kind; what is unknown has no price, never 0."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -182,6 +183,9 @@ def test_every_priced_model_of_the_table_costs_what_the_table_makes_of_it():
         pytest.param("openai", "text-embedding-3-small", id="no price of output"),
         pytest.param("perplexity", "sonar", id="a fee for each request besides"),
         pytest.param("perplexity", "sonar-deep-research", id="reasoning at a rate of its own"),
+        pytest.param("google", "gemini-2.5-flash-image", id="answers in pictures"),
+        pytest.param("openai", "gpt-audio", id="answers in sound"),
+        pytest.param("google", "gemini-omni-1.1-flash", id="answers in film"),
     ],
 )
 def test_an_unknown_price_is_none_and_so_is_the_cost(vendor, model_id):
@@ -386,7 +390,8 @@ def charged(reply: Reply, *, price: Price | None = None, vendor: str | None = "o
 @pytest.mark.parametrize(
     ("told", "price", "vendor", "usd", "source"),
     [
-        pytest.param(9.0, Price(input=1, output=1), "openai", 1.0, "sweep", id="the sweep first"),
+        pytest.param(0.5, Price(input=1, output=1), "openai", 1.0, "sweep", id="the sweep first"),
+        pytest.param(1.0, Price(input=1, output=1), "openai", 1.0, "sweep", id="the sweep, billed alike"),
         pytest.param(9.0, None, "openai", 9.0, "openrouter usage.cost", id="then the vendor's own bill"),
         pytest.param(0.0, None, "openai", 0.0, "openrouter usage.cost", id="which may be nothing"),
         pytest.param(9.0, None, None, 9.0, "openrouter usage.cost", id="in no table"),
@@ -400,6 +405,14 @@ def test_the_first_who_knows_the_price_says_it(told, price, vendor, usd, source)
     reply = Reply(text="4", usage=MILLION, vendor_cost_usd=told)
 
     assert charged(reply, price=price, vendor=vendor) == Charge(usd=usd, source=source)
+
+
+def test_a_bill_above_the_price_in_the_sweep_is_what_a_call_cost():
+    billed = Reply(text="4", usage=MILLION, vendor_cost_usd=9.0)
+    bill = Charge(usd=9.0, source="openrouter usage.cost")
+
+    assert charged(billed, price=Price(input=1, output=1)) == replace(bill, instead_of_usd=1.0)
+    assert charged(replace(billed, usage=None), price=Price(input=1, output=1)) == bill
 
 
 def test_the_tier_that_served_a_call_sets_its_price():

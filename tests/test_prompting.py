@@ -12,10 +12,12 @@ from asyncbench.prompting import (
     asked_as,
     characters,
     most_beside,
+    most_input_tokens,
+    most_tokens_before,
     request_for,
     said_before,
     sent_parameters,
-    worded_characters,
+    worded_size,
 )
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
 from asyncbench.suites.nupa.generation import draft
@@ -86,8 +88,10 @@ def test_a_models_system_prompt_goes_before_the_suites_and_a_conditions_takes_it
 )
 def test_what_is_counted_before_a_request_is_made_is_what_it_holds(condition):
     trial = nupa(condition)
-    counted = worded_characters(trial.problem, condition) + said_before(trial.model, condition)
+    counted = worded_size(trial.problem, condition)[0] + said_before(trial.model, condition)
     assert counted == characters(request_for(trial))
+    most = worded_size(trial.problem, condition)[1] + most_tokens_before(trial.model, condition)
+    assert most == most_input_tokens(request_for(trial))
     beside = said_before(trial.model, condition) + most_beside(condition, "nupa")
     assert counted - len(trial.problem.question) <= beside
 

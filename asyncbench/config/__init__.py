@@ -14,7 +14,15 @@ from asyncbench.config.entry import NOT_BUILT
 from asyncbench.config.models import check_alias
 from asyncbench.config.notify import Notify, is_address
 from asyncbench.config.sources import ProblemSource
-from asyncbench.config.sweep import Sweep, as_mapping, load_sweep, priced_models, sweep_from
+from asyncbench.config.sweep import (
+    Sweep,
+    as_mapping,
+    load_sweep,
+    priced_models,
+    rule_in,
+    sweep_from,
+    with_budget,
+)
 
 __all__ = [
     "NOT_BUILT",
@@ -26,6 +34,8 @@ __all__ = [
     "is_address",
     "load_sweep",
     "priced_models",
+    "rule_in",
     "seconds_left",
     "sweep_from",
+    "with_budget",
 ]

@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import yaml
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 
 from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
@@ -80,6 +80,9 @@ class StopEntry(Entry):
     saturated: Share | None = None
 
 
+_DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
+
+
 # ── from entries to records ──────────────────────────────────────────────────────────────────
 
 
@@ -90,6 +93,24 @@ def load_sweep(path: Path | str) -> Sweep:
         ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
     """
     return replace(sweep_from(_written(Path(path)), place=str(path)), file=Path(path))
+
+
+def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
+    """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
+
+    Caps of its models and providers stay.
+
+    Raises:
+        ConfigError: it is not what a sweep file may hold.
+    """
+    if usd is None:
+        return sweep
+    try:
+        return replace(sweep, budget_usd=_DOLLARS.validate_python(usd))
+    except ValidationError:
+        raise ConfigError(
+            f"{place}: budget_usd: {usd!r} is not a number of dollars above 0; give one, such as 5"
+        ) from None
 
 
 def priced_models(path: Path) -> tuple[Model, ...]:
@@ -107,6 +128,17 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     return tuple(
         priced_model(_as_mapping(model), place=f"{path}, models[{i}]") for i, model in enumerate(given, 1)
     )
+
+
+def rule_in(path: Path) -> StopWhen | None:
+    """Return when a sweep file stops a cell, and nothing else of it; None: it never does.
+
+    Raises:
+        ConfigError: the file is missing, is not YAML, or its rule is none.
+    """
+    raw = _written(path)
+    given = raw.get("stop_when") if isinstance(raw, Mapping) else None
+    return None if given is None else _stop_when(given, place=str(path))
 
 
 def _written(path: Path) -> object:

@@ -17,7 +17,7 @@ from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError, UnwrittenError
-from asyncbench.pricing import Charge, RatesAt, charge, dollars_of
+from asyncbench.pricing import Charge, RatesAt, charge, dollars_of, usd_text
 from asyncbench.records import (
     Attempt,
     Ended,
@@ -37,6 +37,7 @@ from asyncbench.records import (
 Ask = Callable[[Request], Awaitable[Reply]]
 GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
 Keep = Callable[[Event], None]
+MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
 Source = AsyncGenerator[tuple[Request, History], None]
 
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
@@ -51,6 +52,10 @@ _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, E
 
 def _nobody(_: str) -> None:
     """Tell nobody."""
+
+
+def _nothing_known(_: Request, __: float) -> None:
+    """Know nothing of what a call may cost."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +77,7 @@ class Asker:
     counting: Counting = Counting.USED
     tell_suspended: Callable[[str], None] = _nobody  # is called once, with the reason
     account: Account | None = None  # of the sweep's budget; None: none holds this model
+    most_usd: MostUsd = _nothing_known  # without one
     stopping: Stopping | None = None  # of its cells; None: no rule stops any
     queue: deque[Turn] = field(default_factory=deque)
     _expected: Expected = field(init=False)
@@ -83,6 +89,8 @@ class Asker:
     not_before_s: float = -inf  # the loop's clock: a provider's word about this model of a group
     _answers: int = 0  # of this run
     _failures: int = 0  # likewise, of the kinds that may be a trial's own
+    _billed_more: Charge | None = None  # the latest: the vendor's own bill was above the sweep's price
+    _told_more: bool = False
     _fed: bool = False
     _hungry: asyncio.Event = field(default_factory=asyncio.Event)
     _wake: Callable[[], None] = field(default=lambda: None)  # its lane
@@ -157,7 +165,7 @@ class Asker:
         """Set money aside for a call that is made now; where there is none, the trial waits again."""
         if self.account is None:
             return True
-        if self.account.ratio != turn.ratio or self._now_s() > turn.priced_s + PRICED_FOR_S:
+        if self.account.terms != turn.terms or self._now_s() > turn.priced_s + PRICED_FOR_S:
             self._price(turn)
         reserved = self.account.reserve(turn.hold)
         if not reserved:
@@ -167,7 +175,7 @@ class Asker:
     def _price(self, turn: Turn) -> None:
         """Work out what has to be set aside for a trial's next call."""
         if self.account is not None:
-            turn.priced_s, turn.ratio = self._now_s(), self.account.ratio
+            turn.priced_s, turn.terms = self._now_s(), self.account.terms
             turn.hold = self.account.hold(turn.request, self.epoch_s + turn.priced_s)
 
     def put_back(self, turn: Turn) -> None:
@@ -309,6 +317,7 @@ class Asker:
         turn.attempts += 1
         if turn.tries == 1:
             turn.since_s = turn.sent_s
+        turn.most_usd = self._most_usd(turn)
         self.keep(
             Sent(
                 trial_id=turn.request.trial.trial_id,
@@ -318,12 +327,19 @@ class Asker:
                 started_at=self.epoch_s + turn.sent_s,
                 max_tokens=self.longest(turn.request),
                 reserved_usd=self._reserved_usd(turn),
+                most_usd=turn.most_usd,
             )
         )
         return turn.sent_s
 
     def _reserved_usd(self, turn: Turn) -> float | None:
         return None if self.account is None else dollars_of(turn.hold.amount)
+
+    def _most_usd(self, turn: Turn) -> float | None:
+        """Return what a call that is made now may cost: a budget that is set later counts it with that."""
+        if self.account is not None:
+            return dollars_of(turn.hold.most)
+        return self.most_usd(turn.request, self.epoch_s + turn.sent_s)
 
     def _settle(self, turn: Turn, cost_usd: float | None) -> None:
         """Charge a call, and give back what it did not use."""
@@ -354,6 +370,7 @@ class Asker:
             raw_usage=reply.raw_usage if reply else None,
             max_tokens=self.longest(turn.request),
             reserved_usd=self._reserved_usd(turn),
+            most_usd=turn.most_usd,
         )
         self.keep(Ended(attempt=attempt, reply=reply))
         turn.charge(attempt.cost_usd)
@@ -364,8 +381,22 @@ class Asker:
     def _cost(self, ended: Reply | ProviderError | None, at_s: float) -> float | None:
         """Return what an attempt cost, USD; 0 when it was refused before any work, None when unknown."""
         if isinstance(ended, Reply):
-            return self._charge(ended, at_s).usd
+            charged = self._charge(ended, at_s)
+            if charged.instead_of_usd is not None:
+                self._billed_more = charged
+            return charged.usd
         return None if ended is None or ended.may_have_been_billed else 0.0
+
+    def news(self) -> str | None:
+        """Return, once, what a person should hear of a bill that is higher than by the price in the sweep."""
+        billed = self._billed_more
+        if self._told_more or billed is None or billed.usd is None or billed.instead_of_usd is None:
+            return None
+        self._told_more = True
+        return (
+            f"{billed.source} says that a call cost {usd_text(billed.usd)}; by the `price` in the sweep it "
+            f"would be {usd_text(billed.instead_of_usd)}. The larger of the two counts, of every call"
+        )
 
     def _charge(self, reply: Reply, at_s: float) -> Charge:
         return charge(reply, self.rates, at_s=at_s, provider=self.model.provider)

@@ -333,6 +333,8 @@ class Lane:
                 self.say(f"{self.name}: {news}")
         if asker.account and (news := asker.account.news()):
             self.say(f"{asker.model.alias}: {news}")
+        if news := asker.news():
+            self.say(f"{asker.model.alias}: {news}")
         if isinstance(ended, ProviderError) and ended.kind in _ONE_TOO_MANY:
             self._minutes.refused()
             self._heed(asker, ended, at_s)

@@ -2,10 +2,9 @@
 
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Final
 
-from asyncbench.engine.budget import AS_BOUND, NOTHING, Hold
+from asyncbench.engine.budget import NOTHING, Hold
 from asyncbench.engine.limits import Amounts
 from asyncbench.records import History, Request
 
@@ -29,8 +28,9 @@ class Turn:
     in_flight: int = 0  # of the lane, when the latest attempt was sent
     reserved: Amounts = field(default=ONE_CALL)
     hold: Hold = NOTHING  # of money, for the latest attempt
+    most_usd: float | None = None  # the latest attempt may cost; None: unknown
     priced_s: float = 0.0  # when that was worked out
-    ratio: Fraction = AS_BOUND  # by which it was raised
+    terms: int = 0  # of the account then
     scouts: bool = False  # the one call that a paused lane makes to see whether the pause is over
     last_words: str | None = None  # of the error it met last
     same_words: int = 0  # how often in a row

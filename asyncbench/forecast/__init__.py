@@ -2,7 +2,8 @@
 
 Each module imports only from lines above its own:
 
-    ranges · line · seen · kept
+    ranges · line · answering · kept
+    seen
     replies
     rest
 """

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.forecast.answering import OF_CALLS, OF_TRIALS, cost_of_answers
 from asyncbench.forecast.line import Line
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import read_trials
+from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.sweep import CELL, Cell
 
 MEASURED = ("outcome", "input_tokens", "output_tokens", "latency_s", "cost_usd")
@@ -44,7 +45,7 @@ class Seen:
     cells: Mapping[Cell, SeenCell]
     input_tokens: int  # of all of them
     output_tokens: int
-    cost_usd: float | None  # None: that of a trial is unknown
+    cost_usd: float | None  # of the calls that gave the answers; None: that of one is unknown
     latency: Line | None = field(default=None)  # seconds of a call, and of a token of its reply
     price: Line | None = field(default=None)  # USD of a token sent, and of one received, as was billed
 
@@ -81,7 +82,8 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) ->
     Raises:
         StoreError: the folder cannot be read.
     """
-    rows = _asked_by(read_trials(folder, columns=["trial_id", *CELL, *MEASURED]), list(finished.values()))
+    trials = read_trials(folder, columns=[*OF_TRIALS, *CELL, "outcome", "latency_s", "cost_usd"])
+    rows = _asked_by(_costs_of_answers(trials, folder), list(finished.values()))
     cells = rows.group_by(["asking", *CELL]).aggregate([(name, "list") for name in MEASURED])
     askings, ways = list(finished), dict[Way, dict[Cell, Trials]]()
     for row in _renamed(cells).to_pylist():
@@ -91,11 +93,28 @@ def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) ->
     return {way: seen_of(cells) for way, cells in ways.items()}
 
 
+def _costs_of_answers(trials: pa.Table, folder: Path) -> pa.Table:
+    """Return trials with what the call cost that gave the answer: failed and lost ones may cost anything.
+
+    A trial that failed cost a forecast nothing; one that was taken over costs what it says.
+    """
+    found = cost_of_answers(trials, read_attempts(folder, list(OF_CALLS)))
+    at = pc.index_in(trials["trial_id"], value_set=found["trial_id"].combine_chunks())
+    failed = pc.equal(trials["outcome"], pa.scalar(Outcome.FAILED.value))
+    cost = pc.coalesce(found["cost_usd"].combine_chunks().take(at), trials["cost_usd"])
+    cost = pc.if_else(failed, pa.scalar(0.0), cost)
+    return trials.set_column(trials.schema.get_field_index("cost_usd"), "cost_usd", cost)
+
+
 def _asked_by(rows: pa.Table, ids: Sequence[pa.StringArray]) -> pa.Table:
     """Return the rows of these trials, each with the number of the ids that it is among: `asking`."""
     of = pa.array((number for number, some in enumerate(ids) for _ in some), pa.int32())
     at = pc.index_in(rows["trial_id"], value_set=pa.chunked_array(ids, pa.string()))
-    return rows.drop_columns(["trial_id"]).append_column("asking", of.take(at)).filter(pc.is_valid(at))
+    return (
+        rows.drop_columns(["trial_id", "reused_from"])
+        .append_column("asking", of.take(at))
+        .filter(pc.is_valid(at))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,17 +12,19 @@ from pathlib import Path
 
 import yaml
 
+from asyncbench.budgeting import ASKED, named_before
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.forecast.kept import FORECAST, read_forecasts
 from asyncbench.forecast.kept import joined as joined_forecasts
 from asyncbench.merge.agreement import SWEEP_FILE, Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
-from asyncbench.store.durable import make_folder, storing, sync, write
+from asyncbench.store.durable import make_folder, sync, write
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import Manifest, claim, read_manifest, write_manifest
 from asyncbench.store.merging import Joined, join
 from asyncbench.store.staging import TEMPORARY
+from asyncbench.writing import storing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +173,10 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
     said: dict[str, object] = {}
     for one in reversed(found):
         said |= one.manifest
+    asked: dict[str, list[str]] = {}
+    for one in found:
+        for alias, names in named_before(one.folder, one.manifest).items():
+            asked[alias] = list(dict.fromkeys([*asked.get(alias, []), *names]))
     sets = {name: each for one in found for name, each in one.manifest.get("problem_sets", {}).items()}
     write_manifest(
         draft,
@@ -182,6 +188,7 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
             "simulated": any(one.manifest.get("simulated") for one in found),
             "runs": {sweep.name: {"planned": merged_plan(found, sweep)}},
             "problem_sets": dict(sorted(sets.items())),
+            ASKED: asked,
             "merged": [one.folder.resolve().name for one in found],
         },
     )

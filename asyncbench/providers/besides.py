@@ -1,8 +1,12 @@
 """What a request may ask for that costs money beside its tokens, or more tokens than its body tells."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
+from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.prices import is_router
 from asyncbench.records import Condition, Model
 
 _SEARCH: Final = "it searches the web, which is billed apart, and what is found is billed as input"
@@ -23,6 +27,8 @@ _BESIDES: Final[Mapping[str, str]] = {
     "context_management": "more calls of the model are made and billed on the way",
     "prediction": "what was predicted wrongly is billed as output, whatever `max_tokens` says",
     "plugins": "each is billed apart",
+    "preset": _EXTRAS,  # OpenRouter: settings of the account's, plugins and other models among them
+    "data_sources": "what is found there is billed as input, and nobody here knows how much that is",  # Azure
     "models": _OTHERS,
     "route": _OTHERS,
     "fallbacks": _OTHERS,
@@ -31,10 +37,34 @@ _BESIDES: Final[Mapping[str, str]] = {
     "extra_body": _EXTRAS,
     "google": _EXTRAS,
 }
+# Where an SDK asks of itself, by adapter; the table of endpoints leaves it to them.
+_OF_SDKS: Final[Mapping[str, str]] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+}
 _OF_THE_ASKER: Final = frozenset(
     {None, "function", "custom"}
 )  # types of tools that nobody runs at the vendor's
-_SEARCHES: Final = ":online"  # the end of a model's id at OpenRouter
+
+
+def _words(*patterns: str) -> re.Pattern[str]:
+    """Match any of some words as a whole in a model's id."""
+    return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(patterns)})(?![a-z0-9])", re.IGNORECASE)
+
+
+# Models that do it unasked, by their ids; a test holds these words to all the models of the price table.
+_UNASKED: Final = (
+    (_words("search-(preview|api)", "(pro|relace)-search", "deep-research", "sonar", "compound"), _SEARCH),
+    (_words("image", "nano-banana", "imagen", "gemini-omni", "veo"), _SOUND),
+    (_words("audio", "tts", "live", "realtime", "transcribe", "voice", "lyria"), _SOUND),
+    (_words("multi-agent"), "it asks other models on the way, and what they write is billed as well"),
+)
+# At OpenRouter: the end of an id, settings of the account's in it, and routers that choose the model.
+_ROUTED: Final = (
+    (re.compile(r":online$"), _SEARCH),
+    (re.compile(r"@preset/"), _EXTRAS),
+    (re.compile(r"^(openrouter/)?auto(-\w+)?$|^openrouter/"), _OTHERS),
+)
 
 
 def billed_besides(model: Model, condition: Condition) -> str | None:
@@ -43,9 +73,39 @@ def billed_besides(model: Model, condition: Condition) -> str | None:
     for key, why in _BESIDES.items():
         if params.get(key) is not None:
             return f"`params: {key}`: {why}"
-    if model.provider == "openrouter" and model.model_id.endswith(_SEARCHES):
-        return f"`{model.model_id}`: {_SEARCH}"
     return _tool(params.get("tools"))
+
+
+def bills_besides(model: Model) -> str | None:
+    """Return why no count of tokens bounds what a model costs, whatever it is asked; None: one may.
+
+    Only a vendor's models are known by their names: on a server of one's own a name says nothing of a bill.
+    """
+    if not _billed_by_a_vendor(model):
+        return None
+    named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
+    for words, why in (*_UNASKED, *(_ROUTED if model.provider == "openrouter" else ())):
+        if words.search(named):
+            return f"`{model.model_id}`: {why}"
+    return None
+
+
+def _billed_by_a_vendor(model: Model) -> bool:
+    known = known_endpoints()
+    if model.base_url is None or is_router(model):
+        return known[model.provider].key_env is not None
+    address = model.base_url
+    return any(_is_at(address, one) for one in known.values() if one.key_env is not None)
+
+
+def _is_at(address: str, vendor: KnownEndpoint) -> bool:
+    """Whether an address is one of a vendor's, by whatever path or region."""
+    at, own = _host(address), _host(vendor.base_url or _OF_SDKS.get(vendor.via, ""))
+    return vendor.is_at(address) or (own != "" and f".{at}".endswith(f".{own}"))
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).hostname or ""
 
 
 def _tool(tools: object) -> str | None:

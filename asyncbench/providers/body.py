@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping
 
+from asyncbench.prompting import merged
 from asyncbench.records import Request
 
 
 def finished(body: Mapping[str, object], request: Request) -> dict[str, object]:
-    """Return a body without what is not set, `params` merged into it last.
+    """Return a body without what is not set, what a budget adds and then `params` merged into it last.
 
     Where we write an object ourselves, `params` add to it: `reasoning: {summary: auto}` leaves the effort
     of the sweep in its place.
     """
     said = {name: value for name, value in body.items() if value is not None}
-    return merged(said, {**request.trial.model.params, **request.trial.condition.params})
-
-
-def merged(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
-    """Return `ours` with what is given over it, objects inside objects likewise."""
-    return {**ours, **{name: _over(ours.get(name), value) for name, value in given.items()}}
+    model, condition = request.trial.model, request.trial.condition
+    return merged(merged(said, model.budget_params), {**model.params, **condition.params})
 
 
 def at(path: str | None, value: object) -> dict[str, object]:
@@ -26,9 +23,3 @@ def at(path: str | None, value: object) -> dict[str, object]:
         return {}
     first, point, rest = path.partition(".")
     return {first: at(rest, value) if point else value}
-
-
-def _over(ours: object, given: object) -> object:
-    if isinstance(ours, Mapping) and isinstance(given, Mapping):
-        return merged(ours, given)
-    return given

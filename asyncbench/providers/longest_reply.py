@@ -18,17 +18,24 @@ ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() fo
 _ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {"chat": ("n",), "completions": ("n", "best_of")}
 
 
-def most_output(model: Model, condition: Condition) -> int | None:
-    """Return the most tokens that all answers to one request may have; None: nothing limits them.
+def longest_reply(model: Model, condition: Condition) -> int | None:
+    """Return the most tokens that one answer may have, thinking included; None: nothing limits it.
 
-    Where a body names its longest reply in two ways, which of them counts is the endpoint's choice: here it
-    is the longer one.
+    Where a body names it in two ways, which of them counts is the endpoint's choice: here it is the longer
+    one.
     """
     params = {**model.params, **condition.params}  # merged in last
-    said = [params[name] for name in LONGEST_REPLY[model.api] if name in params]
-    limits = _counts([*said, *([] if model.max_tokens is None else [model.max_tokens])])
-    answers = answers_asked(model, condition)
-    return max(limits) * answers if limits and answers else None
+    names = LONGEST_REPLY[model.api]
+    said = [params[name] for name in names if name in params]
+    ours = [] if model.max_tokens is None or (said and len(names) == 1) else [model.max_tokens]
+    limits = _counts([*said, *ours])
+    return max(limits) if limits else None
+
+
+def most_output(model: Model, condition: Condition) -> int | None:
+    """Return the most tokens that all answers to one request may have; None: nothing limits them."""
+    longest, answers = longest_reply(model, condition), answers_asked(model, condition)
+    return longest * answers if longest and answers else None
 
 
 def answers_asked(model: Model, condition: Condition) -> int | None:

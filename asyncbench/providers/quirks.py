@@ -21,5 +21,6 @@ class Quirks:
     effort: str | None = "reasoning_effort"  # in chat; None: cannot be asked for
     thinking: str | None = None  # in chat: where a budget of thinking tokens is written; None: nowhere
     usage_in_streams: Literal["ask", "unasked"] = "ask"  # by stream_options; or told (or not) without
+    max_price: str | None = None  # of a router: where the dearest price is written that may serve a call
     rejects: Collection[str] = frozenset()  # keys of a model entry that it refuses, such as temperature
     requests_per: Span = "minute"  # what its headers tell a limit of requests for, without saying so

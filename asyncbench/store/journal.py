@@ -21,10 +21,11 @@ import orjson
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
-from asyncbench.store.durable import make_folder, storing
+from asyncbench.store.durable import make_folder
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.segment import HEAD, Segment, name_of, number_of
+from asyncbench.writing import storing
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,6 +140,7 @@ def lost(sent: Sent) -> Attempt:
         status="lost",
         max_tokens=sent.max_tokens,
         reserved_usd=sent.reserved_usd,
+        most_usd=sent.most_usd,
     )
 
 

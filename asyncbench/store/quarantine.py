@@ -3,12 +3,16 @@
 quarantine/000002.wal    the damaged lines of journal/000002.wal, in their order
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Final
 
 from asyncbench.store.durable import write
 from asyncbench.store.segment import Damage
 
+SENT: Final = b'{"sent"'  # how the line of a call begins
+SHORTEST_CALL: Final = 150  # bytes of such a line, at least
 QUARANTINE = "quarantine"  # in a results folder
 
 
@@ -34,6 +38,28 @@ def quarantined(folder: Path) -> Mapping[str, int]:
     """Return how many lines of each segment were set aside, by the segment's name, oldest first."""
     files = sorted((folder / QUARANTINE).glob("*.wal"))
     return {file.name: file.read_bytes().count(b"\n") for file in files}
+
+
+def damaged_lines(folder: Path, damaged: Sequence[Damage]) -> Iterator[bytes]:
+    """Yield every damaged line of a folder: those of its journal, `damaged`, and those set aside before."""
+    present = {one.segment.name for one in damaged}
+    for _, some in groupby(damaged, key=lambda one: one.segment):
+        yield from _apart(lines_of(list(some)))
+    for file in sorted((folder / QUARANTINE).glob("*.wal")):
+        if file.name not in present:  # or they were being set aside just now
+            yield from _apart(file.read_bytes())
+
+
+def calls_in(line: bytes) -> int:
+    """Return how many calls may have been written down in a damaged line: one at least.
+
+    A lost line feed joins lines, and a stretch that never reached the disk may read as zeros.
+    """
+    return max(1, line.count(SENT), -(-line.count(0) // SHORTEST_CALL))
+
+
+def _apart(lines: bytes) -> Iterator[bytes]:
+    return filter(None, lines.split(b"\n"))
 
 
 def _line(found: bytes) -> bytes:

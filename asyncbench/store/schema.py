@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from asyncbench.prompting import sent_parameters
+from asyncbench.prompting import recorded_parameters
 from asyncbench.records import Attempt, LaneMinute, Result, Skipped, Usage
 from asyncbench.store.encoding import canonical
 
@@ -130,6 +130,7 @@ ATTEMPTS = _schema(
     _maybe("raw_usage", TEXT),
     _maybe("max_tokens", LONG),
     _maybe("reserved_usd", REAL),
+    _maybe("most_usd", REAL),
 )
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
@@ -213,7 +214,7 @@ def trial_row(result: Result) -> Row:
         "upstream": reply and reply.upstream,
         "service_tier": reply and reply.service_tier,
         "effort": model.effort,
-        "params": _once(model, lambda: canonical(sent_parameters(model))),
+        "params": _once(model, lambda: canonical(recorded_parameters(model))),
         "expected": problem.expected,
         "reply_text": reply and reply.text,
         "reasoning_text": reply and reply.reasoning,
@@ -285,6 +286,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
         "max_tokens": attempt.max_tokens,
         "reserved_usd": attempt.reserved_usd,
+        "most_usd": attempt.most_usd,
     }
 
 

@@ -7,6 +7,7 @@ spent; without one that is worked out here.
 """
 
 import asyncio
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,10 +19,10 @@ from typing import Final
 from asyncbench.budgeting import most_of, open_ledger
 from asyncbench.config import Sweep
 from asyncbench.engine.asker import Asker
-from asyncbench.engine.budget import AHEAD, AHEAD_TRIALS, Cap, Ledger
+from asyncbench.engine.budget import Cap, Ledger
+from asyncbench.engine.fairness import AHEAD, AHEAD_TRIALS
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
-from asyncbench.prompting import most_input_tokens
 from asyncbench.records import (
     Condition,
     Ended,
@@ -52,6 +53,9 @@ PRICES: Final = (
 ENOUGH_PICO: Final = 10 ** (PICO_PLACES + 6)
 MORE_IN_FLIGHT: Final = 2  # calls that were begun when it was not known yet how dear others are
 SLOW_S: Final = 60.0
+TEMPLATE: Final = 512  # tokens, at most
+TEMPLATE_OF_A_TEXT: Final = 16
+TOOLS: Final = [{"type": "function", "function": {"name": "f", "description": "d" * 3_000}}]
 RUN: Final = "r"  # of all its trials
 RARELY: Final = (0.0, 0.0, 0.1)
 
@@ -111,7 +115,7 @@ def _model(rng: random.Random, alias: str, limits: Limits) -> Model:
         provider=rng.choice(["simulated", "simulated-http"]),
         price=rng.choice(PRICES),
         max_tokens=rng.choice([10, 400, 4_096]),
-        params=rng.choice([{}, {"n": 3}, {"max_completion_tokens": 900}]),
+        params=rng.choice([{}, {"n": 3}, {"max_completion_tokens": 900}, {"tools": TOOLS}]),
         limits=limits,
         retry=RetryPolicy(attempts=rng.choice([2, 10])),
     )
@@ -154,7 +158,7 @@ class Biller:
 
     def _usage(self, request: Request) -> Usage:
         rng = self._rng
-        taken, given = most_input_tokens(request), longest(request)
+        taken, given = counted(request), longest(request)
         if rng.random() >= self.plan.full:
             taken, given = rng.randint(0, taken), rng.randint(0, given)
         cached = rng.choice([0, taken])
@@ -167,6 +171,17 @@ class Biller:
 
     def _bill(self, request: Request, usage: Usage) -> None:
         self.billed[request.trial.model.alias] += bill(request.trial.model, usage)
+
+
+def counted(request: Request) -> int:
+    """The most tokens of what is sent, by the dearest vocabulary there is: a token for each byte.
+
+    And what the strangest chat template adds, to the whole and to each of its texts.
+    """
+    read = [request.system or "", *(one.content for one in request.messages)]
+    tools = request.trial.model.params
+    schema = len(json.dumps(tools, separators=(",", ":"))) if tools else 0
+    return sum(len(text.encode()) for text in read) + schema + TEMPLATE + TEMPLATE_OF_A_TEXT * len(read)
 
 
 def longest(request: Request) -> int:
@@ -254,7 +269,11 @@ async def _play(plan: Frugal, folder: Path | None) -> Played:
 
 def _requests(plan: Frugal, model: Model) -> list[Request]:
     rng = random.Random(f"{plan.seed} {model.alias}")
-    return [_sized(request, model, rng.choice([1, 30, 2_000])) for request in requests(plan.trials, model)]
+    system = rng.choice([None, None, "s" * 1_500])
+    return [
+        _sized(replace(request, system=system), model, rng.choice([1, 30, 2_000]))
+        for request in requests(plan.trials, model)
+    ]
 
 
 def _sized(request: Request, model: Model, characters: int) -> Request:

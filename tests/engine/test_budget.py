@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 
 from asyncbench.budgeting import most_of
 from asyncbench.engine import minutes
-from asyncbench.engine.budget import (
-    AHEAD_TRIALS,
-    Account,
-    Cap,
-    Ledger,
-    Standing,
-    ahead,
-    level,
-)
+from asyncbench.engine.budget import Account, Cap, Ledger
+from asyncbench.engine.fairness import AHEAD_TRIALS, Standing, ahead, level
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.pricing import picodollars
 from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage
 from asyncbench.store.journal import lost
 from tests.engine import frugal
@@ -143,6 +137,27 @@ async def dear(_):
     """Cost all that was set aside."""
     await asyncio.sleep(1.0)
     raise ProviderError(ErrorKind.TIMEOUT, "gone")
+
+
+FREE = replace(CHEAP, price=Price(input=0, output=0), limits=Limits(concurrency=1))
+
+
+@pytest.mark.parametrize(("model", "cost"), [(FREE, 0.3), (CHEAP, 0.3)], ids=["free by its price", "priced"])
+def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model, cost):
+    async def run():
+        night, book = Night(), ledger(DOLLAR)
+        asker = asked(night, dear, book, model=model)
+        asker.begin()
+        first, second = (asker._turn(request, History()) for request in requests(2, model))
+        assert asker.affords(first)
+        assert asker.affords(second)
+        assert asker.reserve(first)
+        asker.account.settle(first.hold, cost)
+        assert asker.reserve(second)
+        await asker.source.aclose()
+        return second.hold.amount
+
+    assert virtually(run()) == picodollars(cost)
 
 
 def test_calls_in_flight_are_as_few_as_the_rest_allows():

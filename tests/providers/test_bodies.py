@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.providers.body import at, merged
+from asyncbench.prompting import merged
+from asyncbench.providers.body import at
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.wires import WIRES
 from asyncbench.records import Condition, Message

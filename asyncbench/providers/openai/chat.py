@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from asyncbench.providers.body import at, finished, merged
+from asyncbench.prompting import merged
+from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import bad_reply
 from asyncbench.providers.loose_json import mapping, text
