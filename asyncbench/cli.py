@@ -5,16 +5,17 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from errno import ENOSPC
+from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
 
 import typer
 
 from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.writing import NO_ROOM, unwritten
 
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
@@ -37,6 +38,22 @@ NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
+def dollars_typed(given: str) -> float:
+    """Return an amount of USD as it was typed; words and signs of money are none."""
+    from asyncbench.errors import ConfigError
+
+    try:
+        usd = float(given)
+    except ValueError:
+        usd = nan
+    if not 0 < usd < inf:
+        raise ConfigError(f"--budget {given}: not a number of dollars above 0; give one, such as 5")
+    return usd
+
+
+BUDGET = typer.Option(parser=dollars_typed, metavar="USD", help="USD that all calls of the folder may cost.")
+
+
 class Shown(Protocol):
     """A report, in whatever form is asked for."""
 
@@ -56,14 +73,20 @@ def main() -> None:
     try:
         app()
     except AsyncbenchError as error:
-        typer.echo(f"asyncbench: {_harmless(str(error))}", err=True)
-        sys.exit(5 if isinstance(error, StoreError) else 2)
+        _refuse(error)
     except (Exception, BaseExceptionGroup) as error:
-        if isinstance(error, OSError) and error.errno == ENOSPC:  # results have errors of their own
+        if isinstance(error, OSError) and error.errno in NO_ROOM:  # results have errors of their own
+            if error.filename is not None:  # a temporary file, say
+                _refuse(unwritten(Path(os.fsdecode(error.filename)), error))
             _give_up_output(error)
             sys.exit(5)
         typer.echo(_withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
+
+
+def _refuse(error: AsyncbenchError) -> NoReturn:
+    typer.echo(f"asyncbench: {_harmless(str(error))}", err=True)
+    sys.exit(5 if isinstance(error, StoreError) else 2)
 
 
 def _give_up_output(error: OSError) -> None:
@@ -74,7 +97,7 @@ def _give_up_output(error: OSError) -> None:
 
 def _harmless(text: str) -> str:
     """Return the lines of a message that may quote what others wrote."""
-    from asyncbench.analysis.tables import safe_note
+    from asyncbench.screen import safe_note
 
     return "\n".join(map(safe_note, text.split("\n")))
 
@@ -197,7 +220,7 @@ def plan(
     pilot: Annotated[
         int | None, typer.Option(min=1, help="First ask so many problems of each task and length.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="USD that all calls of the folder may cost.")] = None,
+    budget: Annotated[float | None, BUDGET] = None,
     deadline: Annotated[str | None, typer.Option(help='When it has to stop: 8h, "07:30".')] = None,
     env_file: Annotated[Path | None, typer.Option(help="With --pilot: a file with API keys.")] = None,
     as_json: Json = False,
@@ -219,9 +242,10 @@ def plan(
     meant = bounded(sweep, budget, deadline)  # before a pilot spends anything
     asked = None
     if pilot:
-        within = [usd for usd in (sweep.budget_usd, meant.budget_usd) if usd is not None]
-        held = replace(meant, budget_usd=min(within, default=None))
-        asked = _piloted(held, pilot, limit, models, env_file, quiet=as_json)
+        own = sweep.budget_usd
+        lower = budget if own is None or (budget is not None and budget < own) else None
+        held = bounded(sweep, None, deadline)
+        asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=_aliases(models))
     if asked is not None:
         from asyncbench.plan.keeping import keep_forecast
@@ -240,18 +264,27 @@ def _piloted(
     pilot: int,
     limit: int | None,
     models: str | None,
+    budget: float | None,
     env_file: Path | None,
     *,
     quiet: bool,
 ) -> "Summary":
-    """Ask the first problems of each task and length."""
+    """Ask the first problems of each task and length, for at most `budget`, USD."""
     from asyncbench.progress import default_screen
     from asyncbench.run import run_sweep
 
     env = _environment(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
     return asyncio.run(
-        run_sweep(sweep, pilot=pilot, limit=limit, models=_aliases(models), env=env, screen=screen)
+        run_sweep(
+            sweep,
+            pilot=pilot,
+            limit=limit,
+            models=_aliases(models),
+            budget_usd=budget,
+            env=env,
+            screen=screen,
+        )
     )
 
 
@@ -268,6 +301,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Without a sweep file: the results folder.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
     models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    budget: Annotated[float | None, BUDGET] = None,
     retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
@@ -280,7 +314,7 @@ def run(
 ) -> None:
     """Ask what is unfinished of a sweep.
 
-    asyncbench run configs/overnight.yaml
+    asyncbench run configs/overnight.yaml --budget 50
 
     asyncbench run --model openai/gpt-5-mini --problems data/llm_arithmetic.parquet --out results/first
 
@@ -288,6 +322,7 @@ def run(
 
     asyncbench run configs/overnight.yaml --reuse results/last-week --ignore max_tokens
 
+    --budget takes the place of the sweep's `budget_usd` this time. It is never passed; a higher one goes on.
     --retry takes failed, no_answer, truncated and refused; where the new call fails, the old answer stays.
     --reuse takes over complete answers to what would be asked here; they cost nothing.
     """
@@ -297,6 +332,8 @@ def run(
 
     ad_hoc = _ad_hoc(sweep_file, model, problems, out)
     sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
+    if sweep_file is None and budget is not None:
+        _check_ad_hoc_budget(sweep, budget, model or ())
     env = _environment(env_file, sweep.models)
     _KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     summary = asyncio.run(
@@ -304,6 +341,7 @@ def run(
             sweep,
             limit=limit,
             models=_aliases(models),
+            budget_usd=budget,
             retry=_outcomes(retry),
             max_tokens=max_tokens,
             reuse=reuse,
@@ -357,6 +395,45 @@ def _ad_hoc(
     return {"name": out.name, "models": list(model), "problems": list(problems), "out": str(out)}
 
 
+def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -> None:
+    """Refuse models that a budget can hold only by what a sweep file says of them."""
+    from asyncbench.budgeting import check_budget
+    from asyncbench.config import with_budget
+    from asyncbench.errors import ConfigError
+
+    meant = with_budget(sweep, budget, place="run")
+    try:
+        check_budget(meant, meant.models)
+    except ConfigError as error:
+        raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
+
+
+def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
+    """Return the sweep file that says of models, named as they were typed, what a budget has to know."""
+    given = [
+        ", ".join([f"model: {json.dumps(name)}", *_unsaid(sweep, model)])
+        for name, model in zip(models, sweep.models, strict=True)
+    ]
+    lines = [
+        f"name: {json.dumps(sweep.name)}",
+        f"problems: {json.dumps([str(one.path) for one in sweep.problems])}",
+        f"models: [{', '.join(f'{{{one}}}' for one in given)}]",
+        f"out: {json.dumps(str(sweep.out))}",
+    ]
+    return "\n".join(
+        ["A sweep file says it; write these lines to sweep.yaml, with your own figures:", *lines]
+    )
+
+
+def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
+    """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
+    from asyncbench.budgeting import priced
+    from asyncbench.providers.longest_reply import most_output
+
+    endless = any(most_output(model, condition) is None for condition in sweep.conditions)
+    return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))
+
+
 @app.command()
 def status(
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
@@ -401,7 +478,8 @@ def report(
     style: Annotated[
         str | None,
         typer.Option(
-            help="morning, standings, anatomy, cost, quota, llm-arithmetic, integer-addition or nupa."
+            help="morning, standings, heatmap, anatomy, cost, quota, "
+            "llm-arithmetic, integer-addition or nupa."
         ),
     ] = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
@@ -420,6 +498,8 @@ def report(
 
     asyncbench report results/overnight --prices now
 
+    asyncbench report results/overnight --style heatmap
+
     asyncbench report results/overnight --style anatomy
 
     asyncbench report results/overnight --style cost
@@ -433,6 +513,7 @@ def report(
     asyncbench report results/overnight --figures paper/figures
 
     morning: who is better, on one screen, as `run` shows it at its end. standings: the same in full.
+    heatmap: where each breaks, model × task and task × length, shaded on a terminal.
     anatomy: what is wrong with wrong answers, where digits fail, and what right ones take. cost: dollars by
     model, task, outcome and kind of token, and what was forecast and capped. quota: how much of its limits
     each lane used, and what the rest was lost to. Another style shows the tables that the
@@ -448,7 +529,13 @@ def report(
     if html or out:
         _write_page(folder, out, without={"style": style, "json": as_json, **options}, asked=html)
         return
-    found = _report_on(folder, style, options)
+    from asyncbench.analysis.nothing import NothingToShowError
+
+    found: Shown
+    try:
+        found = _report_on(folder, style, options)
+    except NothingToShowError as nothing:
+        found = nothing.page
     if latex:
         typer.echo(found.as_latex())
         return
@@ -486,6 +573,7 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         None: {"prices"},
         "morning": set[str](),
         "standings": set[str](),
+        "heatmap": set[str](),
         "anatomy": set[str](),
         "cost": set[str](),
         "quota": set[str](),
@@ -511,6 +599,10 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
             from asyncbench.analysis.standings import standings_on
 
             return standings_on(folder)
+        case "heatmap":
+            from asyncbench.analysis.accuracy_maps import accuracy_maps_on
+
+            return accuracy_maps_on(folder)
         case "cost":
             from asyncbench.analysis.cost import cost_report_on
 
@@ -587,7 +679,7 @@ def compare_two(
 
 @app.command()
 def reconcile(
-    file: Annotated[Path, typer.Argument(help="A provider's usage export, CSV or JSON.")],
+    file: Annotated[Path, typer.Argument(help="A provider's usage export: CSV, JSON or JSON lines.")],
     folder: Annotated[Path, typer.Argument(help="A results folder.")],
     columns: Annotated[
         str | None, typer.Option(help="What holds what: day=date,model=model_id,cost=amount_usd,input=….")

@@ -171,10 +171,45 @@ def cost_text(counters: Counters) -> str:
 
 
 def cap_text(cap: Cap) -> str:
-    """Return what was spent of a cap, and what calls in flight may add."""
-    spent, reserved, limit = (usd_text(dollars_of(one)) for one in (cap.spent, cap.reserved, cap.limit))
-    in_flight = f" (+ {reserved} in flight)" if cap.reserved else ""
-    return f"{cap.name}: {spent}{in_flight} of {limit} spent"
+    """Return what was spent of a cap, what calls of unknown cost may have cost, and what is in flight."""
+    spent, reserved, limit = map(dollars_of, (cap.spent, cap.reserved, cap.limit))
+    return spent_text(
+        cap.name,
+        spent,
+        limit,
+        reserved_usd=reserved,
+        doubted_usd=dollars_of(cap.doubted),
+        doubted_calls=cap.doubted_calls,
+    )
+
+
+def spent_text(
+    name: str,
+    spent_usd: float,
+    limit_usd: float,
+    *,
+    reserved_usd: float = 0.0,
+    doubted_usd: float = 0.0,
+    doubted_calls: int = 0,
+) -> str:
+    """Return how far a budget is spent.
+
+    Args:
+        name: of the budget.
+        spent_usd: what calls cost, or could at most where that is not known.
+        limit_usd: the budget.
+        reserved_usd: what is set aside for calls in flight.
+        doubted_usd: of what is spent, the part that calls of unknown cost could cost at most.
+        doubted_calls: those calls.
+    """
+    in_flight = f" (+ {usd_text(reserved_usd)} in flight)" if reserved_usd else ""
+    if not doubted_usd:
+        return f"{name}: {usd_text(spent_usd)}{in_flight} of {usd_text(limit_usd)} spent"
+    known = max(0.0, spent_usd - doubted_usd)
+    return (
+        f"{name}: {usd_text(known)}{in_flight} spent + up to {usd_text(doubted_usd)} of {doubted_calls:,} "
+        f"calls whose cost is unknown, of {usd_text(limit_usd)}"
+    )
 
 
 def eta_text(counters: Counters, rate: float) -> str:

@@ -8,7 +8,8 @@ import platform
 import random
 import shlex
 import time
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,8 +22,17 @@ import orjson
 import yaml
 
 from asyncbench import preflight
-from asyncbench.budgeting import check_budget, open_ledger, unpriced
-from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left
+from asyncbench.budgeting import (
+    ASKED,
+    check_budget,
+    held_models,
+    most_usd_of,
+    named,
+    named_before,
+    open_ledger,
+    unpriced,
+)
+from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left, with_budget
 from asyncbench.corrections import corrected
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Cap, Ledger
@@ -37,13 +47,14 @@ from asyncbench.interrupts import on_interrupt
 from asyncbench.known_models import moves
 from asyncbench.longer import Room, check_longer
 from asyncbench.notify import Notifier, death_in, notifier_of
+from asyncbench.plan.figures import Outlook
 from asyncbench.plan.keeping import keep_forecast
 from asyncbench.plan.making import plan_of
 from asyncbench.plan.prices import prices_of, rates_asked
-from asyncbench.plan.tokens import longest_reply
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.progress import Quiet, Screen
 from asyncbench.prompting import characters, request_for
+from asyncbench.providers.longest_reply import longest_reply
 from asyncbench.providers.opening import opened
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import History, Model, Outcome, Request, Trial
@@ -51,13 +62,16 @@ from asyncbench.reuse import Answers, check_reuse, take_over
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
-from asyncbench.skipping import Before, Needed, stopping_of
+from asyncbench.skipping import Before, Needed, settle, stopping_of, unsettled
+from asyncbench.store.catalog import finished_ids
 from asyncbench.store.folder import Store
+from asyncbench.store.manifest import planned as planned_in
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites import SUITES
 from asyncbench.summary import Exit, Spent, Summary
 from asyncbench.sweep import Asked, asked_by_model, planned, planned_tasks, trials
 
+SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
@@ -73,6 +87,7 @@ async def run_sweep(
     limit: int | None = None,
     pilot: int | None = None,
     models: Sequence[str] | None = None,
+    budget_usd: float | None = None,
     retry: Collection[Outcome] = (),
     max_tokens: int | None = None,
     reuse: Path | str | None = None,
@@ -87,6 +102,8 @@ async def run_sweep(
         limit: at most this many problems per model.
         pilot: of each task and length at most this many of them, each once: enough for `plan` to forecast by.
         models: the aliases to ask; None: all of the sweep.
+        budget_usd: what all calls of the folder may cost, those of earlier runs too, instead of the sweep's
+            own; budgets of models and providers stay.
         retry: trials with these outcomes are asked again; their new answer takes the old one's place. Where
             the new call fails, the old answer stays.
         max_tokens: with `truncated` in `retry`: what those get, more than they had; they stay the same.
@@ -100,8 +117,10 @@ async def run_sweep(
         StoreError: results cannot be written; what was written stays.
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    sweep = with_budget(sweep, budget_usd, place="run")
     asked = preflight.chosen(sweep, models)
     check_budget(sweep, asked)
+    asked = held_models(sweep, asked)
     env = os.environ if env is None else env
     screen = screen or Quiet()
     keys = preflight.keys(asked, env)
@@ -114,7 +133,7 @@ async def run_sweep(
     check_reuse(other, ignore, out=sweep.out)
     asked = preflight.raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
-    death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out)
+    death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
     salvage = Salvage(store)
     async with notifier.until_the_end():
@@ -134,8 +153,21 @@ async def run_sweep(
                 salvage=salvage,
                 screen=screen,
                 notifier=notifier,
-                command=_command(sweep, limit, models, retry, max_tokens, other, ignore),
+                command=partial(
+                    _command,
+                    sweep,
+                    pilot=pilot,
+                    limit=limit,
+                    models=models,
+                    budget_usd=budget_usd,
+                    retry=retry,
+                    max_tokens=max_tokens,
+                    reuse=other,
+                    ignore=ignore,
+                ),
+                may_raise=pilot is None or budget_usd is not None,
             )
+            notifier.command = run.command(None)
             notifier.died(death if store.dead else None)
             await asyncio.to_thread(store.begin_run)
             sets = await asyncio.to_thread(_sets_in_folder, sweep, asked, checked, store)
@@ -149,26 +181,34 @@ async def run_sweep(
 
 def _command(
     sweep: Sweep,
+    more: str | None,
+    *,
+    pilot: int | None,
     limit: int | None,
     models: Sequence[str] | None,
+    budget_usd: float | None,
     retry: Collection[Outcome],
     max_tokens: int | None,
     reuse: Path | None,
     ignore: Collection[str],
-) -> str | None:
-    """Return the command that asks the same again; None: the sweep is of no file."""
-    if sweep.file is None:
-        return None
+) -> str:
+    """Return the command that asks the same again, with `more` dollars instead of its budget.
+
+    A sweep of no file is asked by what its folder holds of it.
+    """
     said = {
+        "--pilot": pilot,
         "--limit": limit,
         "--models": ",".join(models or ()),
+        "--budget": more or budget_usd,
         "--retry": ",".join(one.value for one in retry),
         "--max-tokens": max_tokens,
         "--reuse": reuse,
         "--ignore": ",".join(ignore),
     }
-    given = [word for name, value in said.items() if value for word in (name, str(value))]
-    return shlex.join(["asyncbench", "run", str(sweep.file), *given])
+    words = [word for name, value in said.items() if value for word in (name, str(value))]
+    file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
+    return shlex.join(["asyncbench", "plan" if pilot else "run", str(file), *words])
 
 
 def _cause(errors: BaseExceptionGroup) -> BaseException:
@@ -229,7 +269,8 @@ class _Run:
     salvage: Salvage
     screen: Screen
     notifier: Notifier
-    command: str | None  # that goes on with it
+    command: Callable[[str | None], str]  # that goes on with it, with so many dollars
+    may_raise: bool  # whether it may take more of them: of a pilot's budget and the sweep's the lower holds
     ledger: Ledger | None = None  # from `go` on; None: there is no budget
     before: Before | None = None  # from `go` on; None: no rule stops a cell
 
@@ -240,7 +281,7 @@ class _Run:
             preflight.check_tokens(self.room.most(model), self.sweep.conditions, sets[model.alias])
         started_s = time.monotonic()
         self.ledger = await asyncio.to_thread(open_ledger, self.sweep, self.store.folder)
-        self._describe(sets)
+        await asyncio.to_thread(self._describe, sets)
         if self.pilot is None and self.store.finished:
             await asyncio.to_thread(self._forecast, sets)  # as it was known before this run
         self._warn_of_damage()
@@ -262,8 +303,11 @@ class _Run:
             scheduler = Scheduler(lanes=lanes, lag=lag)
             self.salvage.stop = partial(self._stop_for_the_disk, scheduler)
             await self._drive(scheduler)
+            await asyncio.to_thread(self._count_finished, scheduler, sets)
+            await self._settle(scheduler, sets)
             seen = [await asyncio.to_thread(simulator.stats) for simulator in simulators.values()]
-        return self._summary(scheduler, time.monotonic() - started_s, seen)
+            rest_usd = await asyncio.to_thread(self._rest_usd, sets)
+        return self._summary(scheduler, time.monotonic() - started_s, seen, rest_usd)
 
     @property
     def _caps(self) -> Sequence[Cap]:
@@ -275,7 +319,7 @@ class _Run:
             taken = await take_over(
                 self.answers,
                 self.sweep,
-                self.asked,
+                [replace(model, budget_params={}) for model in self.asked],  # nothing is sent
                 sets,
                 limit=self.limit,
                 store=self.store,
@@ -302,6 +346,63 @@ class _Run:
                 await scheduler.run()
             for task in tasks:
                 task.cancel()
+
+    def _count_finished(self, scheduler: Scheduler, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Count what earlier runs finished of that to which this one, ending early, did not come."""
+        met = Counter({alias: one.done_before for alias, one in _counters(scheduler).items()})
+        for asker in (asker for lane in scheduler.lanes for asker in lane.askers):
+            if met.total() >= len(self.store.finished):
+                return  # of others nothing is finished
+            if asker.counters.open:
+                before = self._before_of(asker.model, sets[asker.model.alias])
+                asker.counters.done_before = met[asker.model.alias] = before.done_before
+                asker.counters.failed_before = before.failed_before
+
+    def _before_of(self, model: Model, sets: Sequence[Asked]) -> Counters:
+        """Count what earlier runs finished of all that one model is asked; no trial is made for it."""
+        before = Counters()
+
+        def count(trial_id: str) -> bool:
+            _is_finished(self.store, before, trial_id)
+            return True
+
+        every = trials(self.sweep, model, sets, limit=self.limit, per_cell=self.pilot, skip=count)
+        next(every, None)  # all are skipped
+        return before
+
+    async def _settle(self, scheduler: Scheduler, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+        """Write down what of stopped cells this run did not come to, unless it shall leave at once."""
+        askers = [asker for lane in scheduler.lanes for asker in lane.askers]
+        models = {
+            asker.model.alias: (asker.model, asker.stopping)
+            for asker in askers
+            if asker.stopping is not None and unsettled(asker.stopping)
+        }
+        if not models or (scheduler.stopped and not scheduler.overdue):
+            return
+        self.screen.say("working out what of this run is skipped")
+        self._forget(askers)
+        reopened = await settle(
+            self.sweep,
+            models,
+            sets,
+            limit=self.limit,
+            per_cell=self.pilot,
+            folder=self.store.folder,
+            salvage=self.salvage,
+        )
+        if reopened:
+            self.screen.say(
+                f"{reopened:,} trials that were skipped are open again, for by the new answers too little is "
+                "known of their cells; running it again asks them"
+            )
+
+    def _forget(self, askers: Sequence[Asker]) -> None:
+        """Let go of what told which trials to ask: of many of them memory need not hold it twice."""
+        self.before = None
+        for asker in askers:
+            if asker.stopping is not None:
+                asker.stopping.forget()
 
     @contextlib.contextmanager
     def _deadline_of(self, scheduler: Scheduler) -> Iterator[None]:
@@ -361,7 +462,8 @@ class _Run:
         provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit, per_cell=self.pilot))
-        skip = partial(_is_finished, self.store, counters)
+        met = Counters()  # what earlier runs closed, as far as trials were looked at
+        skip = partial(_is_finished, self.store, met)
         needed = self._needed(counters)
         every = trials(
             self.sweep,
@@ -374,7 +476,7 @@ class _Run:
         )
         return Asker(
             model=model,
-            source=_unfinished(every, self.store, self.room, needed),
+            source=_unfinished(every, self.store, self.room, needed, counters, met),
             ask=provider.ask,
             grade=graded,
             keep=self.salvage.keep,
@@ -388,6 +490,7 @@ class _Run:
             counting=Counting(model.limits.counts),
             tell_suspended=partial(self.notifier.suspended, model.alias),
             account=None if self.ledger is None else self.ledger.account_of(model.alias),
+            most_usd=most_usd_of(self.sweep, model),
             stopping=None if needed is None else needed.stopping,
         )
 
@@ -401,13 +504,14 @@ class _Run:
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
         """Write down in the folder what is being run, before the first call."""
         used = {one.problems.path.name: one.problems for many in sets.values() for one in many}
-        self.store.write_file("sweep.yaml", yaml.safe_dump(as_mapping(self.sweep), sort_keys=False).encode())
+        self.store.write_file(SWEEP_FILE, yaml.safe_dump(as_mapping(self.sweep), sort_keys=False).encode())
         self.store.write_manifest(
             {
                 "asyncbench": version("asyncbench"),
                 "python": platform.python_version(),
                 "simulated": any(model.simulated for model in self.sweep.models),
                 "runs": {self.sweep.name: {"planned": self._planned(sets)}},
+                ASKED: named(named_before(self.store.folder, self.store.manifest), self.asked),
                 "budget": None if self.ledger is None else self.ledger.described(),
                 "problem_sets": {
                     name: {"name": one.name, "rows": one.rows, "digest": one.digest, "seed": one.seed}
@@ -479,8 +583,11 @@ class _Run:
         for why in filter(None, (moves(model.model_id) for model in self.asked if not model.simulated)):
             self.screen.say(f"{why}. The report tells who answered.")
 
-    def _summary(self, scheduler: Scheduler, seconds: float, seen: Sequence[ServerStats]) -> Summary:
-        models = _counters(scheduler)
+    def _summary(
+        self, scheduler: Scheduler, seconds: float, seen: Sequence[ServerStats], rest_usd: float | None
+    ) -> Summary:
+        models, spent = _counters(scheduler), self._spent(rest_usd)
+        more = spent.to_go_on if spent is not None and self.may_raise else None
         causes = set()
         if scheduler.overdue:
             if any(one.open for one in models.values()):
@@ -499,14 +606,44 @@ class _Run:
             seconds=seconds,
             simulated=any(model.simulated for model in self.asked),
             seen=seen,
-            budget=self._spent(),
-            command=self.command,
+            budget=spent,
+            command=self.command(more),
+            raises_budget=more is not None,
             asked_again=bool(self.store.again),
+            conditions=self._conditions(),
         )
 
-    def _spent(self) -> Spent | None:
+    def _conditions(self) -> Counter[str]:
+        """Return under how many conditions each model is asked, by alias."""
+        names = {one.name for one in self.sweep.conditions}
+        return Counter(alias for _, alias, name in planned_in(self.store.manifest) if name in names)
+
+    def _spent(self, rest_usd: float | None = None) -> Spent | None:
         outside = [alias for alias in unpriced(self.sweep) if alias in {model.alias for model in self.asked}]
-        return None if self.ledger is None else Spent(ledger=self.ledger, outside=outside)
+        if self.ledger is None:
+            return None
+        return Spent(ledger=self.ledger, outside=outside, rest_usd=rest_usd)
+
+    def _rest_usd(self, sets: Mapping[str, tuple[Asked, ...]]) -> float | None:
+        """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped it.
+
+        None where nobody needs to know, too few replies tell it, or it is not soon found out.
+        """
+        spent = self._spent()
+        if spent is None or spent.to_go_on is None or not self.may_raise or self.pilot is not None:
+            return None
+        count = sum(planned(self.sweep, sets[one.alias], limit=self.limit) for one in self.asked)
+        if self.store.again or count > FORECAST_UNASKED:
+            return None
+        finished = finished_ids(self.store.folder)
+        found = plan_of(
+            self.sweep, self.asked, sets, limit=self.limit, finished=finished, begun=True, quick=True
+        )
+        held = {one.model for one in spent.ledger.accounts}
+        left = [one for one in found.models if one.left and one.model in held]
+        costs = [None if one.guessed else one.cost_at(Outlook.CAREFUL) for one in left]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
 
 
 def _grouped(askers: Sequence[Asker]) -> dict[str, list[Asker]]:
@@ -531,11 +668,24 @@ def _is_finished(store: Store, counters: Counters, trial_id: str) -> bool:
 
 
 async def _unfinished(
-    every: Iterator[Trial], store: Store, room: Room, needed: Needed | None
+    every: Iterator[Trial],
+    store: Store,
+    room: Room,
+    needed: Needed | None,
+    counters: Counters,
+    met: Counters,
 ) -> AsyncGenerator[tuple[Request, History], None]:
-    """Yield trials as requests, without what need not be asked; files are read off the event loop."""
+    """Yield trials as requests, without what need not be asked; files are read off the event loop.
+
+    What was left out is counted in `met` by whoever reads, and shown in `counters` here: a thread that a run
+    leaves behind changes nothing that is shown.
+    """
     every = every if needed is None else needed.following(every)
-    while batch := await asyncio.to_thread(lambda: list(islice(every, BATCH))):
+    more = True
+    while more:
+        batch = await asyncio.to_thread(lambda: list(islice(every, BATCH)))
+        counters.done_before, counters.failed_before = met.done_before, met.failed_before
+        more = bool(batch)
         for trial in batch:
             history = store.histories.get(trial.trial_id, UNKNOWN)
             if needed is not None and not needed.holds(trial, history):

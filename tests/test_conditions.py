@@ -91,6 +91,7 @@ def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
         "talk": {"string_reversal": {"string_reversal": 10}},
     }
     (counters,) = summary.models.values()
+    assert "correct now (2 conditions together)" in summary.as_text()
     rows = read_trials(out)
     assert counters.planned == rows.num_rows > 20
     assert len(set(rows["problem_id"].to_pylist())) == 20
@@ -100,7 +101,8 @@ def test_a_condition_that_is_taken_out_keeps_the_plan_it_had(tmp_path):
     problems, out = tmp_path / "few.parquet", tmp_path / "out"
     generate("llm_arithmetic", problems, seed=1, depths="5-6", trials=2)
     asked(out, [problems], {"name": "p"}, {"name": "ctx", "context": "1k"}, limit=20)
-    asked(out, [problems], {"name": "p"})
+    again = asked(out, [problems], {"name": "p"})
+    assert "together" not in again.as_text()
     p, ctx = llm_arithmetic_report_on(out).rows
     assert (p.condition, progress(p), p.valid, p.complete) == ("p", "32 of 32", True, True)
     assert (ctx.condition, progress(ctx), ctx.valid, ctx.complete) == ("ctx", "20 of 32", False, False)

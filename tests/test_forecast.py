@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import yaml
@@ -20,7 +21,7 @@ from asyncbench.forecast.line import Line
 from asyncbench.forecast.ranges import Range
 from asyncbench.forecast.replies import Replies
 from asyncbench.forecast.rest import DRAWS, Prompt, Rest, draws_for, draws_of
-from asyncbench.forecast.seen import Measured, SeenCell, seen_of
+from asyncbench.forecast.seen import Measured, SeenCell, seen_in, seen_of
 from asyncbench.plan import plan
 from asyncbench.plan.cutting import Bound, binding, shares
 from asyncbench.pricing import Bracket, Rates
@@ -30,6 +31,7 @@ from asyncbench.summary import Exit
 from asyncbench.sweep import Cell
 from benchmarks.forecast import held, recorded, within
 from tests import recorded as recorded_files
+from tests.analysis.paid import Call, folder_of, trials
 from tests.commands import asyncbench_here
 from tests.sweeps import entry as entry_of
 from tests.sweeps import problem_set, simulator, sweep
@@ -250,13 +252,45 @@ async def test_a_plan_after_a_budget_stop_promises_nothing_and_names_each_budget
     ]
 
 
+async def test_a_plan_says_what_is_spent_of_a_budget_that_is_passed_and_leaves_out_who_is_done(tmp_path):
+    simulated = {"price": PRICE, "max_tokens": 64}
+    models = [{"model": f"simulated-http/{name}", "alias": name, **simulated} for name in ("oracle", "noisy")]
+    asked = sweep(tmp_path / "out", problem_set(tmp_path, trials=1), *models, budget_usd=0.001)
+    summary = await run_sweep(asked, models=["oracle"], budget_usd=1)
+    spent = summary.models["oracle"].cost_usd
+    found = plan(asked).as_text(width=200)
+    assert f"Of the budget of sweep test, nothing is left: ${spent:,.4f} of $0.0010 is spent." in found
+    _, cut = found.split("Asked are, of every cell, the first:")
+    assert "noisy" in cut
+    assert "oracle" not in cut.split("\n\n")[0]
+
+
+async def test_a_plan_names_the_ways_of_asking_of_which_too_few_replies_are_known(tmp_path):
+    entry = {"model": "simulated-http/oracle", "alias": "m", "price": PRICE, "max_tokens": 64}
+    conditions = [{"name": "plain"}, {"name": "crowded", "context": "1k"}]
+    problems = problem_set(tmp_path, trials=1)
+    await run_sweep(sweep(tmp_path / "out", problems, entry, conditions=conditions[:1]), limit=51)
+    found = plan(sweep(tmp_path / "out", problems, entry, conditions=conditions)).as_text(width=300)
+    assert "guesses (how is said below): m has 51 replies, but fewer than 2 under 'crowded'." in found
+    assert "`plan --pilot 2` asks a little first" in found
+
+
+def test_after_a_pilot_that_a_budget_stopped_a_plan_offers_the_budget_and_no_pilot(tmp_path):
+    conditions = [{"name": "plain"}, {"name": "crowded", "context": "4k"}]
+    done, _ = piloted(tmp_path, conditions=conditions, budget_usd=0.0005)
+    assert done.returncode == Exit.BUDGET
+    told = " ".join(done.stdout.split())
+    assert "The budget of simulated-http/oracle lets no more be asked: raise it" in told
+    assert "asks a little first" not in told
+
+
 async def test_a_call_of_unknown_cost_counts_in_a_plan_as_in_a_run(tmp_path):
     entry = {"model": "simulated-http/oracle", "alias": "a", "price": PRICE, "max_tokens": 64}
     problems = problem_set(tmp_path, trials=1)
     await run_sweep(sweep(tmp_path / "out", problems, entry), limit=1)
     store = Store.open(tmp_path / "out", sweep="test")
     call = Sent(
-        trial_id="e" * 32, attempt=1, model="a", provider="simulated-http", started_at=1.7e9, max_tokens=64
+        trial_id="e" * 32, attempt=1, model="a", provider="simulated-http", started_at=1.7e9, most_usd=0.0008
     )
     store.keep(replace(call, reserved_usd=0.001))
     store.keep(replace(call, trial_id="f" * 32))  # no budget held it
@@ -268,7 +302,7 @@ async def test_a_call_of_unknown_cost_counts_in_a_plan_as_in_a_run(tmp_path):
     ledger = open_ledger(asked, asked.out)
     assert ledger is not None
     assert before == pytest.approx(ledger.caps[0].spent / 1e12)
-    assert before > 0.001 + 64 * 10 / 1e6
+    assert before > 0.001 + 0.0008
 
 
 def test_a_deadline_that_passed_leaves_nothing(tmp_path):
@@ -328,6 +362,12 @@ def test_a_pilot_stays_within_the_lower_budget(tmp_path, given, own):
     done, out = piloted(tmp_path, "--budget", given, **own)
     assert done.returncode == Exit.BUDGET
     assert 0 < used_in(out, "cost_usd") <= 0.0015
+    file = tmp_path / "sweep.yaml"
+    ways = [
+        f"run `asyncbench plan {file} --pilot 2 --budget 0.003`",
+        f"raise `budget_usd` and run `asyncbench plan {file} --pilot 2`",
+    ]
+    assert f"To go on, {ways[bool(own)]}" in done.stdout
 
 
 @pytest.mark.parametrize("wrong", [("--deadline", "tomorrowish"), ("--budget", "0")])
@@ -403,6 +443,15 @@ async def test_an_interrupted_run_is_forecast_when_it_goes_on(tmp_path):
         one.forecast.total.output_tokens.p50
     )
     assert "nine of ten times" in found.as_text()
+
+
+def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):
+    cut = Call(status="timeout", cost_usd=None)
+    folder = folder_of(tmp_path, trials(2, cut, Call(cost_usd=1.0), Call(cost_usd=2.0)))
+    assert read_trials(folder, ["cost_usd"])["cost_usd"].null_count == 2
+    (seen,) = seen_in(folder, {("mini", "plain"): pa.array(["mini-0", "mini-1"])}).values()
+    assert seen.cost_usd == 4.0
+    assert seen.price is not None
 
 
 async def test_a_run_is_forecast_anew_once_the_sweep_has_changed(tmp_path):

@@ -1,22 +1,34 @@
 """A plan: what is left of a sweep, what it would cost and how long it would take."""
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 
 from asyncbench import generate, run_sweep
+from asyncbench.budgeting import held_models, most_of
+from asyncbench.cli import dollars_typed
 from asyncbench.config import sweep_from
 from asyncbench.config.models import model_from
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.plan import plan
 from asyncbench.plan.figures import duration
+from asyncbench.plan.forecasting import seconds_of
 from asyncbench.plan.pace import pace
-from asyncbench.plan.tokens import EFFORT_TOKENS, longest_reply, thinking, tokens_of
+from asyncbench.plan.tokens import EFFORT_TOKENS, thinking, tokens_of
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.problems import open_set
+from asyncbench.prompting import request_for
+from asyncbench.providers.longest_reply import longest_reply, most_output
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
-from tests.commands import asyncbench
+from asyncbench.sweep import asked_by_model, trials
+from tests.commands import asyncbench, asyncbench_here
 from tests.sweeps import problem_set, sweep
 from tests.test_cli import sweep_file
 
@@ -206,7 +218,7 @@ def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "params", "most"),
     [
-        pytest.param(model(max_tokens=9), {"max_completion_tokens": 5}, 5, id="chat"),
+        pytest.param(model(max_tokens=9), {"max_completion_tokens": 5}, 9, id="said twice: the longer"),
         pytest.param(model(max_tokens=9), {"max_output_tokens": 5}, 9, id="no word of chat"),
         pytest.param(model(api="responses"), {"max_output_tokens": 5}, 5, id="responses"),
         pytest.param(model(MESSAGES, max_tokens=9), {"max_tokens": 5}, 5, id="messages"),
@@ -215,6 +227,7 @@ def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
 )
 def test_the_longest_reply_goes_by_the_words_of_the_wire_format(asked, params, most):
     assert longest_reply(asked, Condition(params=params)) == most
+    assert most_output(asked, Condition(params=params | {"n": 2})) == most * (1 + (asked.api == "chat"))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +268,86 @@ def test_thinking_is_guessed_from_what_the_sweep_says_or_the_name(asked, tokens)
 def test_a_reply_is_never_expected_to_exceed_its_most():
     asked = model("openai/o3", max_tokens=100)
     tokens = tokens_of(asked, Condition(), question=40, answer=9, seen=None)
-    assert (tokens.input, tokens.input_most, tokens.output, tokens.output_most) == (10, 40, 100, 100)
+    assert (tokens.input, tokens.output, tokens.output_most) == (10, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("asked", "params", "answers"),
+    [
+        pytest.param(model(max_tokens=900), {"n": 4}, 4, id="n"),
+        pytest.param(model(max_tokens=900, api="completions"), {"n": 2, "best_of": 5}, 5, id="best_of"),
+        pytest.param(model(MESSAGES, max_tokens=900), {"n": 4}, 1, id="no word of the format"),
+    ],
+)
+def test_several_answers_to_a_request_are_planned_and_bounded_as_so_many(asked, params, answers):
+    one = tokens_of(asked, Condition(), question=40, answer=9, seen=None)
+    many = tokens_of(asked, Condition(params=params), question=40, answer=9, seen=None)
+    assert (many.output, many.output_most) == (answers * one.output, answers * 900)
+
+
+@pytest.mark.parametrize(
+    ("keys", "conditions"),
+    [
+        pytest.param({}, [{}], id="plain"),
+        pytest.param({"params": {"n": 3}, "system": "Antworte: größer"}, [{}], id="answers, umlauts"),
+        pytest.param({}, [{}, {"name": "b", "context": "1k", "params": {"x": "y" * 99}}], id="conditions"),
+        pytest.param({"model": "openai/gpt-5-mini", "price": None}, [{}], id="a tier of the project's"),
+        pytest.param({"model": "openrouter/openai/gpt-4o-mini", "price": None}, [{}], id="a router"),
+        pytest.param(
+            {"model": "openrouter/openai/gpt-4o-mini", "price": None},
+            [{}, {"name": "b", "params": {"provider": {"max_price": {"prompt": 100, "completion": 200}}}}],
+            id="a router that may be dearer under a condition",
+        ),
+    ],
+)
+def test_at_most_is_what_a_budget_sets_aside_for_the_same_calls(tmp_path, keys, conditions):
+    entry = {"model": "simulated-http/oracle", "alias": "m", "max_tokens": 64, "price": PRICE} | keys
+    entry = {key: value for key, value in entry.items() if value is not None}
+    nupa = generate("nupa", tmp_path / "nupa.parquet", per_length=1, tasks=["add"], lengths="1-4")
+    named = [{"name": "a"} | one for one in conditions]
+    for problems in (problem_set(tmp_path, trials=1), nupa.path):
+        asked = sweep(tmp_path / "out", problems, entry, conditions=named, budget_usd=1)
+        (one,) = held_models(asked, asked.models)
+        sets = asked_by_model(asked, asked.models, {asked.problems[0].place: open_set(problems)})
+        aside = [
+            most_of(one)(request_for(trial), time.time())
+            for trial in trials(asked, one, sets["m"], limit=None)
+        ]
+        found = plan(asked).cost_usd_most
+        assert found is not None
+        assert sum(aside) <= picodollars(found) * (1 + 1e-9)
+        assert found * 10**12 <= sum(aside) * 1.001
+        (cut,) = plan(replace(asked, budget_usd=1e-9)).cuts
+        assert cut.too_small == {"m": dollars_of(max(aside))}
+
+
+def test_what_may_cost_beside_its_tokens_has_no_most(tmp_path):
+    search = {"model": "openai/gpt-4.1", "max_tokens": 9, "params": {"web_search_options": {}}}
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), search))
+    assert (found.cost_usd_most, found.cost_usd is None) == (None, False)
+    assert any("billed beside its tokens" in said for said in found.warnings)
+
+
+def test_lanes_run_side_by_side_and_models_of_one_take_turns():
+    quick, slow, slower = ([1.0, 2.0, 9.0], [5.0, 5.0, 5.0], [1.0, 3.0, 5.0])
+    lanes = [("a", quick), ("b", slow), ("b", slower)]
+    drawings: Any = [SimpleNamespace(lane=lane, seconds=seconds) for lane, seconds in lanes]
+    together = seconds_of(drawings)
+    assert (together.p5, together.p50, together.p95) == (6.0, 8.0, 10.0)
+
+
+async def test_all_models_together_have_a_range_of_time(tmp_path):
+    models = [{"model": f"simulated/{name}", "price": PRICE, "rpm": 600} for name in ("oracle", "noisy")]
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), *models)
+    await run_sweep(asked, limit=72)
+    found = plan(asked)
+    each = [one.forecast.seconds for one in found.models if one.forecast is not None]
+    told = json.loads(found.as_json())
+    assert found.forecast_seconds is not None
+    assert found.forecast_seconds.p95 >= max(one.p95 for one in each) > found.forecast_seconds.p5 / 2
+    assert found.seconds == told["together"]["seconds"] == told["forecast_seconds"]["p50"]
+    rows = [line.split() for line in found.as_text(width=300).splitlines() if line.startswith("together")]
+    assert rows[-1][-2:] == [duration(found.forecast_seconds.p5), duration(found.forecast_seconds.p95)]
 
 
 @pytest.mark.parametrize(
@@ -305,6 +397,47 @@ def test_what_would_keep_a_run_from_starting_is_said(tmp_path, keys, complaint):
         plan(sweep_from({**raw, "out": str(tmp_path / "out"), **keys}))
 
 
+async def test_guesses_are_called_so_until_replies_are_known(tmp_path):
+    priced = {"model": "simulated/oracle", "price": PRICE, "max_tokens": 50}
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), priced, {**priced, "alias": "other", "seed": 1})
+    before = plan(asked, budget_usd=5).as_text(width=300)
+    cut = plan(asked, budget_usd=0.004).as_text(width=300)
+    assert "Tokens, dollars and time are guesses (how is said below)" in before
+    assert "enough for everything, as far as the guesses hold: they have no percentiles yet." in before
+    assert "95th" not in before
+    assert "p95" not in cut
+
+    await run_sweep(asked, limit=80, models=["simulated/oracle"])
+    half = plan(asked, budget_usd=5).as_text(width=300)
+    assert "Tokens, dollars and time of other are guesses" in half
+    assert "as far as the guesses hold: those of other have no percentiles yet." in half
+    cut = plan(asked, budget_usd=0.005).as_text(width=300)
+    assert "other: guessed, at the 95th percentile, too." in cut
+
+    await run_sweep(asked, limit=80)
+    known = plan(asked, budget_usd=5).as_text(width=300)
+    assert "are guesses" not in known
+    assert "enough for everything, at the 95th percentile, too." in known
+
+
+def test_a_batch_has_a_column_where_somebody_s_price_of_it_is_known(tmp_path):
+    problems, own = problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}
+    without = plan(sweep(tmp_path / "a", problems, own)).as_text(width=300)
+    beside = plan(sweep(tmp_path / "b", problems, own, "openai/gpt-4.1")).as_text(width=300)
+    assert "in a batch" not in without
+    assert "in a batch: what the vendor would take" in beside
+    for shown in (without, beside):
+        head = next(line for line in shown.splitlines() if "bound by" in line)
+        row = next(line for line in shown.splitlines() if "concurrency" in line)
+        assert head.index("bound by") + len("bound by") == row.index("concurrency") + len("concurrency")
+
+
+def test_a_budget_that_a_run_would_refuse_is_the_first_thing_to_beware_of(tmp_path):
+    found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle"), budget_usd=1)
+    assert found.warnings[0].startswith("a run with this budget is refused")
+    assert len(found.warnings) == 3
+
+
 def test_the_command_prints_text_or_json(tmp_path):
     file = sweep_file(
         tmp_path, problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}, "openai/gpt-4.1"
@@ -318,3 +451,18 @@ def test_the_command_prints_text_or_json(tmp_path):
     assert asyncbench("plan", file, "--models", "nobody").returncode == 2
     assert "asyncbench plan" in asyncbench("plan", "--help").stdout
     assert not Path(tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", ["$5", "5,0", "abc", "inf", "nan", "0", "-3"])
+def test_a_budget_that_is_no_number_of_dollars_is_refused_in_plain_words(given):
+    said = f"--budget {given}: not a number of dollars above 0; give one, such as 5"
+    with pytest.raises(ConfigError) as refused:
+        dollars_typed(given)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_the_command_line_says_so_in_one_line(command):
+    done = asyncbench_here(command, "sweep.yaml", "--budget", "$5")
+    said = "asyncbench: --budget $5: not a number of dollars above 0; give one, such as 5\n"
+    assert (done.returncode, done.stderr) == (2, said)

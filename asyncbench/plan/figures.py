@@ -3,12 +3,23 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import Enum, auto
+from typing import cast
 
 from asyncbench.forecast.ranges import Range
+from asyncbench.forecast.rest import ENOUGH
 from asyncbench.plan.cutting import Kept
 from asyncbench.plan.forecasting import Figures, Forecast
+from asyncbench.screen import fitted, safe_notes
 
 Row = tuple[str, ...]
+
+
+class Outlook(Enum):
+    """How dear and slow the rest is taken to be."""
+
+    USUAL = auto()  # the median, or a guess
+    CAREFUL = auto()  # the 95th percentile; of what is guessed the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +55,13 @@ class ModelPlan:
     max_tokens: int | None
     max_tokens_required: bool  # the model's longest reply: the format demands one where the sweep has none
     forecast: Forecast | None = None  # None: too little is known, or nothing is left; figures are guesses
+    replies: int = 0  # that are known of it, whose length is
+    too_few: tuple[str, ...] = ()  # ways in which it is still asked, and of which too few of them are
+
+    @property
+    def guessed(self) -> bool:
+        """Whether figures are guesses: something is left, and too little is known to forecast it."""
+        return self.forecast is None and self.left > 0
 
     def forecast_by(self, forecast: Forecast) -> "ModelPlan":
         """Return the plan with what finished trials tell in place of guesses."""
@@ -60,15 +78,17 @@ class ModelPlan:
             forecast=forecast,
         )
 
-    def cost_at(self, careful: bool) -> float | None:
+    def cost_at(self, outlook: Outlook) -> float | None:
         """Return what is left costs: usually, or at the 95th percentile."""
         if self.forecast is None or self.forecast.left.cost_usd is None:
             return self.cost_usd
-        return self.forecast.left.cost_usd.p95 if careful else self.cost_usd
+        return self.forecast.left.cost_usd.p95 if outlook is Outlook.CAREFUL else self.cost_usd
 
-    def seconds_at(self, careful: bool) -> float:
+    def seconds_at(self, outlook: Outlook) -> float:
         """Return how long what is left takes: usually, or at the 95th percentile."""
-        return self.seconds if self.forecast is None or not careful else self.forecast.seconds.p95
+        if self.forecast is None or outlook is Outlook.USUAL:
+            return self.seconds
+        return self.forecast.seconds.p95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +98,11 @@ class Cut:
     kind: str  # budget or deadline
     left: Mapping[str, float]  # of each budget, USD, or of the deadline, seconds
     binding: tuple[str, ...]  # which of them stop anything, be it at the 95th percentile
+    spent_up: Mapping[str, tuple[float, float]]  # USD: spent, limit; of budgets of which nothing is left
     too_small: Mapping[str, float]  # USD to set aside for a call of a model, where no budget has that left
     usual: tuple[Kept, ...]  # a model each: as the median is
-    careful: tuple[Kept, ...]  # as the 95th percentile is
+    careful: tuple[Kept, ...]  # as the 95th percentile is; of a model that is guessed the same
+    guessed: tuple[str, ...] = ()  # models of which too little is known for a percentile, by alias
 
     @property
     def complete(self) -> bool:
@@ -100,6 +122,7 @@ class Plan:
     models: tuple[ModelPlan, ...]
     forecast_left: Figures | None  # of all models together; None: of one too little is known
     forecast_total: Figures | None  # the same with what was used so far
+    forecast_seconds: Range | None  # until the slowest lane is done with what is left
     cuts: tuple[Cut, ...]
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -118,7 +141,9 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Until the slowest model is done: each has limits of its own."""
+        """Until the slowest lane is done; the median, where it is forecast."""
+        if self.forecast_seconds is not None:
+            return self.forecast_seconds.p50
         lanes: dict[str, float] = {}
         for one in self.models:
             lane = one.group or one.model
@@ -139,28 +164,71 @@ class Plan:
         del told["pilot_said"]
         return json.dumps(told | {"together": together}, indent=2)
 
-    def as_text(self) -> str:
-        """Return what a person wants to know before anything is spent."""
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return what a person wants to know before anything is spent.
+
+        Args:
+            width: in characters; None: as wide as the terminal.
+        """
         sets = ((one.name, f"{one.rows:,}") for one in self.problem_sets)
         blocks = [
             self.pilot_said,
-            self._opening(),
-            aligned([("problem set", "rows"), *sets]),
-            aligned([TRIALS_HEAD, *map(_trials_row, self.models)]),
-            aligned([COST_HEAD, *map(_cost_row, self.models), self._together()]),
-            self._forecasts(),
-            *map(_cut_text, self.cuts),
-            _listed("Assumed:", self.assumptions),
-            _listed("Beware:", self.warnings),
+            _lines(self._opening(), width),
+            _table(("problem set", "rows"), sets, width),
+            _table(TRIALS_HEAD, map(_trials_row, self.models), width),
+            self._costs(width),
+            self._forecasts(width),
+            *(_cut_text(cut, width) for cut in self.cuts),
+            _listed("Assumed:", self.assumptions, width),
+            _listed("Beware:", self.warnings, width),
         ]
         return "\n\n".join(filter(None, blocks))
 
-    def _opening(self) -> str:
+    def _opening(self) -> list[str]:
         first = f", the first {self.limit:,} problems of each model" if self.limit is not None else ""
         simulated = ["SIMULATED models are among these: asyncbench's own server answers for them."]
         asked = "Nothing was asked, nothing was written."
         said = f"{self.sweep}{first}; results in {self.out}. {asked * (not self.pilot)}".rstrip()
-        return "\n".join(simulated * self.simulated + [said])
+        return [*(simulated * self.simulated), said, *self._guesses()]
+
+    def _guesses(self) -> list[str]:
+        """Return a warning where figures are guesses: they look like any others."""
+        guessed = [one.model for one in self.models if one.guessed]
+        if not guessed:
+            return []
+        whose = "" if len(guessed) == len(self.models) else f" of {', '.join(guessed)}"
+        some = [one for one in self.models if one.guessed and one.replies and one.too_few]
+        known = "; ".join(
+            f"{one.model} has {one.replies:,} replies, but fewer than {ENOUGH} under {', '.join(one.too_few)}"
+            for one in some
+        )
+        said = [known] if len(some) == len(guessed) else ["too few replies are known", *filter(None, [known])]
+        first = f"Tokens, dollars and time{whose} are guesses (how is said below): {'; '.join(said)}."
+        return [f"{first} {self._way_out(guessed)}"]
+
+    def _way_out(self, guessed: Sequence[str]) -> str:
+        """Return how guesses become forecasts: a pilot tells, but where no budget lets it ask."""
+        stopped = self._stopped_in_pilot | {alias for cut in self.cuts for alias in cut.too_small}
+        if held := [alias for alias in guessed if alias in stopped]:
+            return (
+                f"The budget of {', '.join(held)} lets no more be asked: raise it (`budget_usd`, --budget), "
+                "then `plan --pilot 2` asks what is missing, and forecasts the rest, with a range."
+            )
+        return "`plan --pilot 2` asks a little first, and forecasts the rest, with a range."
+
+    @property
+    def _stopped_in_pilot(self) -> set[str]:
+        """The models that the pilot had no money for, by alias."""
+        models = cast("Mapping[str, Mapping[str, object]]", (self.pilot or {}).get("models", {}))
+        return {alias for alias, one in models.items() if one["budget_stopped"]}
+
+    def _costs(self, width: int | None) -> str:
+        """Return the table of dollars and time; without batches where nobody's price of them is known."""
+        rows = [COST_HEAD, *map(_cost_row, self.models), self._together()]
+        if all(one.batch_usd is None for one in self.models):
+            at = COST_HEAD.index(IN_A_BATCH)
+            rows = [row[:at] + row[at + 1 :] for row in rows]
+        return _table(rows[0], rows[1:], width)
 
     def _together(self) -> Row:
         known = sum(one.cost_usd or 0 for one in self.models)
@@ -172,15 +240,15 @@ class Plan:
         batch = _dollars(_sum(one.batch_usd for one in self.models))
         return ("together", *costs, batch, duration(self.seconds), "", "", "")
 
-    def _forecasts(self) -> str:
+    def _forecasts(self, width: int | None) -> str:
         """Return the ranges that finished trials tell; nothing where there are none."""
         known = [(one.model, one.forecast) for one in self.models if one.forecast is not None]
         if not known:
             return ""
         rows = [_forecast_row(model, one.left, str(one.replies), one.seconds) for model, one in known]
         if self.forecast_left is not None and len(known) > 1:
-            rows.append(_forecast_row("together", self.forecast_left, "", None))
-        return aligned([FORECAST_HEAD, *rows])
+            rows.append(_forecast_row("together", self.forecast_left, "", self.forecast_seconds))
+        return _table(FORECAST_HEAD, rows, width)
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
@@ -193,8 +261,9 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 BILLED = "as billed"  # the source of a price that only the bills of finished trials tell
 
-TRIALS_HEAD = ("model", "trials", "done", "left", "input tok.", "output tok.", "at most")
-COST_HEAD = ("model", "cost", "at most", "in a batch", "time", "bound by", "max_tokens", "price")
+IN_A_BATCH = "in a batch"
+TRIALS_HEAD = ("model", "trials", "done", "left", "input tok.", "output tok.", "output at most")
+COST_HEAD = ("model", "cost", "at most", IN_A_BATCH, "time", "bound by", "max_tokens", "price")
 FORECAST_HEAD = (
     "nine of ten times",
     "replies",
@@ -205,7 +274,8 @@ FORECAST_HEAD = (
     "time from",
     "to",
 )
-CUT_HEAD = ("model", "left", "asked", "", "of a cell", "asked (p95)", "")
+CUT_HEAD = ("model", "left", "asked", "share", "per cell", "asked (p95)", "share")
+CUT_USUALLY = 5  # columns of it; the others are those of the 95th percentile
 
 
 def _trials_row(one: ModelPlan) -> Row:
@@ -231,13 +301,13 @@ def _forecast_row(model: str, left: Figures, replies: str, seconds: Range | None
     )
 
 
-def _cut_text(cut: Cut) -> str:
+def _cut_text(cut: Cut, width: int | None) -> str:
     """Return what budgets or a deadline leave, a line for each that binds, and a line a model."""
     amount = duration if cut.kind == "deadline" else _dollars
     if cut.complete:
         left = ", ".join(f"{amount(most)} of the {name}" for name, most in cut.left.items())
-        return f"Left: {left}. That is enough for everything, at the 95th percentile, too."
-    said = [f"Of the {name}, {amount(cut.left[name])} are left." for name in cut.binding]
+        return _lines([f"Left: {left}. That is enough for everything, {_how_sure(cut)}."], width)
+    said = [_left_text(cut, name, amount(cut.left[name])) for name in cut.binding]
     said += [
         f"Not one more call of {model} is made: {_dollars(most)} would be set aside for it, as its reply may "
         "be as long as max_tokens allows."
@@ -254,8 +324,28 @@ def _cut_text(cut: Cut) -> str:
             f"{careful.share:.0%}",
         )
         for one, careful in zip(cut.usual, cut.careful, strict=True)
+        if one.left
     ]
-    return "\n".join([*said, "Asked are, of every cell, the first:", aligned([CUT_HEAD, *rows])])
+    some = [f"{', '.join(cut.guessed)}: guessed, at the 95th percentile, too."] * bool(cut.guessed)
+    columns = len(CUT_HEAD)
+    if len(cut.guessed) == len(cut.usual):
+        some, columns = [], CUT_USUALLY
+    said += [*some, "Asked are, of every cell, the first:"]
+    return "\n".join([_lines(said, width), _table(CUT_HEAD[:columns], [r[:columns] for r in rows], width)])
+
+
+def _left_text(cut: Cut, name: str, left: str) -> str:
+    if name not in cut.spent_up:
+        return f"Of the {name}, {left} are left."
+    spent, limit = map(_dollars, cut.spent_up[name])
+    return f"Of the {name}, nothing is left: {spent} of {limit} is spent."
+
+
+def _how_sure(cut: Cut) -> str:
+    if not cut.guessed:
+        return "at the 95th percentile, too"
+    whose = "they" if len(cut.guessed) == len(cut.usual) else f"those of {', '.join(cut.guessed)}"
+    return f"as far as the guesses hold: {whose} have no percentiles yet"
 
 
 def _dollars(cost: float | None, *, known: float = 0) -> str:
@@ -272,16 +362,13 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}"
 
 
-def aligned(rows: Sequence[Row]) -> str:
-    """Return rows as lines of columns: the first to the left, the others to the right."""
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return "\n".join(
-        "  ".join(
-            [row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))]
-        ).rstrip()
-        for row in rows
-    )
+def _table(head: Row, rows: Iterable[Row], width: int | None) -> str:
+    return fitted(head, list(rows), labels=1, width=width)
 
 
-def _listed(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([title, *(f"- {line}" for line in lines)]) if lines else ""
+def _lines(lines: Iterable[str], width: int | None) -> str:
+    return "\n".join(safe_notes(lines, width=width))
+
+
+def _listed(title: str, lines: Sequence[str], width: int | None) -> str:
+    return _lines([title, *(f"- {line}" for line in lines)], width) if lines else ""

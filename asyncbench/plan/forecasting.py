@@ -19,8 +19,8 @@ from asyncbench.forecast.seen import Seen, Way
 from asyncbench.plan import pace as pacing
 from asyncbench.plan.left import Left, Shape
 from asyncbench.plan.prices import batch_rates_of, rates_asked
-from asyncbench.plan.tokens import longest_reply
 from asyncbench.prompting import said_before
+from asyncbench.providers.longest_reply import most_output
 from asyncbench.records import Condition, Model
 
 
@@ -30,7 +30,7 @@ class Spent:
 
     input_tokens: int
     output_tokens: int
-    cost_usd: float | None  # None: that of a trial is unknown
+    cost_usd: float | None  # of the calls that gave their answers; None: that of one is unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,7 @@ class Forecast:
 class Drawing:
     """A model's forecast, and what it was made from: those of several models add up draw by draw."""
 
+    lane: str  # whose queue it is in: models of one lane take turns, lanes run side by side
     forecast: Forecast
     draws: Sequence[Drawn]
     seconds: Sequence[float]  # of each draw
@@ -99,7 +100,7 @@ def drawing_of(
         seconds=Range.of(seconds),
         bound_by=Counter(one.bound_by for one in paces).most_common(1)[0][0],
     )
-    return Drawing(forecast=forecast, draws=drawn, seconds=seconds)
+    return Drawing(lane=model.limits.group or model.alias, forecast=forecast, draws=drawn, seconds=seconds)
 
 
 def _rests(
@@ -128,7 +129,7 @@ def _rests(
                 },
                 rates=rates_asked(model, condition, at_s),
                 batch_rates=batch_rates_of(model, at_s),
-                most=longest_reply(model, condition),
+                most=most_output(model, condition),
             )
         )
     return rests
@@ -166,6 +167,14 @@ def sum_of(drawings: Sequence[Drawing]) -> tuple[Figures, Figures]:
         cost_usd=_sum([one.forecast.spent.cost_usd for one in drawings]),
     )
     return figures_of(left), figures_of([_with(spent, one) for one in left])
+
+
+def seconds_of(drawings: Sequence[Drawing]) -> Range:
+    """Return how long several models take together: as long as the slowest lane, draw by draw."""
+    lanes = dict.fromkeys(one.lane for one in drawings)
+    in_lanes = [[one.seconds for one in drawings if one.lane == lane] for lane in lanes]
+    each = [[sum(many) for many in zip(*some, strict=False)] for some in in_lanes]
+    return Range.of(map(max, zip(*each, strict=False)))
 
 
 def _added(many: Iterable[Drawn]) -> Drawn:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from asyncbench import preflight
 from asyncbench.config import ProblemSource, Sweep
 from asyncbench.problems import ProblemSet, generate
-from asyncbench.prompting import worded_characters
+from asyncbench.prompting import worded_size
 from asyncbench.records import Model, Trial
 from asyncbench.sweep import Asked, Cell, asked_by_model, cell_of, places_of, trials
 
@@ -22,6 +22,7 @@ class Shape(NamedTuple):
     cell: Cell
     condition: str
     question: int  # characters, with all that the suite says beside it
+    most: int  # tokens of them, as a budget counts
     answer: int  # characters
 
 
@@ -113,13 +114,13 @@ def left_of(every: Iterable[Trial], finished: Collection[str]) -> Left:
     ids, longest = defaultdict[str, list[str]](list), dict[str, tuple[int, Trial]]()
     for trial in every:
         problem, name = trial.problem, trial.condition.name
-        cell, question = cell_of(problem), worded_characters(problem, trial.condition)
+        cell, (question, most) = cell_of(problem), worded_size(problem, trial.condition)
         if trial.trial_id in finished:
             one = closed[name, cell]
             one.trials, one.characters = one.trials + 1, one.characters + question
             ids[name].append(trial.trial_id)
             continue
-        shapes[Shape(cell, name, question, len(problem.expected))] += 1
+        shapes[Shape(cell, name, question, most, len(problem.expected))] += 1
         if name not in longest or question > longest[name][0]:
             longest[name] = question, trial
     return Left(

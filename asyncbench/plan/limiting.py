@@ -6,16 +6,14 @@ from datetime import datetime
 
 from asyncbench.budgeting import check_budget, open_ledger
 from asyncbench.config import Sweep, seconds_left
-from asyncbench.engine.budget import Account, Ledger
+from asyncbench.engine.budget import Account, Cap, Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.plan.cutting import Bound, Kept, binding, shares
-from asyncbench.plan.figures import Cut, ModelPlan
+from asyncbench.plan.figures import Cut, ModelPlan, Outlook
 from asyncbench.plan.left import Left
 from asyncbench.pricing import dollars_of
 from asyncbench.prompting import request_for
 from asyncbench.records import Model
-
-BOTH = USUAL, CAREFUL = False, True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +63,18 @@ def cuts_of(
     cells = {alias: one.cells for alias, one in left.items()}
     if limits.ledger is not None:
         aside = dict(_aside(limits.ledger, models, left, at_s))
-        takes = {careful: {one.model: one.cost_at(careful) or 0.0 for one in plans} for careful in BOTH}
-        bounds = {careful: _budgets(limits.ledger, plans, takes[careful], aside) for careful in BOTH}
-        if bounds[USUAL]:
+        takes = {which: {one.model: one.cost_at(which) or 0.0 for one in plans} for which in Outlook}
+        bounds = {which: _budgets(limits.ledger, plans, takes[which], aside) for which in Outlook}
+        if bounds[Outlook.USUAL]:
             cut = _cut("budget", plans, cells, takes, bounds)
-            yield replace(cut, too_small=_too_small(limits.ledger, aside))
+            yield replace(cut, spent_up=_spent_up(limits.ledger), too_small=_too_small(limits.ledger, aside))
     if limits.within_s is not None:
         lanes: dict[str, list[str]] = {}
         for one in plans:
             lanes.setdefault(one.group or one.model, []).append(one.model)
         within = [Bound(models=lane, most=limits.within_s, name="deadline") for lane in lanes.values()]
-        takes = {careful: {one.model: one.seconds_at(careful) for one in plans} for careful in BOTH}
-        yield _cut("deadline", plans, cells, takes, dict.fromkeys(BOTH, within))
+        takes = {which: {one.model: one.seconds_at(which) for one in plans} for which in Outlook}
+        yield _cut("deadline", plans, cells, takes, dict.fromkeys(Outlook, within))
 
 
 def _aside(
@@ -105,12 +103,25 @@ def _budgets(
         Bound(
             models=under[cap.name],
             most=dollars_of(max(0, cap.limit - cap.spent)),
-            name=f"budget of {cap.name}",
+            name=_named(cap),
             spare=spare,
         )
         for cap in ledger.caps
         if {one.model for one in plans} & {*under[cap.name]}
     ]
+
+
+def _named(cap: Cap) -> str:
+    return f"budget of {cap.name}"
+
+
+def _spent_up(ledger: Ledger) -> dict[str, tuple[float, float]]:
+    """Return what was spent and the limit of those budgets of which nothing is left, USD."""
+    return {
+        _named(cap): (dollars_of(cap.spent), dollars_of(cap.limit))
+        for cap in ledger.caps
+        if cap.spent >= cap.limit
+    }
 
 
 def _too_small(ledger: Ledger, aside: Mapping[str, float]) -> dict[str, float]:
@@ -127,20 +138,24 @@ def _cut(
     kind: str,
     plans: Sequence[ModelPlan],
     cells: Mapping[str, int],
-    takes: Mapping[bool, Mapping[str, float]],
-    bounds: Mapping[bool, Sequence[Bound]],
+    takes: Mapping[Outlook, Mapping[str, float]],
+    bounds: Mapping[Outlook, Sequence[Bound]],
 ) -> Cut:
     usual, careful = (
         tuple(_kept(one, share[one.model], cells[one.model]) for one in plans)
-        for share in (shares(takes[which], bounds[which]) for which in BOTH)
+        for share in (shares(takes[which], bounds[which]) for which in Outlook)
     )
     return Cut(
         kind=kind,
-        left={bound.name: bound.most for bound in bounds[USUAL]},
-        binding=tuple(dict.fromkeys(name for which in BOTH for name in binding(takes[which], bounds[which]))),
+        left={bound.name: bound.most for bound in bounds[Outlook.USUAL]},
+        binding=tuple(
+            dict.fromkeys(name for which in Outlook for name in binding(takes[which], bounds[which]))
+        ),
+        spent_up={},
         too_small={},
         usual=usual,
         careful=careful,
+        guessed=tuple(one.model for one in plans if one.guessed),
     )
 
 

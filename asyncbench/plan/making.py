@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
@@ -10,21 +10,22 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from asyncbench import preflight
-from asyncbench.config import Sweep, load_sweep
+from asyncbench.budgeting import held_models, most_for
+from asyncbench.config import Sweep, load_sweep, with_budget
 from asyncbench.config.deadline import deadline_from
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.errors import ConfigError
-from asyncbench.forecast.rest import draws_for, work_of
+from asyncbench.forecast.rest import draws_for, forecastable, work_of
 from asyncbench.forecast.seen import Seen, Way, seen_in
 from asyncbench.plan import pace as pacing
 from asyncbench.plan import tokens as guesses
 from asyncbench.plan.figures import ModelPlan, Plan, PlannedSet
-from asyncbench.plan.forecasting import Drawing, drawing_of, sum_of
+from asyncbench.plan.forecasting import Drawing, drawing_of, seconds_of, sum_of
 from asyncbench.plan.left import Left, Shape, left_by_model, sets_of
 from asyncbench.plan.limiting import cuts_of, limits_of
 from asyncbench.plan.prices import batch_rates_of, prices_of, rates_asked
 from asyncbench.plan.tokens import Tokens, tokens_of
 from asyncbench.pricing import Rates, cost_usd
+from asyncbench.prompting import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE, most_tokens_before
 from asyncbench.records import Condition, Model, Usage
 from asyncbench.skipping import still_skipped
 from asyncbench.store.catalog import finished_ids
@@ -103,7 +104,8 @@ def plan_of(
     drawings = _drawings(sweep, models, left, seen, at_s, quick=quick)
     plans = tuple(_model_plan(sweep, one, left[one.alias], seen, drawings[one.alias], at_s) for one in models)
     known = [one for one in drawings.values() if one is not None]
-    of_left, of_all = sum_of(known) if known and len(known) == len(models) else (None, None)
+    whole = bool(known) and len(known) == len(models)
+    of_left, of_all = sum_of(known) if whole else (None, None)
     limits = None if quick else limits_of(sweep, models)
     named = {one.problems.path: one.problems for many in sets.values() for one in many}
     return Plan(
@@ -115,9 +117,10 @@ def plan_of(
         models=plans,
         forecast_left=of_left,
         forecast_total=of_all,
-        cuts=() if limits is None else tuple(cuts_of(limits, models, plans, left, at_s)),
-        assumptions=tuple(_assumptions(sweep, models, left, seen, drawings)),
-        warnings=(*_warnings(plans), *(() if limits is None else limits.warnings)),
+        forecast_seconds=seconds_of(known) if whole else None,
+        cuts=() if limits is None else tuple(cuts_of(limits, held_models(sweep, models), plans, left, at_s)),
+        assumptions=tuple(_assumptions(sweep, models, left, seen, drawings, plans)),
+        warnings=(*(() if limits is None else limits.warnings), *_warnings(plans)),
     )
 
 
@@ -127,10 +130,8 @@ def bounded(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Swe
     Raises:
         ConfigError: one of them is none.
     """
-    if budget_usd is not None and not 0 < budget_usd < float("inf"):
-        raise ConfigError(f"plan: budget_usd: {budget_usd} is not a number of dollars above 0; give one")
     told = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
-    return replace(sweep, budget_usd=sweep.budget_usd if budget_usd is None else budget_usd, deadline=told)
+    return replace(with_budget(sweep, budget_usd, place="plan"), deadline=told)
 
 
 def _drawings(
@@ -166,6 +167,24 @@ class Share(NamedTuple):
     batch_usd: float | None
 
 
+class Priced(NamedTuple):
+    """By what the calls of a model are priced under a condition."""
+
+    rates: Rates | None  # None: unknown
+    batch_rates: Rates | None
+    before: int  # tokens at most of what goes along with every question
+    most: Callable[[int], float | None]  # USD of a call, by the most tokens of its prompt
+
+
+def _priced(sweep: Sweep, model: Model, condition: Condition, at_s: float) -> Priced:
+    return Priced(
+        rates=rates_asked(model, condition, at_s),
+        batch_rates=batch_rates_of(model, at_s),
+        before=most_tokens_before(model, condition),
+        most=most_for(sweep, model, condition, at_s),
+    )
+
+
 def _model_plan(
     sweep: Sweep,
     model: Model,
@@ -175,10 +194,11 @@ def _model_plan(
     at_s: float,
 ) -> ModelPlan:
     conditions = {condition.name: condition for condition in sweep.conditions}
-    rates = {name: rates_asked(model, condition, at_s) for name, condition in conditions.items()}
+    priced = {name: _priced(sweep, model, condition, at_s) for name, condition in conditions.items()}
+    rates = {name: one.rates for name, one in priced.items()}
     batch = batch_rates_of(model, at_s)
     shares = [
-        _share(model, conditions[shape.condition], shape, count, seen, rates[shape.condition], batch)
+        _share(model, conditions[shape.condition], shape, count, seen, priced[shape.condition])
         for shape, count in left.shapes.items()
     ]
     source = _source([rates[name] for name in {shape.condition for shape in left.shapes} or rates])
@@ -201,8 +221,21 @@ def _model_plan(
         bound_by=guessed.bound_by,
         max_tokens=model.max_tokens,
         max_tokens_required=model.alias in sweep.max_tokens_demanded,
+        replies=sum(one.replies for way, one in seen.items() if way.model == model.alias),
+        too_few=_too_few(model, left, seen),
     )
     return plan if drawing is None or not left.trials else plan.forecast_by(drawing.forecast)
+
+
+def _too_few(model: Model, left: Left, seen: Mapping[Way, Seen]) -> tuple[str, ...]:
+    """Return the ways in which a model is still asked, and of which too few replies are known."""
+    ways = sorted({(shape.condition, shape.cell.suite) for shape in left.shapes})
+    several = len({suite for _, suite in ways}) > 1
+    return tuple(
+        f"{name!r} ({suite})" if several else repr(name)
+        for name, suite in ways
+        if not forecastable(seen.get(Way(model.alias, name, suite)))
+    )
 
 
 def _guessed(model: Model, left: Left, shares: Sequence[Share]) -> pacing.Pace:
@@ -222,20 +255,17 @@ def _share(
     shape: Shape,
     count: int,
     seen: Mapping[Way, Seen],
-    rates: Rates | None,
-    batch_rates: Rates | None,
+    priced: Priced,
 ) -> Share:
     like = seen.get(Way(model.alias, condition.name, shape.cell.suite))
     tokens = tokens_of(model, condition, question=shape.question, answer=shape.answer, seen=like)
-    # Where replies cost nothing, their length matters to no bill.
-    most = 0 if rates and not any(bracket.output for bracket in rates.brackets) else tokens.output_most
     return Share(
         trials=count,
         tokens=tokens,
         latency_s=_latency_s(like, tokens.output),
-        cost_usd=_cost(count, tokens.input, tokens.output, rates),
-        cost_usd_most=_cost(count, tokens.input_most, most, rates),
-        batch_usd=_cost(count, tokens.input, tokens.output, batch_rates),
+        cost_usd=_cost(count, tokens.input, tokens.output, priced.rates),
+        cost_usd_most=_times(count, priced.most(priced.before + shape.most)),
+        batch_usd=_cost(count, tokens.input, tokens.output, priced.batch_rates),
     )
 
 
@@ -247,8 +277,11 @@ def _latency_s(seen: Seen | None, output_tokens: int) -> float:
 
 def _cost(count: int, input_tokens: int, output_tokens: int | None, rates: Rates | None) -> float | None:
     """Return what `count` equal calls cost; each is priced by itself: long ones may have other prices."""
-    one = cost_usd(Usage(input_tokens=input_tokens, output_tokens=output_tokens), rates)
-    return None if one is None else one * count
+    return _times(count, cost_usd(Usage(input_tokens=input_tokens, output_tokens=output_tokens), rates))
+
+
+def _times(count: int, usd: float | None) -> float | None:
+    return None if usd is None else usd * count
 
 
 def _total(costs: Sequence[float | None], source: str | None) -> float | None:
@@ -277,6 +310,7 @@ def _assumptions(
     left: Mapping[str, Left],
     used: Mapping[Way, Seen],
     drawings: Mapping[str, Drawing | None],
+    plans: Sequence[ModelPlan],
 ) -> Iterator[str]:
     conditions = {condition.name: condition for condition in sweep.conditions}
     guessed: list[tuple[Model, Condition]] = []
@@ -299,17 +333,20 @@ def _assumptions(
         yield from dict.fromkeys(starmap(guesses.assumption, guessed))
         yield (
             f"latency: {pacing.UNSEEN_LATENCY_S:g} s, then {pacing.UNSEEN_TOKENS_PER_S} tokens of a reply a "
-            "second; `plan --pilot 2` asks a little first, and forecasts from that"
+            "second"
         )
     yield "every trial is answered at its first attempt; nothing is read from a cache"
     if sweep.stop_when is not None:
         yield "`stop_when` stops no cell: it will take less where it does; what it has skipped is not counted"
     yield (
-        f"at most: {guesses.MOST_TOKENS_PER_CHARACTER} token for every character sent, and every reply as "
-        "long as max_tokens allows"
+        "at most: what a budget sets aside for these calls: a token for every byte sent and "
+        f"{TOKENS_BESIDE_A_CALL} more (and {TOKENS_BESIDE_A_MESSAGE} a message), at the dearest price that "
+        "may hold, and every answer as long as max_tokens allows"
     )
+    if any(one.batch_usd is not None for one in plans):
+        yield "in a batch: what the vendor would take for the same calls in one; a run makes them one by one"
     if any(model.alias in sweep.max_tokens_demanded for model in models):
-        yield "*: the model's longest reply; Anthropic's format demands a max_tokens"
+        yield "*: the sweep sets no max_tokens, and Anthropic's format demands one: the model's longest reply"
 
 
 def _warnings(plans: Sequence[ModelPlan]) -> Iterator[str]:
@@ -323,5 +360,15 @@ def _warnings(plans: Sequence[ModelPlan]) -> Iterator[str]:
     if unlimited:
         yield (
             f"no max_tokens is set for {', '.join(unlimited)}: nothing limits their replies, so what they "
-            "may cost at most is unknown"
+            "may cost at most is unknown. Set it in the sweep: no budget holds them without."
+        )
+    unheld = [
+        one.model
+        for one in plans
+        if one.price_source is not None and one.output_tokens_most is not None and one.cost_usd_most is None
+    ]
+    if unheld:
+        yield (
+            f"what {', '.join(unheld)} may cost at most is unknown: something of it is billed beside its "
+            "tokens, or in ways that have no price. No budget holds that."
         )

@@ -16,11 +16,10 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.forecast.seen import Seen
 from asyncbench.prompting import said_before
 from asyncbench.providers.effort import effort_asked
-from asyncbench.providers.longest_reply import LONGEST_REPLY
+from asyncbench.providers.longest_reply import answers_asked, most_output
 from asyncbench.records import Condition, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
-MOST_TOKENS_PER_CHARACTER: Final = 1  # of what is sent: digits may be a token each
 THINKING_SHARE: Final = 0.25  # of a thinking budget that is used up
 USUAL_EFFORT: Final = "medium"  # of models that think unasked
 ADAPTIVE_EFFORT: Final = "high"  # of `thinking: adaptive` without an effort
@@ -49,9 +48,8 @@ class Tokens:
     """What one trial will use, tokens."""
 
     input: int
-    input_most: int
     output: int
-    output_most: int | None  # None: nothing limits it
+    output_most: int | None  # of all answers to a request; None: nothing limits them
 
 
 def tokens_of(model: Model, condition: Condition, *, question: int, answer: int, seen: Seen | None) -> Tokens:
@@ -67,23 +65,16 @@ def tokens_of(model: Model, condition: Condition, *, question: int, answer: int,
     sent = question + said_before(model, condition)
     seen_input, seen_output = (seen.mean_input, seen.mean_output) if seen else (None, None)
     told = math.ceil(sent / CHARACTERS_PER_TOKEN if seen_input is None else seen_input)
-    replied = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
+    one = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
+    replied = one * (answers_asked(model, condition) or 1)
     if seen_output is not None:
         replied = math.ceil(seen_output)
-    most = longest_reply(model, condition)
+    most = most_output(model, condition)
     return Tokens(
         input=told,
-        input_most=max(told, sent * MOST_TOKENS_PER_CHARACTER),
         output=replied if most is None else min(replied, most),
         output_most=most,
     )
-
-
-def longest_reply(model: Model, condition: Condition) -> int | None:
-    """Return the most tokens that a reply may have, thinking included; None: nothing limits it."""
-    params = {**model.params, **condition.params}  # merged in last, so they win
-    given = (value for name in LONGEST_REPLY[model.api] if isinstance(value := params.get(name), int))
-    return next(given, model.max_tokens)
 
 
 def effort_of(model: Model, condition: Condition) -> str | None:

@@ -2,6 +2,8 @@
 
 import os
 import time
+import traceback
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,33 +18,61 @@ TRIALS = 10_000
 HOURS = 8
 
 
+def break_nothing(broken: Callable[[int], list[str]], nights: int = NIGHTS) -> None:
+    """Play the nights of so many seeds; tell which they are, and at once what does not hold."""
+    print(f"\nnights of the seeds {SEED} to {SEED + nights - 1}; ASYNCBENCH_SEED sets the first", flush=True)
+    found = []
+    for seed in range(SEED, SEED + nights):
+        for line in _told(broken, seed):
+            found.append(line)
+            print(line, flush=True)  # a soak takes long: told when it happens
+    assert not found, "\n" + "\n".join(found)
+
+
+def _told(broken: Callable[[int], list[str]], seed: int) -> list[str]:
+    try:
+        return broken(seed)
+    except Exception:  # whatever it is: told with the seed, and the next night is played
+        return [f"seed {seed}: it did not come to its end", traceback.format_exc()]
+
+
+def sparingly_broken(seed: int) -> list[str]:
+    sparing.night_of.cache_clear()
+    return sparing.broken(seed)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_the_rules_hold_in_two_thousand_nights():
-    print(f"\nnights of the seeds {SEED} to {SEED + NIGHTS - 1}; ASYNCBENCH_SEED sets the first")
-    broken = []
-    for seed in range(SEED, SEED + NIGHTS):
-        for line in nights.broken(seed):
-            broken.append(line)
-            print(line, flush=True)  # a soak takes long: told when it happens
-    assert not broken, "\n" + "\n".join(broken)
+    break_nothing(nights.broken)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_no_budget_is_passed_in_two_thousand_nights():
-    broken = [line for seed in range(SEED, SEED + NIGHTS) for line in frugal.broken(seed)]
-    assert not broken, "\n" + "\n".join(broken)
+    break_nothing(frugal.broken)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_cells_stop_at_their_place_in_two_thousand_nights():
-    broken = []
-    for seed in range(SEED, SEED + NIGHTS):
-        broken += sparing.broken(seed)
-        sparing.night_of.cache_clear()
-    assert not broken, "\n" + "\n".join(broken)
+    break_nothing(sparingly_broken)
+
+
+def test_a_soak_tells_its_seeds_and_each_broken_night_when_it_is_played(capfd):
+    heard = []
+
+    def third_and_fourth(seed: int) -> list[str]:
+        heard.append(capfd.readouterr().out)
+        if seed == SEED + 3:
+            raise TimeoutError("a night without an end")
+        return [f"seed {seed}: a rule"] if seed == SEED + 2 else []
+
+    with pytest.raises(AssertionError, match=f"seed {SEED + 2}: a rule"):
+        break_nothing(third_and_fourth, nights=5)
+    assert f"nights of the seeds {SEED} to {SEED + 4}" in heard[0]
+    assert heard[3] == f"seed {SEED + 2}: a rule\n"
+    assert "a night without an end" in heard[4]
 
 
 @pytest.mark.soak
