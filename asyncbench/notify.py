@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import platform
+import shlex
 import shutil
 import signal
 import socket
@@ -22,14 +24,15 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from asyncbench.config import Notify, Sweep, is_address
 from asyncbench.config.notify import ADDRESS_RULE, News
+from asyncbench.engine.stopping import still_stopped
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 from asyncbench.interrupts import on_interrupt
 from asyncbench.progress import cost_text
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.secrets import looks_secret
-from asyncbench.records import Model, Outcome
-from asyncbench.store.catalog import counts
+from asyncbench.records import Model, Outcome, StopWhen
+from asyncbench.store.catalog import ModelCounts, counts
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.mark import left_mark
 from asyncbench.summary import Exit, Summary
@@ -62,30 +65,31 @@ class Death:
     models: Mapping[str, Mapping[str, int]]  # alias → planned, done, open, in flight
 
 
-def death_in(folder: Path) -> Death | None:
+def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
     """Return what is known of the last run in a folder; None: it ended by itself, or there was none.
 
-    While another process runs the sweep, this is what is known of that run so far.
+    While another process runs the sweep, this is what is known of that run so far. By the rule `when` trials
+    that were skipped are not open.
     """
     if (began_at := left_mark(folder)) is None:
         return None
     try:
-        written_at, models = _so_far(folder)
+        written_at, models = _so_far(folder, when)
     except AsyncbenchError:  # whoever opens the folder next complains
         return Death(began_at=began_at, written_at=None, models={})
     return Death(began_at=began_at, written_at=_iso(written_at), models=models)
 
 
-def _open_in(folder: Path, aliases: Iterable[str]) -> int | None:
+def _open_in(folder: Path, when: StopWhen | None, aliases: Iterable[str]) -> int | None:
     """Return how many trials the plan has left open for these models; None: it cannot be read."""
     try:
-        _, models = _so_far(folder)
+        _, models = _so_far(folder, when)
     except AsyncbenchError:
         return None
     return sum(models[alias]["open"] for alias in aliases if alias in models)
 
 
-def _so_far(folder: Path) -> tuple[float | None, dict[str, dict[str, int]]]:
+def _so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, dict[str, dict[str, int]]]:
     """Return when a folder was written last, seconds since 1970, and its figures by alias, as in `Death`."""
     found, plan = counts(folder), planned(read_manifest(folder))
     models = {}
@@ -97,8 +101,16 @@ def _so_far(folder: Path) -> tuple[float | None, dict[str, dict[str, int]]]:
         )
         known = found.models.get(alias)
         done, in_flight = (known.finished, known.in_flight) if known else (0, 0)
-        models[alias] = {"planned": asked, "done": done, "open": max(0, asked - done), "in_flight": in_flight}
+        needless = _skipped(known, when) if known else 0
+        left = max(0, asked - done - needless)
+        models[alias] = {"planned": asked, "done": done, "open": left, "in_flight": in_flight}
     return found.written_at, models
+
+
+def _skipped(known: ModelCounts, when: StopWhen | None) -> int:
+    """Return how many trials of a model are not asked, for by the rule enough is known of their cells."""
+    holds = still_stopped(when, known.skips)
+    return sum(trials for figures, trials in known.skips.items() if figures in holds)
 
 
 def _iso(seconds: float | None) -> str | None:
@@ -120,6 +132,7 @@ class Notifier:
     channels: Mapping[str, Send]  # by the name under which one that fails is said
     say: Callable[[str], None]
     limit: int | None = None  # problems of each model that the run was to ask; None: all
+    command: str | None = None  # that goes on with the run; None: it has not got so far
     summary: Summary | None = None  # of the run, once it has one
     _sending: set[asyncio.Task[None]] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
@@ -161,8 +174,8 @@ class Notifier:
         if self.summary is None or not self._wanted("finished"):
             return None
         if self.limit is None:
-            return sum(max(0, one.planned - one.done) for one in self.summary.models.values())
-        return await asyncio.to_thread(_open_in, self.sweep.out, self.summary.models)
+            return sum(one.open for one in self.summary.models.values())
+        return await asyncio.to_thread(_open_in, self.sweep.out, self.sweep.stop_when, self.summary.models)
 
     def died(self, death: Death | None) -> None:
         """Tell that the run before this one never ended, if so."""
@@ -175,14 +188,21 @@ class Notifier:
             f"{one['in_flight']:,} calls in flight"
             for alias, one in death.models.items()
         )
-        told = {"began_at": death.began_at, "written_at": death.written_at, "models": death.models}
+        told = {
+            "began_at": death.began_at,
+            "written_at": death.written_at,
+            "models": death.models,
+            "go_on": None,  # the run that tells it does
+        }
         self._tell("crashed", lines, **told)
 
     def suspended(self, alias: str, reason: str) -> None:
         """Tell that a model is given up until the next run."""
         shown = _plain(reason, most=LONGEST_REASON)
         lines = [f"{alias} is suspended ({shown}); the others go on"]
-        self._tell("suspended", lines, model=alias, reason=shown)
+        if way_on := self._way_on():
+            lines.append(f"when that is mended and this run is over: {way_on}")
+        self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
 
     def _finished(
         self, code: Exit, error: AsyncbenchError | None = None, *, left_open: int | None = None
@@ -194,12 +214,16 @@ class Notifier:
         if part and left_open is not None:
             lines.append(f"limit: {self.limit:,} problems a model; {left_open:,} trials of the plan are open")
         lines += [_plain(str(error), most=LONGEST_REASON)] * (error is not None)
+        way_on = None if code is Exit.COMPLETE else self._way_on(retry=code is Exit.UNFINISHED)
+        lines += [f"to go on: {way_on}"] * (way_on is not None)
         lines += _shortened(_sentence(alias, one) for alias, one in models.items())
         told = {
             "exit": code.value,
             "why": why,
             "limit": self.limit,
             "left_open": left_open,
+            "skipped": sum(one.skipped for one in models.values()),
+            "go_on": way_on,
             "seconds": None if self.summary is None else round(self.summary.seconds, 3),
             "models": {alias: _figures(one) for alias, one in models.items()},
         }
@@ -209,7 +233,21 @@ class Notifier:
         """Tell of a bug at once; its words stay here, for they might hold anything."""
         kind = type(error).__name__
         lines = [f"crashed: {kind}, a bug of ours. What was answered is saved; run it again to go on."]
-        self._tell("crashed", lines, exit=Exit.BUG.value, error=kind)
+        if way_on := self._way_on():
+            lines.append(way_on)
+        self._tell("crashed", lines, exit=Exit.BUG.value, error=kind, go_on=way_on)
+
+    def _way_on(self, *, retry: bool = False) -> str | None:
+        """Return the command that goes on, from wherever it is typed; None: the run has not got so far.
+
+        With `retry` it asks again what failed, if anything did.
+        """
+        command = self.command if self.summary is None else self.summary.command
+        if not command:
+            return None
+        failed = self.summary is not None and any(one.failed for one in self.summary.models.values())
+        again = " --retry failed" if retry and failed and "--retry" not in command else ""
+        return f"{_to_here()}{command}{again}"
 
     def _wanted(self, event: News) -> bool:
         return self.sweep.notify is not None and event in self.sweep.notify.on and not self._given_up
@@ -219,10 +257,16 @@ class Notifier:
         if self.sweep.notify is None or not self._wanted(event):
             return
         mark = "SIMULATED " if self.simulated else ""
+        file, host = self.sweep.file and str(self.sweep.file.absolute()), platform.node()
+        where = f"sweep file {file}, on {host}" if file else f"no sweep file, on {host}"
         message = {
             "event": event,
-            "text": _cut(f"{mark}{self.sweep.name}: " + "\n".join(lines), LONGEST_TEXT),
+            "text": _cut(
+                f"{mark}{self.sweep.name}: " + "\n".join([lines[0], where, *lines[1:]]), LONGEST_TEXT
+            ),
             "sweep": self.sweep.name,
+            "file": file,
+            "host": host,
             "out": str(self.sweep.out),
             "simulated": self.simulated,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -405,6 +449,7 @@ def _figures(one: Counters) -> dict[str, object]:
         "planned": one.planned,
         "done": one.done,
         "failed": one.failed,
+        "skipped": one.skipped,  # by `stop_when`
         "closed": closed,  # by this run: what `accuracy` is of
         "accuracy": one.outcomes[Outcome.CORRECT] / closed if closed else None,
         "cost_usd": one.cost_usd,
@@ -416,11 +461,20 @@ def _figures(one: Counters) -> dict[str, object]:
 def _sentence(alias: str, one: Counters) -> str:
     closed, correct = one.outcomes.total(), one.outcomes[Outcome.CORRECT]
     parts = [f"{alias}: {one.done:,} of {one.planned:,} done"]
+    parts += [f"{one.skipped:,} skipped (stop_when)"] if one.skipped else []
     parts += [f"{correct / closed:.1%} of {closed:,} correct now"] if closed else []
     parts += [f"{one.failed:,} failed"] if one.failed else []
     parts += [cost_text(one)] if one.attempts else []
     parts += [f"SUSPENDED ({one.suspended.partition(':')[0]})"] if one.suspended else []
     return ", ".join(parts)
+
+
+def _to_here() -> str:
+    """Return what leads to where this process is; the paths of a sweep begin there."""
+    try:
+        return f"cd {shlex.quote(os.getcwd())} && "
+    except OSError:  # it was removed
+        return ""
 
 
 def _shortened(sentences: Iterable[str]) -> list[str]:

@@ -3,12 +3,15 @@
 import asyncio
 import json
 import os
+import platform
+import shlex
 import signal
 import socket
 import sys
 import threading
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,11 +21,12 @@ from aiohttp import web
 
 from asyncbench import run_sweep
 from asyncbench.config import load_sweep, sweep_from
+from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.notify import LONGEST_TEXT, notifier_of
 from asyncbench.progress import Quiet
 from asyncbench.store.mark import left_mark
-from asyncbench.summary import Exit
+from asyncbench.summary import Exit, Summary
 from tests.processes import until
 from tests.store.disk import disk_for
 from tests.sweeps import entry, problem_set, simulator, sweep
@@ -118,6 +122,7 @@ async def test_a_webhook_is_posted_what_came_of_a_run(tmp_path, server):
     assert told["left_open"] == 2 * (144 - 40)
     assert (told["event"], told["sweep"], told["out"]) == ("finished", "test", str(out))
     assert (told["exit"], told["why"], told["simulated"]) == (0, "complete of the limit", True)
+    assert (told["file"], told["go_on"]) == (None, None)
     oracle, noisy = told["models"].values()
     assert (oracle["planned"], oracle["done"], oracle["closed"], oracle["accuracy"]) == (40, 40, 40, 1.0)
     assert oracle["suspended"] is None
@@ -226,6 +231,44 @@ class CtrlC(Quiet):
         os.kill(os.getpid(), signal.SIGINT)
 
 
+async def test_who_is_woken_learns_which_sweep_where_and_the_command_that_goes_on(tmp_path, server):
+    limits = {"limits": {"simulated-http": {"rpm": 60}}}
+    async with channel() as (address, posted):
+        wanted = asked(server, tmp_path / "out", GOOD, ("noisy", "BAD"), notify=address, **limits)
+        named = replace(wanted, deadline="0.5s", file=Path("of a night.yaml"))
+        await ran(named, limit=4, models=["noisy-bad", "oracle-good"])
+    command = "asyncbench run 'of a night.yaml' --limit 4 --models noisy-bad,oracle-good"
+    way_on = f"cd {shlex.quote(os.getcwd())} && {command}"
+    for told in posted:
+        assert (told["sweep"], told["file"]) == ("test", f"{os.getcwd()}/of a night.yaml")
+        assert told["host"] == platform.node()
+        assert told["go_on"] == way_on
+        assert told["text"].splitlines()[1] == f"sweep file {told['file']}, on {told['host']}"
+        assert way_on in told["text"]
+        assert SECRET not in told["text"]
+    assert {told["event"] for told in posted} == {"suspended", "finished"}
+
+
+async def test_where_trials_failed_the_command_asks_again_and_many_models_hide_it_not(tmp_path, server):
+    many = {f"{n}-{'x' * 150}": Counters(planned=2, failed_before=1) for n in range(20)}
+    async with channel() as (address, posted):
+        wanted = asked(server, tmp_path / "out", GOOD, notify=address)
+        notifier = notifier_of(wanted, wanted.models, {}, print)
+        async with notifier.until_the_end():
+            notifier.summary = Summary(
+                sweep="test",
+                out=wanted.out,
+                models=many,
+                causes=frozenset({Exit.UNFINISHED}),
+                seconds=1.0,
+                simulated=True,
+                command="asyncbench run night.yaml",
+            )
+    (told,) = posted
+    assert told["go_on"].endswith(" && asyncbench run night.yaml --retry failed")
+    assert f"to go on: {told['go_on']}\n" in told["text"]
+
+
 async def test_a_run_that_was_interrupted_says_so_and_leaves_no_mark(tmp_path, server):
     async with channel() as (address, posted):
         limits = {"limits": {"simulated-http": {"rpm": 600}}}
@@ -274,6 +317,7 @@ async def test_a_run_whose_disk_is_full_says_so(tmp_path, server):
     assert (told["event"], told["exit"], told["why"]) == ("finished", 5, "results could not be written")
     assert 0 < told["models"]["oracle-good"]["done"] < 144
     assert "could not be written" in told["text"]
+    assert f"to go on: {told['go_on']}" in told["text"]
     assert left_mark(tmp_path / "out") is None  # so the next start does not tell it again
 
 
