@@ -24,6 +24,7 @@ ROWS: Final = 65_536  # at a time, while they are read
 ALL: Final = -1  # as bits: every problem
 
 Bits = int  # bit n: the problem at place n
+Ended = Mapping[str, tuple[Bits, ...]]  # outcome → the problems that ended so, by turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class Marked:
     """The marks of everybody asked, over the same problems."""
 
     marks: Mapping[Asked, Marks]
+    ended: Mapping[Asked, Ended]
     tasks: Mapping[tuple[str, str], Bits]  # (suite, task) → its problems
     problem_ids: Sequence[str]  # by place
 
@@ -89,8 +91,7 @@ class Pair:
     both: int  # trials that both got right
     only_a: int
     only_b: int
-    differences: Mapping[int, int]  # times right of a less those of b → problems
-    turns: int  # the most trials that a problem has
+    by_problem: Mapping[tuple[int, int], int]  # (times right of a less those of b, times asked) → problems
 
     @property
     def neither(self) -> int:
@@ -110,10 +111,22 @@ class Pair:
         return (self.only_a - self.only_b) / self.trials
 
     @property
+    def differences(self) -> dict[int, int]:
+        """Times right of a less those of b → problems."""
+        found = Counter[int]()
+        for (difference, _), problems in self.by_problem.items():
+            found[difference] += problems
+        return dict(found)
+
+    @property
     def discordant_share(self) -> float:
-        """The mean square of a problem's difference in accuracy: asked once, the share that one alone got."""
-        squares = sum(difference**2 * problems for difference, problems in self.differences.items())
-        return squares / (self.problems * self.turns**2)
+        """The mean square of a problem's difference, over the squared mean of its trials.
+
+        Asked once: the share of problems that one alone got. It may be above 1 where repeats are
+        unequal: the difference in accuracy is over trials, so a few problems that were asked often decide it.
+        """
+        squares = sum(difference**2 * problems for (difference, _), problems in self.by_problem.items())
+        return squares * self.problems / self.trials**2
 
 
 def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> Pair:
@@ -130,8 +143,7 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> Pair:
         both=counts[1],
         only_a=counts[2] - counts[1],
         only_b=counts[3] - counts[1],
-        differences=_differences(right_a, right_b, _any(common)),
-        turns=sum(map(bool, common)),
+        by_problem=_by_problem(right_a, right_b, common),
     )
 
 
@@ -146,12 +158,19 @@ def _any(turns: Iterable[Bits]) -> Bits:
     return found
 
 
-def _differences(right_a: Sequence[Bits], right_b: Sequence[Bits], problems: Bits) -> dict[int, int]:
-    """Return how many problems there are by (times right of a) - (times right of b)."""
+def _by_problem(
+    right_a: Sequence[Bits], right_b: Sequence[Bits], common: Sequence[Bits]
+) -> dict[tuple[int, int], int]:
+    """Return how many problems there are by (times right of a) - (times right of b) and times asked."""
+    problems = _any(common)
     # Times right of a, plus times not right of b: the difference, moved up by the number of turns.
     planes = _counted([*right_a, *(problems & ~bits for bits in right_b)])
-    moved = _split(planes, problems)
-    return {value - len(right_b): bits.bit_count() for value, bits in sorted(moved.items())}
+    found = {
+        (value - len(right_b), times): bits.bit_count()
+        for times, those in _split(_counted(common), problems).items()
+        for value, bits in _split(planes, those).items()
+    }
+    return dict(sorted(found.items()))
 
 
 def _counted(turns: Iterable[Bits]) -> list[Bits]:
@@ -233,20 +252,37 @@ def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
 def marked(trials: pa.Table) -> Marked:
     """Return the marks of a table with `COLUMNS`; a turn is a repeat."""
     if not len(trials):
-        return Marked(marks={}, tasks={}, problem_ids=())
+        return Marked(marks={}, ended={}, tasks={}, problem_ids=())
     problems = _encoded(trials["problem_id"])
     every = pa.array(range(len(problems.dictionary)), pa.int32())
-    table = trials.select([*WHO, "suite", "task", "repeat"])
+    table = trials.select([*WHO, "suite", "task", "repeat", "outcome"])
     table = table.append_column("place", problems.indices)
-    table = table.append_column("right", is_outcome(trials, Outcome.CORRECT))
+    ended = _ended(table, every)
     return Marked(
-        marks=_marks(table, every),
+        marks={who: _marks(its) for who, its in ended.items()},
+        ended=ended,
         tasks={
             (row["suite"], row["task"]): _bits(row["places"], every)
             for row in _listed(table, ("suite", "task"))
         },
         problem_ids=cast("list[str]", problems.dictionary.to_pylist()),
     )
+
+
+def dealt_with(found: Marked, skipped: pa.Table) -> dict[Asked, Bits]:
+    """Return the problems that everybody was asked, or that rows of `skipped` say need not be asked.
+
+    Args:
+        found: who was asked what. A problem that nobody was asked has no place there, and none here.
+        skipped: the columns of `WHO` and `problem_id`.
+    """
+    dealt = {who: marks.problems for who, marks in found.marks.items()}
+    every = pa.array(range(len(found.problem_ids)), pa.int32())
+    places = pc.index_in(skipped["problem_id"], value_set=pa.array(found.problem_ids, pa.string()))
+    for row in _listed(skipped.select(WHO).append_column("place", places), WHO):
+        who = (row["run"], row["model"], row["condition"])
+        dealt[who] = dealt.get(who, 0) | _bits(row["places"], every)
+    return dealt
 
 
 def _encoded(column: "pa.ChunkedArray[Any]") -> "pa.DictionaryArray[Any, Any]":
@@ -262,19 +298,21 @@ def is_outcome(trials: pa.Table, outcome: Outcome) -> "pa.ChunkedArray[Any]":
     return cast("pa.ChunkedArray[Any]", pc.equal(found, pa.scalar(outcome.value)))
 
 
-def _marks(table: pa.Table, every: "pa.Array[Any]") -> dict[Asked, Marks]:
+def _ended(table: pa.Table, every: "pa.Array[Any]") -> dict[Asked, Ended]:
     turns = cast("list[int]", sorted(pc.unique(table["repeat"]).to_pylist()))
-    found: dict[Asked, dict[tuple[int, bool], Bits]] = {}
-    for row in _listed(table, (*WHO, "repeat", "right")):
+    found: dict[Asked, dict[tuple[int, str], Bits]] = {}
+    for row in _listed(table, (*WHO, "repeat", "outcome")):
         who = (row["run"], row["model"], row["condition"])
-        found.setdefault(who, {})[row["repeat"], row["right"]] = _bits(row["places"], every)
+        found.setdefault(who, {})[row["repeat"], row["outcome"]] = _bits(row["places"], every)
     return {
-        who: Marks(
-            asked=tuple(bits.get((n, True), 0) | bits.get((n, False), 0) for n in turns),
-            right=tuple(bits.get((n, True), 0) for n in turns),
-        )
+        who: {one.value: tuple(bits.get((n, one.value), 0) for n in turns) for one in Outcome}
         for who, bits in found.items()
     }
+
+
+def _marks(ended: Ended) -> Marks:
+    asked = tuple(_any(turn) for turn in zip(*ended.values(), strict=True))
+    return Marks(asked=asked, right=ended[Outcome.CORRECT])
 
 
 def _listed(table: pa.Table, keys: Sequence[str]) -> Iterable[dict[str, Any]]:  # Any: keys, and an array

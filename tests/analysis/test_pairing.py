@@ -33,12 +33,35 @@ def test_a_pair_is_what_counting_trial_by_trial_gives(a, b):
     counts = Counter((a[cell], b[cell]) for cell in common)
     assert (found.both, found.only_a) == (counts[True, True], counts[True, False])
     assert (found.only_b, found.neither) == (counts[False, True], counts[False, False])
-    by_problem = Counter[int]()
-    for n, turn in common:
-        by_problem[n] += a[n, turn] - b[n, turn]
-        by_problem[n] += 0
-    assert found.problems == len({n for n, _ in common})
-    assert found.differences == Counter(by_problem[n] for n in {n for n, _ in common})
+    asked = Counter(n for n, _ in common)
+    by = {n: sum(a[n, turn] - b[n, turn] for own, turn in common if own == n) for n in asked}
+    assert found.problems == len(asked)
+    assert found.by_problem == Counter((by[n], asked[n]) for n in asked)
+    assert found.differences == Counter(by.values())
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "share"),
+    [
+        # Asked once: two of four problems were solved by one alone.
+        ({(n, 0): n < 2 for n in range(4)}, {(n, 0): n == 0 or n == 3 for n in range(4)}, 2 / 4),
+        # Asked twice: differences in accuracy of 1, 1/2 and 0, so (1 + 1/4 + 0) / 3.
+        (
+            {(n, turn): n == 0 or (n == 1 and turn == 0) for n in range(3) for turn in range(2)},
+            {(n, turn): False for n in range(3) for turn in range(2)},
+            5 / 12,
+        ),
+        # Of four problems one three times: differences of 3 and 1 right answers; six trials, 1.5 a problem.
+        (
+            {(0, 0): True, (0, 1): True, (0, 2): True, (1, 0): True, (2, 0): False, (3, 0): False},
+            {(0, 0): False, (0, 1): False, (0, 2): False, (1, 0): False, (2, 0): False, (3, 0): False},
+            (9 + 1) / 4 / 1.5**2,
+        ),
+    ],
+    ids=["once", "twice", "unequally often"],
+)
+def test_the_discordant_share_is_the_mean_square_of_a_problems_difference(a, b, share):
+    assert pair(marks(a), marks(b)).discordant_share == pytest.approx(share)
 
 
 @given(answers)
@@ -64,7 +87,7 @@ def test_problems_outside_are_left_out():
 
 def test_those_who_were_asked_nothing_have_nothing_in_common():
     found = pair(Marks(asked=(), right=()), marks({(0, 0): True}))
-    assert (found.problems, found.trials, found.differences) == (0, 0, {})
+    assert (found.problems, found.trials, found.by_problem) == (0, 0, {})
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Each module imports only from lines above its own; docs/metrics.md says what each figure means and when it
 misleads.
 
-    proportions · quantiles
+    proportions · quantiles · frontier
     accuracy · clustered · unpaired · repeats
     paired · power
     multiple
@@ -11,6 +11,7 @@ misleads.
 
 from asyncbench.analysis.stats.accuracy import Accuracy
 from asyncbench.analysis.stats.clustered import Clustered, clustered
+from asyncbench.analysis.stats.frontier import undominated
 from asyncbench.analysis.stats.multiple import holm, tied
 from asyncbench.analysis.stats.paired import bootstrap_difference, mcnemar, sign_flip
 from asyncbench.analysis.stats.power import problems_needed, smallest_detectable
@@ -36,4 +37,5 @@ __all__ = [
     "sign_flip",
     "smallest_detectable",
     "tied",
+    "undominated",
 ]

@@ -11,8 +11,9 @@ def smallest_detectable(
 ) -> float | None:
     """Return the smallest true difference in accuracy that so many problems would show with this power.
 
-    `discordant_share`: the share of problems that one model solves and the other does not, in [0, 1]; a
-    difference above it takes as large a share. None where even a difference of 1 would not show.
+    `discordant_share`: the share of problems that one model solves and the other does not, in [0, 1] (with
+    repeats `Pair.discordant_share`, which may be above 1); a difference above it takes as large a share. None
+    where even a difference of 1 would not show.
     """
     if _needed(1.0, discordant_share, power, alpha) > problems:
         return None

@@ -12,6 +12,7 @@ class Proportion:
 
     successes: int
     trials: int
+    repeats: float = 1.0  # times that each problem was asked: in the interval it counts once
 
     @property
     def share(self) -> float | None:
@@ -21,7 +22,7 @@ class Proportion:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The Wilson score interval, in [0, 1]."""
-        return wilson(self.successes / self.trials, self.trials) if self.trials else None
+        return wilson(self.successes / self.trials, self.trials / self.repeats) if self.trials else None
 
 
 def wilson(share: float, trials: float) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """Ours against scipy's and statsmodels', on random tables. They load slowly: only where they are used."""
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -98,22 +99,70 @@ def test_clustered_standard_errors_are_those_of_a_regression_on_one_by_problem(c
     assert clustered(counts).standard_error == pytest.approx(fitted.bse[0], abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_bootstrap_is_scipys_over_the_problems_and_one_more_each_way(seed):
+def with_one_more_each_way(kinds):
+    """The problems that are drawn again, one by one: differences, trials."""
     import numpy
-    from scipy.stats import binom, bootstrap
 
-    rng = random.Random(seed)
-    repeats = rng.randint(1, 3)
-    differences = rng.choices(range(-repeats, repeats + 1), k=rng.randint(10, 80))
-    both_ways = numpy.array([*differences, repeats, -repeats]) / repeats
-    drawn = bootstrap((both_ways,), numpy.mean, method="percentile", rng=seed).bootstrap_distribution
+    differences, trials = numpy.array([one for one, count in kinds.items() for _ in range(count)]).T
+    usual = (trials**2).sum() / trials.sum()
+    return numpy.append(differences, [usual, -usual]), numpy.append(trials, [usual, usual])
 
-    low, high = bootstrap_difference(
-        {one: differences.count(one) for one in differences}, repeats=repeats, seed=seed
+
+def cut_off_by_chance(interval, drawn, resamples):
+    """Whether as many of the resamples lie outside as 2.5 % in each of two samples may differ by."""
+    import numpy
+    from scipy.stats import binom
+
+    low, high = interval
+    apart = sum(0.025 - binom.ppf(1e-6, times, 0.025) / times for times in (drawn.size, resamples))
+    return (
+        numpy.mean(drawn < low - 1e-9) - apart <= 0.025 <= numpy.mean(drawn <= low + 1e-9) + apart
+        and numpy.mean(drawn > high + 1e-9) - apart <= 0.025 <= numpy.mean(drawn >= high - 1e-9) + apart
     )
 
-    # Both drew 9,999 times or more: how far two such samples are apart at their 2.5 % points, by chance.
-    apart = 2 * (0.025 - binom.ppf(1e-6, drawn.size, 0.025) / drawn.size)
-    assert numpy.mean(drawn < low - 1e-9) - apart <= 0.025 <= numpy.mean(drawn <= low + 1e-9) + apart
-    assert numpy.mean(drawn > high + 1e-9) - apart <= 0.025 <= numpy.mean(drawn >= high - 1e-9) + apart
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10])
+@pytest.mark.parametrize("equally", [True, False], ids=["equally often", "unequally often"])
+def test_the_bootstrap_is_scipys_over_the_problems_and_one_more_each_way(most, equally):
+    from scipy.stats import bootstrap
+
+    rng = random.Random(most)
+    asked = [most if equally else rng.choice([1, 1, 1, most]) for _ in range(rng.randint(10, 80))]
+    kinds = Counter((rng.randint(-n, n), n) for n in asked)
+    drawn = bootstrap(
+        with_one_more_each_way(kinds),
+        lambda differences, trials, axis: differences.sum(axis) / trials.sum(axis),
+        paired=True,
+        method="percentile",
+        rng=most,
+    ).bootstrap_distribution
+    assert cut_off_by_chance(bootstrap_difference(kinds, seed=1, resamples=10_000), drawn, 10_000)
+
+
+def test_many_kinds_of_problems_are_drawn_again_as_each_by_itself():
+    import numpy
+
+    rng = numpy.random.default_rng(1)
+    asked = rng.integers(1, 40, 3_000)
+    both = [rng.binomial(asked, share).tolist() for share in (0.5, 0.4)]
+    kinds = Counter(zip((a - b for a, b in zip(*both, strict=True)), asked.tolist(), strict=True))
+    assert len(kinds) > 400
+    differences, trials = with_one_more_each_way(kinds)
+    again = rng.multinomial(differences.size, numpy.full(differences.size, 1 / differences.size), 1_000)
+    drawn = (again @ differences) / (again @ trials)
+    assert cut_off_by_chance(bootstrap_difference(kinds, seed=1), drawn, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "asked"), [(30, 20, 300), (5_000, 4_000, 100), (60_000, 40_000, 1_000)]
+)
+def test_the_bootstrap_of_two_kinds_is_a_binomial_however_often_they_were_asked(ahead, behind, asked):
+    from scipy.stats import binom
+
+    problems = ahead + behind + 2
+    right = binom(problems, (ahead + 1) / problems)
+    apart = 0.025 - binom.ppf(1e-6, 10_000, 0.025) / 10_000
+    low, high = bootstrap_difference({(asked, asked): ahead, (-asked, asked): behind}, seed=1)
+    for end, q in ((low, 0.025), (high, 0.975)):
+        # The ends are shares of A alone less B alone.
+        assert right.ppf(q - apart) - 0.5 <= (end + 1) / 2 * problems <= right.ppf(q + apart) + 0.5

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.analysis.stats import Clustered, Proportion, clustered
+from asyncbench.analysis.stats.proportions import wilson
 
 PROBLEMS = st.lists(
     st.integers(1, 10).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))), min_size=1
@@ -49,6 +50,17 @@ def test_it_is_as_wide_as_for_independent_trials_at_least(counts):
 def test_twenty_problems_never_solved_in_ten_repeats_are_worth_twenty_trials():
     none_right = Proportion(successes=0, trials=20).interval
     assert interval([(0, 10)] * 20) == pytest.approx(none_right)
+
+
+@pytest.mark.parametrize("right", [0, 1, 2, 3])
+def test_a_few_problems_that_were_asked_often_are_worth_fewer_than_they_count(right):
+    counts = [*((10, 10) for _ in range(right)), *((0, 10) for _ in range(3 - right)), *[(1, 1), (0, 1)] * 15]
+    low, high = interval(counts)
+    trials, squares = 3 * 10 + 30, 3 * 100 + 30
+    assert trials**2 / squares == pytest.approx(10.9, abs=0.01)  # of 33 problems, as their shares count
+    share = (10 * right + 15) / trials
+    plain_low, plain_high = wilson(share, trials**2 / squares)
+    assert low < plain_low < plain_high < high
 
 
 def test_one_problem_tells_no_standard_error():

@@ -11,6 +11,8 @@ from asyncbench.analysis.stats import bootstrap_difference, mcnemar, pooled_z, s
 
 COUNTS = st.integers(0, 60)
 HISTOGRAMS = st.dictionaries(st.integers(-4, 4), st.integers(0, 8), max_size=9)
+KINDS = st.integers(1, 30).flatmap(lambda asked: st.tuples(st.integers(-asked, asked), st.just(asked)))
+MIXTURES = st.dictionaries(KINDS, st.integers(0, 8), max_size=9)
 
 
 def flipped_exactly(differences) -> Fraction:
@@ -65,29 +67,47 @@ def test_a_difference_beyond_doubt_is_told_by_a_bound_above_its_p():
     assert 2.0**-399 < certain < 1e-17
 
 
-@given(HISTOGRAMS)
-def test_an_interval_holds_the_difference_that_was_seen(differences):
-    problems = sum(differences.values())
-    low, high = bootstrap_difference(differences, repeats=4, seed=1, resamples=1_000)
-    seen = sum(by * count for by, count in differences.items()) / (4 * problems) if problems else 0.0
-    assert -1 <= low <= seen <= high <= 1
+def seen(kinds) -> float:
+    trials = sum(asked * problems for (_, asked), problems in kinds.items())
+    return sum(by * problems for (by, _), problems in kinds.items()) / trials if trials else 0.0
+
+
+@given(MIXTURES)
+def test_an_interval_holds_the_difference_that_was_seen_whatever_the_mixture_of_repeats(kinds):
+    low, high = bootstrap_difference(kinds, seed=1, resamples=1_000)
+    assert -1 <= low <= seen(kinds) <= high <= 1
+
+
+@pytest.mark.parametrize("often", [50, 1_000])
+def test_one_problem_asked_far_more_often_makes_nothing_certain(often):
+    kinds = {(often, often): 1, (0, 1): 99}
+    low, high = bootstrap_difference(kinds, seed=1)
+    assert low < 0 < seen(kinds) < high
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(2, 10))
+def test_asking_again_what_is_always_answered_alike_makes_no_interval_narrower(only_a, only_b, same, asked):
+    once = {(1, 1): only_a, (-1, 1): only_b, (0, 1): same}
+    again = {(by * asked, asked): problems for (by, _), problems in once.items()}
+    interval = bootstrap_difference(again, seed=1, resamples=100)
+    assert interval == bootstrap_difference(once, seed=1, resamples=100)
 
 
 def test_an_interval_is_the_same_for_the_same_seed_and_hardly_another_for_another():
-    differences = {1: 15, -1: 3, 0: 82}
-    first = bootstrap_difference(differences, repeats=1, seed=1)
-    assert first == bootstrap_difference(differences, repeats=1, seed=1)
-    assert bootstrap_difference(differences, repeats=1, seed=2) == pytest.approx(first, abs=1 / 102 + 1e-9)
+    kinds = {(1, 1): 15, (-1, 1): 3, (0, 1): 82}
+    first = bootstrap_difference(kinds, seed=1)
+    assert first == bootstrap_difference(dict(reversed(kinds.items())), seed=1)
+    assert bootstrap_difference(kinds, seed=2) == pytest.approx(first, abs=1 / 102 + 1e-9)
 
 
 def test_two_models_that_never_differed_are_not_certain_to_be_equal():
-    low, high = bootstrap_difference({0: 20}, repeats=1, seed=1)
+    low, high = bootstrap_difference({(0, 1): 20}, seed=1)
     assert low == pytest.approx(-high, abs=1 / 22 + 1e-9)
     assert high > 0.05
 
 
 def test_half_a_million_problems_that_differ_are_drawn_again_too():
-    low, high = bootstrap_difference({1: 251_000, -1: 249_000, 0: 500_000}, repeats=1, seed=1)
+    low, high = bootstrap_difference({(1, 1): 251_000, (-1, 1): 249_000, (0, 1): 500_000}, seed=1)
     # The normal interval, which is right here: ±1.96 sqrt(0.5 / 1e6).
     assert (low, high) == (pytest.approx(0.002 - 0.00139, abs=1e-4), pytest.approx(0.002 + 0.00139, abs=1e-4))
 

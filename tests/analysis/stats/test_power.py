@@ -12,6 +12,11 @@ def test_connors_number_of_problems_with_the_correction():
     assert problems_needed(0.1, 0.2) == 175
 
 
+def test_unequal_repeats_take_more_problems_than_can_differ():
+    # (1.95996 sqrt(2) + 0.84162 sqrt(1.99))² / 0.1² = 1567.4, and 2 / 0.1 more.
+    assert problems_needed(0.1, 2.0) == 1_588
+
+
 @given(st.integers(10, 100_000), st.floats(0.001, 1))
 def test_the_smallest_difference_is_the_one_that_needs_so_many_problems(problems, discordant_share):
     smallest = smallest_detectable(problems, discordant_share)

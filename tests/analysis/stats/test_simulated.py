@@ -3,6 +3,7 @@
 A count is held against what the claimed share would stay on the other side of once in a million simulations.
 """
 
+from collections import Counter
 from itertools import product
 
 import pytest
@@ -58,10 +59,16 @@ def test_wilson_intervals_hold_the_share_in_95_of_100(where):
 
 
 def repeated(rng, share, agreement, problems, repeats):
-    """Successes of each problem; `agreement`: the correlation of a problem's repeats, from 0 to 1."""
+    """Successes of each problem and its repeats, which may be a list.
+
+    `agreement`: the correlation of a problem's repeats, from 0 to 1.
+    """
+    import numpy
+
     each = 1 / agreement - 1
     chances = rng.beta(share * each, (1 - share) * each, problems)
-    return [(int(right), repeats) for right in rng.binomial(repeats, chances)]
+    right = rng.binomial(repeats, chances).tolist()
+    return list(zip(right, numpy.broadcast_to(repeats, problems).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("where", SHARES)
@@ -77,12 +84,39 @@ def test_clustered_intervals_hold_the_share_in_95_of_100_where_plain_ones_do_not
     assert plainly < fewest(simulations, 0.95)
 
 
-def compared(rng, problems, repeats, ahead):
-    """A's successes less B's on each problem, as a histogram; B solves nothing of what it is behind on."""
-    chances = rng.beta(0.9, 0.3, problems)  # most problems are solved nearly always, some nearly never
+OFTEN = {  # how often problems were asked, in turn
+    "a quarter ten times": [10, 1, 1, 1],
+    "a tenth ten times": [10] + 9 * [1],
+    "half of them twice": [2, 1],
+    "half of them a hundred times": [100, 1],
+    "from once to ten times": [*range(1, 11)],
+}
+
+
+@pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
+def test_clustered_intervals_hold_the_share_in_90_of_100_where_a_few_problems_were_asked_more_often(often):
+    rng, simulations = generator(8), 1_000
+    for problems, share in product([20, 30], [0.1, 0.5]):
+        asked = (often * problems)[:problems]
+        held = sum(
+            holds(clustered(repeated(rng, share, 0.95, problems, asked)).interval, share)
+            for _ in range(simulations)
+        )
+        assert held >= fewest(simulations, 0.9), (problems, share)
+
+
+def compared(rng, problems, repeats, ahead, unlike=1.0):
+    """Problems by A's successes less B's, and trials; B solves nothing of what it is behind on.
+
+    `unlike`: how far the chances of a problem are from always and never; 0: its repeats are always alike.
+    """
+    import numpy
+
+    # Most problems are solved nearly always, some nearly never.
+    chances = rng.beta(0.9 * unlike, 0.3 * unlike, problems)
     behind = rng.random(problems) < ahead / 0.75
     by = rng.binomial(repeats, chances) - rng.binomial(repeats, chances * ~behind)
-    return {int(one): int((by == one).sum()) for one in set(by)}
+    return Counter(zip(by.tolist(), numpy.broadcast_to(repeats, problems).tolist(), strict=True))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
@@ -90,8 +124,18 @@ def test_bootstrap_intervals_hold_the_difference_in_95_of_100(repeats):
     rng, simulations, held = generator(3), 300, 0
     for _ in range(simulations):
         problems, ahead = int(rng.integers(10, 100)), rng.choice([0.0, 0.03, 0.1, 0.3])
-        differences = compared(rng, problems, repeats, ahead)
-        held += holds(bootstrap_difference(differences, repeats=repeats, seed=1, resamples=1_000), ahead)
+        kinds = compared(rng, problems, repeats, ahead)
+        held += holds(bootstrap_difference(kinds, seed=1, resamples=1_000), ahead)
+    assert held >= fewest(simulations, 0.95)
+
+
+@pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
+def test_bootstrap_intervals_hold_it_where_a_few_problems_were_asked_more_often(often):
+    rng, simulations, held = generator(9), 200, 0
+    for _ in range(simulations):
+        problems, ahead = int(rng.integers(20, 60)), rng.choice([0.0, 0.1, 0.3])
+        kinds = compared(rng, problems, (often * problems)[:problems], ahead, unlike=0.1)
+        held += holds(bootstrap_difference(kinds, seed=1, resamples=300), ahead)
     assert held >= fewest(simulations, 0.95)
 
 
@@ -100,8 +144,8 @@ def test_bootstrap_intervals_hold_it_where_hardly_a_problem_differs(problems, di
     rng, simulations, held = generator(4), 300, 0
     for _ in range(simulations):
         only_a = int(rng.binomial(problems, discordant_share))
-        differences = {1: only_a, 0: problems - only_a}
-        interval = bootstrap_difference(differences, repeats=1, seed=1, resamples=1_000)
+        kinds = {(1, 1): only_a, (0, 1): problems - only_a}
+        interval = bootstrap_difference(kinds, seed=1, resamples=1_000)
         held += holds(interval, discordant_share)
     assert held >= fewest(simulations, 0.95)
 
@@ -121,7 +165,10 @@ def test_mcnemar_calls_equals_different_in_5_of_100_at_most(problems, discordant
 @pytest.mark.parametrize("repeats", [2, 5])
 def test_flipping_signs_calls_equals_different_in_5_of_100_and_uses_that_up(repeats):
     rng, simulations = generator(6), 1_000
-    alarms = sum(sign_flip(compared(rng, 80, repeats, 0.0)) <= 0.05 for _ in range(simulations))
+    alarms = 0
+    for _ in range(simulations):
+        differences = {by: problems for (by, _), problems in compared(rng, 80, repeats, 0.0).items()}
+        alarms += sign_flip(differences) <= 0.05
     assert alarms <= most(simulations, 0.05)
     assert (
         alarms >= fewest(simulations, 0.05) / 2
