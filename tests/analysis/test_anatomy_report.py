@@ -1,6 +1,7 @@
 """`report --style anatomy` over small folders: what is counted, examined and shown."""
 
 import json
+import random
 import tracemalloc
 from dataclasses import replace
 
@@ -16,9 +17,15 @@ from asyncbench.analysis.anatomy.figures import MOST_TEXT, Example, Findings, ki
 from asyncbench.analysis.anatomy.report import UNLIKE, anatomy_on
 from asyncbench.analysis.anatomy.worth import ASKED, Worth, best, frontier, worth_of
 from asyncbench.analysis.cells import cells_on
+from asyncbench.analysis.charts import rows
 from asyncbench.analysis.charts.metrics import METRICS
+from asyncbench.analysis.morning import morning_on
+from asyncbench.analysis.order import names_of
+from asyncbench.analysis.report import report_on
+from asyncbench.analysis.standings import standings_on
 from asyncbench.analysis.stats import Proportion
-from asyncbench.analysis.tables import SIMULATED
+from asyncbench.analysis.stats.proportions import wilson
+from asyncbench.analysis.tables import SIMULATED, percent
 from asyncbench.cli import app
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.problems import generate, open_set
@@ -167,7 +174,7 @@ def test_whose_trials_were_lost_is_told(report):
 
 def test_an_empty_folder_is_reported(tmp_path):
     found = anatomy_on(folder_of(tmp_path, []))
-    assert "No answer is wrong." in found.as_text()
+    assert "holds no trials yet: run its sweep first" in found.as_text()
     assert json.loads(found.as_json())["groups"] == []
 
 
@@ -253,12 +260,45 @@ def test_unpriced_trials_are_on_neither_side_of_the_cost_of_a_right_answer(probl
     assert one.cost_per_correct_usd == pytest.approx(0.001)
     sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}
     assert METRICS["cost_per_correct"].of(sums).value == pytest.approx(1)  # of 1,000
-    assert "$0.001000 (priced)" in anatomy_on(folder).as_text(width=300)
+    assert "$0.0010 (priced)" in anatomy_on(folder).as_text(width=300)
+
+
+@pytest.fixture
+def asked_twice(problems, tmp_path):
+    """Each addition asked twice, three in four right, with the same answer both times."""
+    path, those = problems
+    added = [one for one in those if one.task == "int_add"]
+    results = [
+        replace(one, trial=replace(one.trial, repeat=repeat))
+        for n, problem in enumerate(added)
+        for repeat in range(2)
+        for one in [result(0, problem, bad_answer(problem) if n % 4 == 0 else problem.expected, model="a")]
+    ]
+    return folder_of(tmp_path, results, problems=path)
+
+
+def test_a_problem_that_was_asked_again_counts_once_in_every_interval(asked_twice):
+    found = anatomy_on(asked_twice)
+    once = Proportion(successes=15, trials=20).interval
+    (line,) = report_on(asked_twice).suites
+    assert line.accuracy_interval == once
+    assert [one.accuracy.interval for one in (*found.worths, *found.by_asked)] == [once, once]
+    (of_form,) = (one.format_ok for one in found.worths)
+    assert of_form.trials == 40
+    assert of_form.interval == wilson(of_form.successes / 40, 20)
+    bins = found.findings[0].by_carries
+    assert sum(one.right.trials for one in bins) == 40
+    each = [one.right for one in bins]
+    assert all(one.interval == wilson(one.successes / one.trials, one.trials / 2) for one in each)
+    shown = percent(0.75, once)
+    assert found.as_markdown().count(shown) == 2  # by task, and on the frontier
+    assert shown in standings_on(asked_twice).as_markdown()
 
 
 def worth(name, right, cost, *, failed=0):
     return Worth(
         of=("r", name, "plain"),
+        repeats=1.0,
         outcomes={"correct": right, "wrong": 100 - right - failed, "failed": failed},
         format_ok=Proportion(successes=0, trials=0),
         cost_usd=cost,
@@ -308,6 +348,48 @@ def test_where_not_all_were_asked_the_same_it_is_said(problems, folder, tmp_path
     assert UNLIKE in found.as_text(width=10_000)
     assert {one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]} == {None}
     assert UNLIKE not in anatomy_on(folder).as_text(width=10_000)
+
+
+def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best(problems, tmp_path):
+    rng = random.Random(8)
+    results = [
+        result(0, one, one.expected if rng.random() < skill else "1", model=name, cost_usd=cost)
+        for name, skill, cost in (
+            *(("a", 0.9, 0.004), ("b", 0.3, 0.001), ("c", 0.6, 0.002), ("d", 0.2, 0.003)),
+            *(("e", 1.0, 0.008), ("f", 0.9, 0.016), ("free", 0.0, 0.0)),
+        )
+        for one in problems[1]
+    ]
+    folder = folder_of(tmp_path, results)
+    found = anatomy_on(folder)
+    drawn = rows.frontier_cost(rows.named(cells_on(folder), names_of(found.order)))
+    marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
+    assert marked == {row["model"]: row["front"] for row in drawn}
+    assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}
+
+
+def test_a_right_answer_costs_a_dash_where_none_is_right_and_is_unknown_where_no_cost_is(problems, tmp_path):
+    results = [result(0, one, "1", model="wrong") for one in problems[1]]
+    results += [result(0, one, one.expected, model="unpriced", cost_usd=None) for one in problems[1]]
+    folder = folder_of(tmp_path, results)
+    for shown in (one(folder).as_markdown() for one in (anatomy_on, standings_on, morning_on)):
+        assert set(each(shown, "wrong")) == {"-"}
+        assert set(each(shown, "unpriced")) == {"unknown"}
+
+
+def each(markdown, model):
+    """What the tables of a report have as cost per correct answer of a model."""
+    head: list[str] = []
+    for line in markdown.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if line.startswith("###"):
+            head = []
+        elif not head:
+            head = cells
+        elif model in cells:
+            yield from (
+                cell for name, cell in zip(head, cells, strict=True) if name.startswith("per correct")
+            )
 
 
 def test_twins_are_both_on_the_frontier():

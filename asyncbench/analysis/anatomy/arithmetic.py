@@ -9,6 +9,7 @@ from asyncbench.analysis.anatomy.edits import missing_end, same_at_end, same_at_
 _MOST_FLOAT = 300  # digits: beyond, no binary float holds the number
 _ESTIMATED = 1000  # an estimate is less than one part in so many off
 _SURE_FLOAT = 15  # digits that every binary float holds
+_REVERSED = 3  # digits; of fewer they are neighbours that are swapped, or a moved point
 
 
 def flags_of(pair: Pair) -> frozenset[str]:
@@ -39,7 +40,7 @@ def _by_value(pair: Pair) -> Iterator[str]:
         yield "rounded"
     if off and pair.sign in ("+", "-") and len(str(abs(off)).rstrip("0")) == 1:
         yield "column_wrong"
-    if abs(off) * _ESTIMATED < true:
+    if abs(pair.read - pair.true) * _ESTIMATED < true:
         yield "estimate"
     if pair.true_point != pair.read_point:
         yield "wrong_magnitude"
@@ -129,7 +130,7 @@ def _is_factor_slip(pair: Pair, operand: int, other: int) -> bool:
 
 def _by_digits(pair: Pair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
-    if true != read and read.lstrip("0") == true[::-1].lstrip("0"):
+    if _is_reversed(true, read):
         yield "reversed"
     if one := slip(true, read) or slip(*_pointed(pair)):
         yield one
@@ -140,6 +141,16 @@ def _by_digits(pair: Pair) -> Iterator[str]:
             yield run
     elif run := _longer_or_shorter(true, read):
         yield run
+
+
+def _is_reversed(true: str, read: str) -> bool:
+    """Whether the digits stand from the last to the first, zeros at either end left aside.
+
+    Of digits that are the same that way nothing can be told: 3.3e-7 for 3.3e7 has another exponent.
+    """
+    digits = true.strip("0")
+    backwards = digits[::-1]
+    return len(digits) >= _REVERSED and read.strip("0") == backwards != digits
 
 
 def _pointed(pair: Pair) -> tuple[str, str]:
@@ -164,11 +175,12 @@ def _by_columns(pair: Pair, columns: Columns) -> Iterator[str]:
     true, read = abs(pair.true), abs(pair.read)
     if columns.borrows and read != true and _is_complement(pair, columns):
         yield "complement"
-    yield from _one_carry(pair, columns)
+    one = set(_one_carry(pair, columns))
+    yield from one
     if read == true:
         return
-    alone = columns.alone()
-    if columns.carries and read in _without_carries(alone):
+    # Where a single carry is made, who drops it and who ignores all carries answer alike: one slip it is.
+    if columns.carries and "dropped_carry" not in one and read in _without_carries(columns.alone()):
         yield "smaller_from_larger" if columns.borrows else "carries_ignored"
     if (columns.wrong_carries([int(digit) for digit in reversed(str(read))]) or 0) > 1:
         yield "carries_wrong"

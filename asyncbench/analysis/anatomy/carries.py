@@ -1,7 +1,7 @@
 """Additions and subtractions of a folder by how many carries they have, and how far one of them ripples."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -83,7 +83,7 @@ def bins_by_group(trials: pa.Table, carried: pa.Table) -> dict[Group, tuple[tupl
     known = trials.append_column("place", places).filter(pc.is_valid(places))
     known = known.filter(pc.field("outcome") != Outcome.FAILED.value)
     right = pc.equal(known["outcome"], pa.scalar(Outcome.CORRECT.value))
-    by_group = known.select(list(GROUP)).append_column("right", pc.cast(right, pa.int64()))
+    by_group = known.select([*GROUP, "repeat"]).append_column("right", pc.cast(right, pa.int64()))
     found: dict[Group, tuple[tuple[Bin, ...], ...]] = {}
     sized = [_sizes(by_group, carried[name].take(known["place"])) for name in ("carries", "chain")]
     for group, sizes in sized[0].items():
@@ -91,31 +91,37 @@ def bins_by_group(trials: pa.Table, carried: pa.Table) -> dict[Group, tuple[tupl
     return found
 
 
-Sizes = list[tuple[int, int, int]]  # size, right, trials
+Sizes = list[tuple[int, int, int, int]]  # size, right, trials, times that each problem was asked
 
 
 def _sizes(by_group: pa.Table, size: "pa.ChunkedArray[pa.Int32Scalar]") -> dict[Group, Sizes]:
     table = by_group.append_column("size", size)
     sums = table.group_by([*GROUP, "size"], use_threads=False).aggregate(
-        [("right", "sum"), ([], "count_all")]
+        [("right", "sum"), ([], "count_all"), ("repeat", "max")]
     )
     found = defaultdict[Group, Sizes](list)
     for row in sums.to_pylist():
-        found[group_of(row)].append((row["size"], row["right_sum"], row["count_all"]))
+        one = row["size"], row["right_sum"], row["count_all"], row["repeat_max"] + 1
+        found[group_of(row)].append(one)
     return found
 
 
-def _bins(sizes: Iterable[tuple[int, int, int]], starts: Sequence[int]) -> tuple[Bin, ...]:
-    right, trials = Counter[int](), Counter[int]()
-    for size, correct, count in sizes:
+def _bins(sizes: Sizes, starts: Sequence[int]) -> tuple[Bin, ...]:
+    right, trials, independent = Counter[int](), Counter[int](), defaultdict[int, float](float)
+    for size, correct, count, times in sizes:
         first = max(start for start in starts if start <= size)
         right[first] += correct
         trials[first] += count
+        independent[first] += count / times
     return tuple(
         Bin(
             first=first,
             last=None if after is None else after - 1,
-            right=Proportion(successes=right[first], trials=trials[first]),
+            right=Proportion(
+                successes=right[first],
+                trials=trials[first],
+                repeats=trials[first] / independent[first],
+            ),
         )
         for first, after in _with_next(starts)
         if trials[first]

@@ -10,7 +10,9 @@ def same_at_start(one: str, other: str) -> int:
 def slip(true: str, read: str) -> str | None:
     """Return the one slip that turns `true` into `read`; None: there is none, or they are equal.
 
-    It is neighbours_swapped, one_doubled, one_dropped, one_replaced or one_added, in linear time.
+    It is neighbours_swapped, two_swapped, one_doubled, one_dropped, one_replaced or one_added, in linear
+    time. Two that are swapped and no neighbours are Verhoeff's jump transposition (1969, Error Detecting
+    Decimal Codes), over any distance.
     """
     longer = len(read) - len(true)
     if abs(longer) > 1 or true == read:
@@ -22,8 +24,15 @@ def slip(true: str, read: str) -> str | None:
         return "one_dropped" if true[front + 1 :] == read[front:] else None
     if true[front + 1 :] == read[front + 1 :]:
         return "one_replaced"
-    swapped = true[front : front + 2] == read[front : front + 2][::-1]
-    return "neighbours_swapped" if swapped and true[front + 2 :] == read[front + 2 :] else None
+    return _swapped(true, read, front, len(true) - 1 - same_at_end(true, read))
+
+
+def _swapped(true: str, read: str, first: int, last: int) -> str | None:
+    """Return what swap it is, if what differs are the characters at two places, exchanged."""
+    exchanged = (true[first], true[last]) == (read[last], read[first])
+    if not exchanged or true[first + 1 : last] != read[first + 1 : last]:
+        return None
+    return "neighbours_swapped" if last == first + 1 else "two_swapped"
 
 
 def _added(true: str, read: str, front: int) -> str:

@@ -85,7 +85,7 @@ def _number(
     if reply and (whole := grouped(reply)) is not None and whole != answer and _is_part(answer, whole):
         flags |= {"grouped_digits"}
     return Error(
-        kind="sign" if pair.true == -pair.read else first_of(flags - {"sign"}),
+        kind="sign" if "sign" in flags and pair.true == -pair.read else first_of(flags - {"sign"}),
         flags=flags,
         digits=len(pair.true_digits),
         length_error=pair.read_point - pair.true_point,

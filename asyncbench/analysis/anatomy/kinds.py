@@ -49,6 +49,7 @@ OF_ANSWERS: Final[Mapping[str, str]] = {
     "leading_missing": "the truth without its first digits",
     "trailing_missing": "the truth without its last digits",
     "neighbours_swapped": "two neighbouring digits changed places",
+    "two_swapped": "two digits that are no neighbours changed places",
     "one_doubled": "one digit is there twice",
     "one_dropped": "one digit is missing",
     "operand_miscopied": "the right result of an operand that has a digit dropped, doubled or swapped",

@@ -15,6 +15,7 @@ from asyncbench.analysis.cells import COLUMNS, GRADE_COLUMNS, cells_of
 from asyncbench.analysis.curves import Digits, digits_at
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.lost import lost_notes
+from asyncbench.analysis.nothing import no_trials
 from asyncbench.analysis.order import Asked, in_order, names_of
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.providers.endpoints import is_simulated
@@ -27,7 +28,8 @@ MEANING = (
     "it. Digits at 90 % and 50 %: where a logistic curve through accuracy by length crosses them, with the "
     "95 % limits of a likelihood-ratio test. Per correct answer: of the trials whose price is known, wrong "
     "ones paid as well; `(priced)`: that of others is not. Best for its cost or tokens: nobody else who was "
-    "asked the same is as accurate for as little; `-`: there is nobody to compare with. Intervals: 95 %."
+    "asked the same is as accurate for as little; `-`: there is nobody to compare with. Intervals: 95 %; in "
+    "those of accuracy and form a problem counts once, however often it was asked."
 )
 UNLIKE = (
     "Not all were asked the same tasks and lengths: best for its cost or tokens is said among those who were."
@@ -72,6 +74,7 @@ class AnatomyReport(Pages):
                 "kinds": KINDS,
                 "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
                 "models": list(self._models()),
+                "nothing": None if self.by_asked else no_trials(self.folder),
             },
             indent=2,
         )
@@ -118,6 +121,9 @@ class AnatomyReport(Pages):
     def _notes(self) -> Iterator[str]:
         if self.simulated:
             yield SIMULATED
+        if not self.by_asked:
+            yield no_trials(self.folder)
+            return
         if self.graders:
             yield graded_by(self.graders)
         yield self._examined()
@@ -128,7 +134,7 @@ class AnatomyReport(Pages):
         yield MEANING
 
     def _examined(self) -> str:
-        if self.by_asked and not any(one.replied for one in self.by_asked):
+        if not any(one.replied for one in self.by_asked):
             return "No trial has a reply."
         if not self.wrong:
             return "No answer is wrong."
@@ -147,6 +153,8 @@ class AnatomyReport(Pages):
             yield sheets.by_group(self.findings, names)
             yield from sheets.by_place(self.findings, names)
         yield from sheets.by_carries(self.findings, names)
+        if not self.by_asked:
+            return
         yield sheets.by_worth(self.worths, self.digits, names)
         yield sheets.efficiency(self.by_asked, self.order, names, self.alike)
         yield from sheets.unclassified(self.findings, names)

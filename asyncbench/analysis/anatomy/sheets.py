@@ -11,7 +11,7 @@ from asyncbench.analysis.anatomy.worth import ASKED, Worth, best
 from asyncbench.analysis.curves import Digits
 from asyncbench.analysis.order import Asked
 from asyncbench.analysis.stats import Proportion
-from asyncbench.analysis.tables import Sheet, count, percent
+from asyncbench.analysis.tables import Sheet, count, per_correct_text, percent
 
 COMMONEST = 4  # kinds that are named beside a model and task
 PLACES = 12  # digits from either end that have a column
@@ -54,8 +54,18 @@ def kinds(found: Sequence[Findings]) -> Sheet:
         )
         for kind in sorted(counts, key=lambda kind: ORDER.get(kind, len(ORDER)))
     ]
-    head = ("kind", "what it is", "e.g. truth → answer", "answers", "share", "holds of")
-    return Sheet(title="Kinds of wrong answers, in their order of precedence", head=head, rows=rows, labels=3)
+    title, (meant, example), counted = KINDS_TITLE, KINDS_TEXTS, KINDS_COUNTED
+    narrow = [
+        Sheet(title=title, head=("kind", meant, *counted), rows=[(*r[:2], *r[3:]) for r in rows], labels=2),
+        Sheet(
+            title="An example of each kind", head=("kind", example), rows=[r[::2][:2] for r in rows], labels=2
+        ),
+    ]
+    return Sheet(title=title, head=("kind", meant, example, *counted), rows=rows, labels=3, instead=narrow)
+
+
+KINDS_TITLE = "Kinds of wrong answers, in their order of precedence"
+KINDS_TEXTS, KINDS_COUNTED = ("what it is", "e.g. truth → answer"), ("answers", "share", "holds of")
 
 
 def _example(one: Example) -> str:
@@ -180,10 +190,8 @@ def by_worth(worths: Sequence[Worth], digits: Mapping[Group, Digits], names: Nam
 
 
 def _each(one: Worth) -> str:
-    cost = one.cost_per_correct_usd
-    if cost is None:
-        return "-" if one.cost_usd is not None else "unknown"
-    return f"${cost:,.6f}{'' if one.all_priced else ' (priced)'}"
+    each = one.cost_per_correct_usd
+    return f"{per_correct_text(one.cost_usd, each)}{'' if each is None or one.all_priced else ' (priced)'}"
 
 
 def efficiency(

@@ -3,13 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 import pyarrow as pa
 
 from asyncbench.analysis.cells import CELL
 from asyncbench.analysis.order import Asked
-from asyncbench.analysis.stats import Proportion
+from asyncbench.analysis.stats import Proportion, undominated
+from asyncbench.analysis.tables import per_correct
 from asyncbench.records import Outcome
 
 ASKED: Final = ("run", "model", "condition")
@@ -17,7 +19,7 @@ _WHAT: Final = tuple(name for name in CELL if name not in ASKED)
 _OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
 _SUMMED: Final = (
     *("trials", *_OUTCOMES, "priced", "priced_correct", "reasoning_known", "known_tokens"),
-    *("format_ok", "format_known", "cost_usd", "reasoning_tokens", "output_tokens"),
+    *("format_ok", "format_known", "cost_usd", "reasoning_tokens", "output_tokens", "independent"),
 )
 
 
@@ -27,6 +29,7 @@ class Worth:
 
     of: tuple[str, ...]  # whose they are: values of the columns by which they are told apart
     outcomes: Mapping[str, int]  # trials by outcome
+    repeats: float  # times that each problem was asked, in the mean
     format_ok: Proportion  # of the replies whose form the headline grader judged
     cost_usd: float | None  # of the priced trials; None: of none
     all_priced: bool  # else `cost_usd` is less than was spent
@@ -38,7 +41,11 @@ class Worth:
     @property
     def accuracy(self) -> Proportion:
         """Correct of all trials."""
-        return Proportion(successes=self.outcomes.get(Outcome.CORRECT, 0), trials=sum(self.outcomes.values()))
+        return Proportion(
+            successes=self.outcomes.get(Outcome.CORRECT, 0),
+            trials=sum(self.outcomes.values()),
+            repeats=self.repeats,
+        )
 
     @property
     def replied(self) -> int:
@@ -60,13 +67,16 @@ def worth_of(cells: pa.Table, by: Sequence[str]) -> tuple[Worth, ...]:
 
 def _worth(of: tuple[str, ...], row: Mapping[str, int]) -> Worth:
     sums = {name: row[f"{name}_sum"] or 0 for name in _SUMMED}
+    cost = float(sums["cost_usd"]) if sums["priced"] else None
+    repeats = sums["trials"] / sums["independent"] if sums["independent"] else 1.0
     return Worth(
         of=of,
         outcomes={name: sums[name] for name in _OUTCOMES},
-        format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"]),
-        cost_usd=float(sums["cost_usd"]) if sums["priced"] else None,
+        repeats=repeats,
+        format_ok=Proportion(successes=sums["format_ok"], trials=sums["format_known"], repeats=repeats),
+        cost_usd=cost,
         all_priced=sums["priced"] == sums["trials"],
-        cost_per_correct_usd=_mean(sums["cost_usd"], sums["priced_correct"]),
+        cost_per_correct_usd=per_correct(cost, sums["priced_correct"]),
         cost_per_trial_usd=_mean(sums["cost_usd"], sums["priced"]),
         reasoning_per_trial=_mean(sums["reasoning_tokens"], sums["reasoning_known"]),
         output_per_trial=_mean(sums["output_tokens"], sums["known_tokens"]),
@@ -115,25 +125,13 @@ def frontier(worths: Iterable[Worth], spent: str) -> set[Asked]:
         worths: by `ASKED`; who has no reply is left out.
         spent: cost_per_trial_usd, reasoning_per_trial or output_per_trial; who has none is left out.
     """
-    known = [(one, getattr(one, spent)) for one in worths if _takes_part(one, spent)]
-    found, highest = set[Asked](), -1.0
-    by_price: dict[float, list[Worth]] = {}
-    for one, price in sorted(known, key=lambda pair: pair[1]):
-        by_price.setdefault(price, []).append(one)
-    for those in by_price.values():
-        top = max(_share(one) for one in those)
-        if top > highest:
-            found |= {_asked(one) for one in those if _share(one) == top}
-            highest = top
-    return found
+    known = [one for one in worths if _takes_part(one, spent)]
+    ahead = undominated([(getattr(one, spent), one.accuracy.share or 0.0) for one in known])
+    return {_asked(one) for one in compress(known, ahead)}
 
 
 def _takes_part(one: Worth, spent: str) -> bool:
     return one.replied > 0 and getattr(one, spent) is not None
-
-
-def _share(one: Worth) -> float:
-    return one.accuracy.share or 0.0
 
 
 def _asked(one: Worth) -> Asked:
