@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.analysis.calls import KINDS, Calls, calls_of
+from asyncbench.analysis.calls import KINDS, Calls, bound_of, calls_of
 from asyncbench.analysis.cost_figures import (
     OK,
     Cells,
@@ -22,16 +21,14 @@ from asyncbench.analysis.cost_figures import (
     together,
     unknown_by_cause,
 )
-from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars
-from asyncbench.forecast.kept import read_forecasts
+from asyncbench.analysis.cost_forecast import Forecast, expected, forecasts_of
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
 from asyncbench.pricing import dollars_of, picodollars
-from asyncbench.store.catalog import read_skipped
-from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
-from asyncbench.store.spending import Spending, spending, spent_under
+from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.store.spending import Books, spending
 
 pc: Any = pyarrow.compute  # see `calls`
 
-MEASURES: Final = ("input_tokens", "output_tokens", "cost_usd")  # that are forecast
 NAMES: Final = {
     "uncached_input": "uncached input",
     "cached_input": "cached input",
@@ -54,8 +51,7 @@ class Group:
     @property
     def usd_a_correct(self) -> float | None:
         """Dollars for a right answer, every call counted; None when none is right or no cost is known."""
-        known = self.spent.known_usd
-        return known / self.correct if self.correct and known is not None else None
+        return per_correct(self.spent.known_usd, self.correct)
 
     def as_mapping(self) -> dict[str, object]:
         """Return every figure."""
@@ -64,38 +60,16 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """What was expected of a model, beside what came."""
-
-    model: str
-    measure: str  # of MEASURES
-    p5: float
-    p50: float
-    p95: float
-    actual: float | None  # None: unknown
-    trials: int  # finished
-    planned: int
-    partial: bool = False  # some of what came is unknown: the actual is the least it can be
-    skipped: int = 0  # trials that `stop_when` left out
-
-    @property
-    def within(self) -> bool | None:
-        """Whether it came as expected; None where it is not known, or trials are still open or were added."""
-        if self.actual is None or self.partial or self.trials != self.planned:
-            return None
-        return self.p5 <= self.actual <= self.p95
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """A cap, and what counts against it: unknown costs with what was set aside for them."""
+    """A cap, and what counts against it: unknown costs with the most that they can be."""
 
     kind: str  # sweep, provider or model
     of: str
     limit_usd: float
     spent_usd: float
+    doubted_usd: float  # of it: what calls of unknown cost could cost at most
+    doubted_calls: int  # those calls
     reserved_usd: float  # for calls without an end
-    unbounded: int  # calls that no figure can be given for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +79,7 @@ class CostReport(Pages):
     folder: str
     simulated: bool
     imported: bool
+    several: bool  # whether a model has several conditions or runs: they are together everywhere
     reused: int  # answers taken over from another sweep, which cost nothing here
     unended: int  # calls without an end
     unended_reserved_usd: float
@@ -139,8 +114,18 @@ class CostReport(Pages):
             | {"unknown": [{"cause": cause} | _bounds(one) for cause, one in self.unknown.items()]}
             | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
             | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
-            | {"budgets": [asdict(one) for one in self.budgets]},
+            | {"budgets": [asdict(one) for one in self.budgets]}
+            | {"nothing": self._nothing},
             indent=2,
+        )
+
+    @property
+    def _nothing(self) -> str | None:
+        if self.whole.spent.calls:
+            return None
+        return (
+            f"{self.folder} holds no call that has ended: all answers were taken over, or nothing was asked. "
+            f"Run its sweep first; `asyncbench status {self.folder}` tells more."
         )
 
     # ── as tables ────────────────────────────────────────────────────────────────────────────
@@ -149,12 +134,14 @@ class CostReport(Pages):
         if self.simulated:
             yield SIMULATED
         if not self.whole.spent.calls:
-            yield "No call is written down here: nothing was asked, or all answers were taken over."
+            yield self._nothing or ""
         else:
             yield self._sum_up()
             yield from self._shares()
         if self.sources and self.whole.spent.calls:
             yield f"Whose prices: {', '.join(self.sources)}."
+        if self.several:
+            yield "A model's conditions and runs stand together."
         if self.imported:
             yield "Imported: costs are as its files give them; what they do not say is not counted here."
         if self.reused:
@@ -162,7 +149,7 @@ class CostReport(Pages):
         if self.unended:
             yield (
                 f"{self.unended:,} calls have no end yet (in flight, or lost when no run is going): "
-                f"they are in no table; {dollars(self.unended_reserved_usd)} was set aside for them."
+                f"they are in no table; they may cost up to {dollars(self.unended_reserved_usd)}."
             )
 
     def _sum_up(self) -> str:
@@ -178,9 +165,9 @@ class CostReport(Pages):
         yield (
             f"Read from caches: {_share(spent.cached_share)} of the input. "
             f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
-            f"{_of_dollars(failed, spent)} of the dollars. "
+            f"{_part_of_dollars(failed, spent)}. "
             f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
-            f"{_of(spent.usd_again, spent.usd)} of the dollars."
+            f"{_dollars_part(_of(spent.usd_again, spent.usd))}."
         )
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -196,7 +183,7 @@ class CostReport(Pages):
         if self.unknown:
             yield _unknown(self.unknown)
         if self.forecasts:
-            yield _expected(self.forecasts)
+            yield expected(self.forecasts)
         if self.budgets:
             yield _caps(self.budgets)
 
@@ -215,10 +202,11 @@ def cost_report_on(folder: Path | str) -> CostReport:
         folder=str(folder),
         simulated=calls.simulated,
         imported=bool(manifest.get(IMPORTED)),
+        several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
         reused=calls.trials.num_rows - calls.trials["reused_from"].null_count,
         unended=len(calls.unended),
-        unended_reserved_usd=sum(one.reserved_usd or 0.0 for one in calls.unended),
-        sources=tuple(sorted(pc.unique(calls.trials["price_source"].drop_null()).to_pylist())),
+        unended_reserved_usd=sum(bound_of(one) or 0.0 for one in calls.unended),
+        sources=_sources(calls),
         whole=_whole(cells, calls),
         models=_groups(cells, calls, ("model",), (0,)),
         tasks=_groups(cells, calls, ("suite", "task"), (1, 2)),
@@ -226,9 +214,15 @@ def cost_report_on(folder: Path | str) -> CostReport:
         statuses=_groups(cells, calls, (), (4,)),
         unknown=unknown_by_cause(cells),
         cells=cells,
-        forecasts=tuple(_forecasts(path, calls.trials)),
+        forecasts=tuple(forecasts_of(path, calls)),
         budgets=tuple(_budgets(path, manifest)),
     )
+
+
+def _sources(calls: Calls) -> tuple[str, ...]:
+    """Return whose prices hold; answers that were taken over have none: they cost nothing here."""
+    asked = calls.trials.filter(pc.is_null(calls.trials["reused_from"]))
+    return tuple(sorted(pc.unique(asked["price_source"].drop_null()).to_pylist()))
 
 
 def _whole(cells: Cells, calls: Calls) -> Group:
@@ -246,49 +240,21 @@ def _groups(cells: Cells, calls: Calls, keys: Sequence[str], places: Sequence[in
     )
 
 
-def _forecasts(folder: Path, trials: pa.Table) -> Iterator[Forecast]:
-    """Yield what was forecast of each model from the fewest of its trials, and what came.
-
-    Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
-    that has changed since.
-    """
-    earliest: dict[str, Mapping[str, Any]] = {}
-    for kept in reversed(read_forecasts(folder)):
-        for model, one in kept["models"].items():
-            latest = earliest.setdefault(model, one)
-            alike = all(one.get(name) == latest.get(name) for name in ("trials", "prices"))
-            if alike and one["observed"] < latest["observed"]:
-                earliest[model] = one
-    skipped = Counter(map(str, read_skipped(folder, ["model"])["model"].to_pylist())) if earliest else {}
-    for model, one in sorted(earliest.items()):
-        rows = trials.filter(pc.equal(trials["model"], model))
-        for measure in MEASURES:
-            if (expected := one["total"].get(measure)) is not None:
-                yield Forecast(
-                    model=model,
-                    measure=measure,
-                    **{name: expected[name] for name in ("p5", "p50", "p95")},
-                    actual=pc.sum(rows[measure]).as_py(),
-                    trials=rows.num_rows,
-                    planned=one["trials"],
-                    partial=bool(rows[measure].null_count),
-                    skipped=skipped.get(model, 0),
-                )
-
-
 def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
     caps = manifest.get("budget") or ()
-    spent = spending(folder) if caps else {}
+    books = spending(folder) if caps else Books(by_alias={})
     for cap in caps:
-        charged, reserved = spent_under(cap["kind"], cap["of"], spent)
-        under = [spent.get(model, Spending()) for model in cap["models"]]
+        of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
+        charged, reserved = books.under(*of)
+        ended, _ = books.doubt_under(*of)
         yield Budget(
             kind=cap["kind"],
             of=cap["of"],
             limit_usd=cap["limit_usd"],
-            spent_usd=dollars_of(charged + picodollars(cap.get("unknown_usd", 0.0))),
+            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
+            doubted_usd=dollars_of(ended.most + picodollars(unknown_usd)),
+            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
             reserved_usd=dollars_of(reserved),
-            unbounded=sum(one.unknown.total() for one in under),
         )
 
 
@@ -298,7 +264,7 @@ def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
 def bound_text(spent: Spent) -> str:
     """Return what bounds the cost of calls without one."""
     bounded = spent.unknown - spent.unknown_unbounded
-    parts = [f"at most {dollars(spent.unknown_reserved_usd)} was set aside"] * bool(bounded)
+    parts = [f"at most {dollars(spent.unknown_reserved_usd)}"] * bool(bounded)
     if spent.unknown_unbounded:
         parts.append(
             f"nothing bounds {spent.unknown_unbounded:,} of them" if bounded else "nothing bounds it"
@@ -332,7 +298,7 @@ def _money_row(one: Group, names: int, whole: Spent) -> list[str]:
         _share(spent.cached_share),
         _of(spent.usd_again, spent.usd),
         f"{one.correct or 0:,}",
-        "-" if one.usd_a_correct is None else f"{at_least}{fine(one.usd_a_correct)}",
+        at_least + per_correct_text(spent.known_usd, one.usd_a_correct),
     ]
 
 
@@ -350,48 +316,22 @@ def _unknown(causes: Mapping[str, Spent]) -> Sheet:
     return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
 
 
-def _expected(forecasts: Iterable[Forecast]) -> Sheet:
-    head = ["model", "of what", "forecast", "p5 to p95", "actual", "within", "trials"]
-    return Sheet(
-        title="Forecast and actual", head=head, rows=[_expected_row(one) for one in forecasts], labels=2
-    )
-
-
-def _expected_row(one: Forecast) -> list[str]:
-    show = dollars if one.measure == "cost_usd" else "{:,.0f}".format
-    return [
-        one.model,
-        one.measure,
-        show(one.p50),
-        f"{show(one.p5)} to {show(one.p95)}",
-        "unknown" if one.actual is None else f"{'≥ ' if one.partial else ''}{show(one.actual)}",
-        _within(one),
-        f"{one.trials:,} of {one.planned:,}" + (f", {one.skipped:,} skipped" if one.skipped else ""),
-    ]
-
-
-def _within(one: Forecast) -> str:
-    if one.within is not None:
-        return "yes" if one.within else "no"
-    if one.trials >= one.planned:
-        return "unknown"
-    return "stopped early" if one.trials + one.skipped >= one.planned else "still open"
-
-
 def _caps(budgets: Iterable[Budget]) -> Sheet:
     rows = [
         [
             f"{one.kind} {one.of}",
-            dollars(one.spent_usd),
+            dollars(max(0.0, one.spent_usd - one.doubted_usd)),
+            f"up to {dollars(one.doubted_usd)} of {one.doubted_calls:,} calls" if one.doubted_calls else "-",
             dollars(one.limit_usd),
             _of(one.spent_usd, one.limit_usd),
             dollars(one.reserved_usd),
-            f"{one.unbounded:,}" if one.unbounded else "-",
         ]
         for one in budgets
     ]
-    head = ["budget", "spent", "cap", "used", "reserved", "calls without a bound"]
-    return Sheet(title="Budgets (unknown costs count with what was set aside)", head=head, rows=rows)
+    head = ["budget", "spent", "of unknown cost", "cap", "used", "reserved"]
+    return Sheet(
+        title="Budgets (used: unknown costs count with the most that they can be)", head=head, rows=rows
+    )
 
 
 def fine(usd: float) -> str:
@@ -406,6 +346,15 @@ def _share(share: float | None) -> str:
 def _of_dollars(part: Spent, whole: Spent) -> str:
     """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
     return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
+
+
+def _part_of_dollars(part: Spent, whole: Spent) -> str:
+    """Return the same in a sentence."""
+    return _dollars_part(_of_dollars(part, whole))
+
+
+def _dollars_part(share: str) -> str:
+    return "an unknown part of the dollars" if share == _share(None) else f"{share} of the dollars"
 
 
 def _of(part: float, whole: float) -> str:

@@ -30,9 +30,11 @@ class Spent:
 
     calls: int = 0
     unknown: int = 0  # calls whose cost is unknown
-    unknown_reserved_usd: float = 0.0  # the most that those can have cost for which money was set aside
-    unknown_unbounded: int = 0  # those for which none was
+    unknown_reserved_usd: float = 0.0  # the most that those can have cost of which that is known
+    unknown_unbounded: int = 0  # those of which it is not
     unbilled_tokens: int = 0  # answered calls of unknown cost, for want of token counts
+    unbilled_reserved_usd: float = 0.0  # of the above, what is of these
+    unbilled_unbounded: int = 0  # likewise
     usd: float = 0.0
     usd_by_kind: Counter[str] = field(default_factory=Counter)  # with `reasoning`, a part of the output
     tokens_by_kind: Counter[str] = field(default_factory=Counter)
@@ -61,6 +63,14 @@ class Spent:
                 getattr(self, name).update(value)
             else:
                 setattr(self, name, getattr(self, name) + value)
+
+    def without(self, part: "Spent") -> "Spent":
+        """Return the rest of the calls of unknown cost; `part` are some of them."""
+        return Spent(
+            unknown=self.unknown - part.unknown,
+            unknown_reserved_usd=self.unknown_reserved_usd - part.unknown_reserved_usd,
+            unknown_unbounded=self.unknown_unbounded - part.unknown_unbounded,
+        )
 
     def as_mapping(self) -> dict[str, object]:
         """Return every figure; NULL where nothing is known."""
@@ -94,7 +104,7 @@ def _counted(rows: pa.Table) -> pa.Table:
     unknown = pc.is_null(rows["cost_usd"])
     again = pc.greater(rows["attempt"], 1)
     told = pc.add(rows["input_tokens"], rows["output_tokens"])
-    tokenless = pc.and_(pc.equal(rows["status"], OK), pc.is_null(told))
+    untold = pc.and_(unknown, pc.and_(pc.equal(rows["status"], OK), pc.is_null(told)))
     columns = {
         **{key: rows[key] for key in _KEYS},
         **{f"usd_{kind}": rows[f"usd_{kind}"] for kind in _AMOUNTS},
@@ -102,9 +112,11 @@ def _counted(rows: pa.Table) -> pa.Table:
         "tokens_reasoning": rows["reasoning_tokens"],
         "usd": rows["cost_usd"],
         "unknown": _ones(unknown),
-        "unknown_reserved_usd": _where(unknown, rows["reserved_usd"]),
-        "unknown_unbounded": _ones(pc.and_(unknown, pc.is_null(rows["reserved_usd"]))),
-        "unbilled_tokens": _ones(pc.and_(unknown, tokenless)),
+        "unknown_reserved_usd": _where(unknown, rows["bound_usd"]),
+        "unknown_unbounded": _ones(pc.and_(unknown, pc.is_null(rows["bound_usd"]))),
+        "unbilled_tokens": _ones(untold),
+        "unbilled_reserved_usd": _where(untold, rows["bound_usd"]),
+        "unbilled_unbounded": _ones(pc.and_(untold, pc.is_null(rows["bound_usd"]))),
         "tokens": told,
         "priced_tokens": _where(pc.is_valid(rows["cost_usd"]), told),
         "calls_again": _ones(again),
@@ -172,19 +184,20 @@ def unknown_by_cause(cells: Cells) -> dict[str, Spent]:
 
 
 def _causes(status: str, spent: Spent) -> Iterable[tuple[str, Spent]]:
-    reserved, unbounded, tokenless = (
-        spent.unknown_reserved_usd,
-        spent.unknown_unbounded,
-        spent.unbilled_tokens,
+    whole = Spent(
+        unknown=spent.unknown,
+        unknown_reserved_usd=spent.unknown_reserved_usd,
+        unknown_unbounded=spent.unknown_unbounded,
     )
     if status != OK:
-        said = "ended unseen" if status == LOST else status
-        whole = Spent(unknown=spent.unknown, unknown_reserved_usd=reserved, unknown_unbounded=unbounded)
-        yield f"{said}: {MAYBE_BILLED}", whole
+        yield f"{'ended unseen' if status == LOST else status}: {MAYBE_BILLED}", whole
         return
-    priceless = spent.unknown - tokenless  # without a price, nothing can have been set aside
-    if tokenless:
-        left = max(0, unbounded - priceless)
-        yield NO_TOKENS, Spent(unknown=tokenless, unknown_reserved_usd=reserved, unknown_unbounded=left)
-    if priceless:
-        yield NO_PRICE, Spent(unknown=priceless, unknown_unbounded=priceless)
+    untold = Spent(
+        unknown=spent.unbilled_tokens,
+        unknown_reserved_usd=spent.unbilled_reserved_usd,
+        unknown_unbounded=spent.unbilled_unbounded,
+    )
+    if untold.unknown:
+        yield NO_TOKENS, untold
+    if whole.unknown > untold.unknown:
+        yield NO_PRICE, whole.without(untold)

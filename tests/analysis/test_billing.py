@@ -220,6 +220,62 @@ def test_where_tokens_agree_and_dollars_do_not_the_price_differs(tmp_path):
     assert "1.370 times" in other.says
 
 
+OWN_WORDS = {"date": "day", "cost_usd": "cost", "input_tokens": "input", "output_tokens": "output"}
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_columns_named_as_columns_names_them_are_read_and_others_told(tmp_path, form):
+    folder = two_days(tmp_path)
+    lines = [
+        {OWN_WORDS.get(name, name): value for name, value in one.items() if name != "cached_input_tokens"}
+        | {"team": "night"}
+        for one in billed(folder)
+    ]
+    bill = tmp_path / f"bill.{form}"
+    if form == "csv":
+        written(bill, lines, tuple(lines[0]))
+    else:
+        bill.write_text(json.dumps(lines) if form == "json" else "\n".join(map(json.dumps, lines)))
+    found = reconcile(bill, folder, now=NOW)
+    assert {name: found.gap_share(name) for name in ("usd", "input_tokens", "output")} == {
+        "usd": 0.0,
+        "input_tokens": 0.0,
+        "output": 0.0,
+    }
+    assert found.whole.theirs.requests == 12
+    told = found.as_markdown()
+    assert "input from input" in told
+    assert "Not read: team; use --columns" in told.replace("\\", "")
+
+
+def said_of_price(found):
+    return next(one for one in found.causes if one.name == "another price than here").says
+
+
+def test_of_two_models_the_one_that_is_billed_dearer_is_named(tmp_path):
+    folder = two_days(tmp_path, trials(5, model=SONNET))
+    fair, dear = "mini", "sonnet"
+    lines = billed(folder)
+    dearer = [{**one, "cost_usd": one["cost_usd"] * (1.05 if one["model"] == dear else 1)} for one in lines]
+    said = said_of_price(compared(folder, dearer))
+    assert f"{dear}: billed at 1.050 times" in said
+    assert fair not in said
+
+
+def test_a_price_that_differs_on_one_day_is_told_with_the_day(tmp_path):
+    folder = two_days(tmp_path)
+    first, second = billed(folder)
+    said = said_of_price(compared(folder, [first, {**second, "cost_usd": 1.05 * second["cost_usd"]}]))
+    assert f"on {second['date']}: billed at 1.050 times" in said
+    assert first["date"] not in said
+
+
+def test_a_cause_tells_of_the_models_whose_gaps_it_closes(tmp_path):
+    folder = two_days(tmp_path, trials(5, model=SONNET), others=[LOST])
+    found = compared(folder, with_more(billed(folder), **ONE))
+    assert found.causes[0].says.startswith(f"{billed(folder)[0]['model']}: 1 calls ended unseen")
+
+
 def test_more_calls_than_were_made_here_come_from_elsewhere(tmp_path):
     folder = two_days(tmp_path)
     found = compared(folder, scaled(billed(folder), cost_usd=3, input_tokens=3, output_tokens=3, requests=3))
@@ -492,6 +548,27 @@ def test_a_list_of_pages_is_read_as_one_and_a_page_that_is_not_the_last_refused(
     assert [line.input_tokens for line in read_export(path).lines] == [3_000, 3_000]
     path.write_text(json.dumps({**page, "has_more": True}))
     with pytest.raises(ConfigError, match="has_more is true"):
+        read_export(path)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_json_lines_are_read_as_a_list_of_them(tmp_path, count, end):
+    path, line = tmp_path / "bill.jsonl", json.dumps({"date": "2026-11-20", "model": "m", "cost_usd": 0.5})
+    path.write_bytes((line + end).encode() * count)
+    assert [one.usd for one in read_export(path).lines] == [Decimal("0.5")] * count
+    page = EXPORTS["OpenAI completions usage"]
+    path.write_text("\n".join([json.dumps(page)] * count))
+    assert [one.input_tokens for one in read_export(path).lines] == [3_000] * count
+
+
+def test_a_line_of_json_that_is_none_is_named(tmp_path):
+    path = tmp_path / "bill.jsonl"
+    path.write_text('{"date": "2026-11-20", "cost_usd": 1}\n\n{"date": \n')
+    with pytest.raises(ConfigError, match=r"line 3: .*; give JSON, JSON lines or CSV"):
+        read_export(path)
+    path.write_text('{\n"data": [\n{"date": 1},\n}')
+    with pytest.raises(ConfigError, match="line 4"):
         read_export(path)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import fsum
 
 import orjson
@@ -15,9 +15,11 @@ from asyncbench.analysis.tables import SIMULATED
 from asyncbench.records import Result, Usage
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
+from tests.analysis import answered
 from tests.analysis.paid import MINI, NOON, SONNET, TOKENS, Asked, Call, folder_of, trials
+from tests.analysis.test_report import result
 from tests.commands import asyncbench_here
-from tests.engine.night import MODEL
+from tests.engine.night import MODEL, requests
 from tests.store.made import skipped
 
 WRITTEN = {  # as Anthropic tells it, of which our columns hold the sum alone
@@ -117,7 +119,7 @@ def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):
 def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(tmp_path):
     busy = Call(status="overloaded", cost_usd=0.0)
     cut = Call(status="timeout", cost_usd=None, reserved_usd=0.75)
-    gone = Call(status="lost", cost_usd=None)
+    gone = Call(status="lost", cost_usd=None)  # written by an earlier version
     report = cost_report_on(folder_of(tmp_path, trials(2, busy, cut, gone, Call())))
 
     calls = {one.name[0]: one.spent.calls for one in report.statuses}
@@ -128,7 +130,7 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
     assert (lost.unknown, lost.unknown_unbounded) == (2, 2)
     shown = report.as_text(width=200)
     assert "Failed and lost: 75.0% of the calls" in shown
-    assert "at most $1.5000 was set aside; nothing bounds 2 of them" in shown
+    assert "at most $1.5000; nothing bounds 2 of them" in shown
 
 
 def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path):
@@ -137,6 +139,18 @@ def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path
     )
     assert {cause: one.unknown for cause, one in report.unknown.items()} == {NO_PRICE: 3, NO_TOKENS: 1}
     assert report.whole.spent.known_usd is None
+
+
+def test_what_was_set_aside_for_calls_of_unknown_cost_stands_with_what_is_missing(tmp_path):
+    unpriced_tier = Call(cost_usd=None, reserved_usd=0.5)  # served in a tier that has no price
+    silent = Call(usage=None, reserved_usd=0.25)
+    calls = (unpriced_tier, silent), (unpriced_tier, silent), (Call(usage=None),), (Call(cost_usd=None),)
+    report = cost_report_on(folder_of(tmp_path, Asked(calls=calls)))
+    figures = {
+        cause: (one.unknown, one.unknown_reserved_usd, one.unknown_unbounded)
+        for cause, one in report.unknown.items()
+    }
+    assert figures == {NO_PRICE: (3, 1.0, 1), NO_TOKENS: (3, 0.5, 1)}
 
 
 def test_the_price_covers_a_share_of_the_tokens_not_of_the_calls(tmp_path):
@@ -178,6 +192,13 @@ def test_without_a_right_answer_there_is_no_price_of_one(tmp_path):
     assert (one.correct, one.usd_a_correct) == (0, None)
 
 
+@pytest.mark.parametrize(("cost", "shown"), [(1.0, "-"), (None, "unknown")])
+def test_the_price_of_a_right_answer_is_unknown_only_where_no_cost_is_known(tmp_path, cost, shown):
+    report = cost_report_on(folder_of(tmp_path, trials(2, Call(cost_usd=cost, text="5"))))
+    lines = [line.split() for line in report.as_text(width=200).splitlines()]
+    assert [line[-1] for line in lines if line[:2] == ["mini", "2"]] == [shown]
+
+
 def test_where_costs_are_unknown_the_price_of_a_right_answer_is_a_lower_bound(tmp_path):
     lost = Call(status="lost", cost_usd=None)
     report = cost_report_on(folder_of(tmp_path, trials(1, lost, Call(cost_usd=1.0))))
@@ -188,12 +209,13 @@ def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
     folder = folder_of(tmp_path, trials(1, Call(cost_usd=1.0)))
     with Store.open(folder, sweep="s") as store:
         (closed,) = (one for one in trials(1, model=SONNET).events() if isinstance(one, Result))
-        store.keep(replace(closed, reused_from="earlier", cost_usd=0.0, attempts=0))
+        store.keep(replace(closed, reused_from="earlier", cost_usd=0.0, attempts=0, price_source="reused"))
 
     report = cost_report_on(folder)
 
     assert (report.reused, report.whole.correct, report.whole.usd_a_correct) == (1, 1, 1.0)
     assert "taken over from another sweep" in report.as_text()
+    assert report.sources == ("genai-prices",), "nobody's price holds for what was taken over"
     assert read_trials(folder).num_rows == 2
 
 
@@ -207,9 +229,9 @@ def test_dollars_stand_by_suite_task_and_outcome(tmp_path):
 # ── forecast and budget ──────────────────────────────────────────────────────────────────────
 
 
-def forecast(trials, observed, *, low, high):
-    expected = {"p5": low, "p50": (low + high) / 2, "p95": high}
-    total = {"input_tokens": expected, "output_tokens": expected, "cost_usd": None}
+def forecast(trials, observed, *, low, high, usd=None):
+    expected, dear = ({"p5": a, "p50": (a + b) / 2, "p95": b} for a, b in ((low, high), usd or (0, 0)))
+    total = {"input_tokens": expected, "output_tokens": expected, "cost_usd": dear if usd else None}
     return {"made_at": "2026-11-20T12:00:00+00:00", "by": "pilot", "sweep": "s", "limit": None} | {
         "models": {"mini": {"trials": trials, "observed": observed, "total": total}}
     }
@@ -236,10 +258,62 @@ def test_what_came_stands_beside_what_was_forecast(tmp_path, planned, low, high,
     assert found["input_tokens"].p5 == low
 
 
+def dollars_came(folder, trials, low, high):
+    """What a report says of a forecast of dollars."""
+    report = cost_report_on(with_forecasts(folder, forecast(trials, 1, low=0, high=9e9, usd=(low, high))))
+    (found,) = (one for one in report.forecasts if one.measure == "cost_usd")
+    assert found.others is not None
+    assert json.loads(report.as_json())["forecasts"][-1]["others"] == asdict(found.others)
+    return found, report.as_text(width=200)
+
+
+def test_a_forecast_is_held_against_the_calls_that_gave_the_answers_and_the_others_stand_beside(tmp_path):
+    busy, cut = Call(status="overloaded", cost_usd=0.0), Call(status="timeout", cost_usd=None)
+    folder = folder_of(tmp_path, trials(2, busy, cut, Call(cost_usd=1.0)))
+    found, shown = dollars_came(folder, 2, 1.5, 2.5)
+    assert (found.actual, found.partial, found.within) == (2.0, False, True)
+    assert (found.others.calls, found.others.unknown, found.others.usd) == (4, 2, 0)
+    assert "4: ≥ $0.0000, 2 of unknown cost" in shown
+    assert "Forecast and actual (of each trial the call that gave its answer)" in shown
+
+
+def test_of_a_trial_asked_again_the_call_that_gave_its_answer_counts(tmp_path):
+    folder = folder_of(
+        tmp_path / "a", trials(2, Call(cost_usd=0.5), Call(cost_usd=2.0)), trials(1, model=SONNET)
+    )
+    found, shown = dollars_came(folder, 2, 3.5, 4.5)
+    assert (found.actual, found.within, found.others.usd) == (4.0, True, 1.0)
+    assert "2: $1.0000" in shown
+
+    again = Call(cost_usd=2.0, usage=replace(TOKENS, output_tokens=9))
+    events = list(trials(1, Call(cost_usd=0.5), again).events())
+    with Store.open(tmp_path / "b", sweep="s") as store:  # merged: the earlier answer was the better one
+        for event in events:
+            store.keep(replace(event, reply=Call().reply()) if isinstance(event, Result) else event)
+    assert dollars_came(tmp_path / "b", 1, 0.4, 0.6)[0].actual == 0.5
+
+
+def test_trials_that_failed_or_were_taken_over_cost_a_forecast_nothing(tmp_path):
+    asked, failed = trials(2, Call(cost_usd=1.0)), Call(status="timeout", cost_usd=None)
+    folder = folder_of(tmp_path, asked, replace(trials(1, failed), closed=False))
+    (request,) = requests(1, MINI)
+    with Store.open(folder, sweep="s") as store:
+        store.keep(result(replace(request, trial=replace(request.trial, trial_id="failed", run="s")), None))
+        (taken,) = (one for one in trials(1, model=MINI).events() if isinstance(one, Result))
+        store.keep(
+            replace(taken, trial=replace(taken.trial, trial_id="taken"), reused_from="earlier", cost_usd=0.0)
+        )
+    found, _ = dollars_came(folder, 4, 1.5, 2.5)
+    assert (found.actual, found.partial, found.within) == (2.0, False, True)
+    assert (found.others.calls, found.others.unknown) == (1, 1)
+    tokens = {one.measure: (one.actual, one.partial) for one in cost_report_on(folder).forecasts}
+    assert tokens["output_tokens"] == (900, False)
+
+
 def test_a_part_of_which_no_cost_is_known_has_no_share_of_the_dollars(tmp_path):
     cut = Call(status="timeout", cost_usd=None)
     shown = cost_report_on(folder_of(tmp_path, trials(2, cut, Call()))).as_text(width=300)
-    assert "Failed and lost: 50.0% of the calls, - of the dollars." in shown
+    assert "Failed and lost: 50.0% of the calls, an unknown part of the dollars." in shown
 
 
 def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
@@ -275,15 +349,29 @@ def test_each_cap_is_shown_with_what_counts_against_it(tmp_path):
 
     (cap,) = cost_report_on(folder).budgets
 
-    assert (cap.kind, cap.limit_usd, cap.spent_usd, cap.unbounded) == ("sweep", 5.0, 1.25, 0)
-    assert "$1.2500" in cost_report_on(folder).as_text(width=200)
+    assert (cap.kind, cap.limit_usd, cap.spent_usd) == ("sweep", 5.0, 1.25)
+    shown = " ".join(cost_report_on(folder).as_text(width=200).split())
+    assert "sweep s $1.0000 up to $0.2500 of 1 calls $5.0000 25.0%" in shown
+
+
+def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(tmp_path):
+    folder = folder_of(tmp_path, trials(1, Call(cost_usd=None), Call(cost_usd=1.0)))
+    with Store.open(folder, sweep="s") as store:
+        cap = {"kind": "sweep", "of": "s", "limit_usd": 5.0, "models": ["mini"], "unknown_usd": 0.5}
+        store.write_manifest({"budget": [cap]})
+
+    report = cost_report_on(folder)
+
+    assert [one.spent_usd for one in report.budgets] == [1.5]
+    assert "without a bound" not in report.as_text(width=200)
+    assert "unbounded" not in json.loads(report.as_json())["budgets"][0]
 
 
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
 
 
 def test_a_folder_without_calls_says_so(tmp_path):
-    assert "No call is written down" in cost_report_on(folder_of(tmp_path)).as_text()
+    assert "holds no call that has ended" in cost_report_on(folder_of(tmp_path)).as_text()
 
 
 def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
@@ -304,3 +392,12 @@ def test_the_command_shows_tables_markdown_and_json(tmp_path):
         in asyncbench_here("report", folder, "--style", "cost", "--markdown").stdout
     )
     assert "By how calls ended" in asyncbench_here("report", folder, "--style", "cost").stdout
+
+
+def test_where_a_model_has_several_conditions_the_report_says_that_they_stand_together(tmp_path):
+    said = "A model's conditions and runs stand together."
+    for ways in (("plain",), ("plain", "brief")):
+        asked = [answered.Asked(model="m", outcomes="+", condition=way) for way in ways]
+        planned: dict[str, object] = {"m": {way: {"nupa": {"add": 1}} for way in ways}}
+        folder = answered.folder_of(tmp_path / str(len(ways)), asked, planned=planned)
+        assert (said in cost_report_on(folder).as_text(width=300)) is (len(ways) > 1)

@@ -5,7 +5,8 @@ explain as much of a gap as goes away when it moves the bill by the amount that 
 explain as much, the one that could have moved the bill least freely comes first.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
@@ -15,6 +16,7 @@ from asyncbench.analysis.billing.ours import TIERS, Ours, Unknown, most_of
 from asyncbench.analysis.tables import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap
+MOST_NAMED: Final = 6  # models, days or columns that a line names
 AGREE: Final = 0.01  # of a side: tokens that differ by no more are taken to be the same
 Range = tuple[float, float]
 Moves = Mapping[str, Sequence[Range]]  # by measure: the amounts by which it may move a bill
@@ -39,6 +41,7 @@ class _Kind:
     moves: Callable[[Pair], Moves]
     says: Callable[[Sequence[Pair]], str]
     always: bool = False  # of any bill: it need not be supposed
+    names: bool = True  # whose models are told before what it says, where they are not all
 
 
 def likely_causes(models: Sequence[Pair], days: Sequence[Pair], *, decimals: int) -> list[Cause]:
@@ -49,7 +52,7 @@ def likely_causes(models: Sequence[Pair], days: Sequence[Pair], *, decimals: int
         days: the same by day.
         decimals: the most that the bill's dollars are written with.
     """
-    kinds = [*_KINDS, _missing(days), _rounding(decimals)]
+    kinds = [*_KINDS, _another_price(days), _missing(days), _rounding(decimals)]
     found = [_cause(kind, models) for kind in kinds]
     worth = [one for one in found if one is not None and one.share >= WORTH_NAMING]
     return sorted(worth, key=lambda one: (-round(one.share, 2), one.bound))
@@ -57,7 +60,7 @@ def likely_causes(models: Sequence[Pair], days: Sequence[Pair], *, decimals: int
 
 def _cause(kind: _Kind, models: Sequence[Pair]) -> Cause | None:
     """Return a kind of cause with how much of the gaps it can explain; None where there is no gap."""
-    shares, explains, bound = list[float](), dict[str, float](), 0.0
+    shares, explains, bound, closes = list[float](), dict[str, float](), 0.0, set[str]()
     moves = [(pair, kind.moves(pair)) for pair in models]
     for measure in MEASURES:
         gaps = [(pair.gap(measure) or 0.0, ranges.get(measure, ())) for pair, ranges in moves]
@@ -65,18 +68,36 @@ def _cause(kind: _Kind, models: Sequence[Pair]) -> Cause | None:
         if not whole:
             continue
         best = [_nearest(gap, ranges) for gap, ranges in gaps]
-        closed = sum(abs(gap) - abs(gap - move) for (gap, _), (move, _) in zip(gaps, best, strict=True))
-        shares.append(closed / whole)
+        closed = [abs(gap) - abs(gap - move) for (gap, _), (move, _) in zip(gaps, best, strict=True)]
+        shares.append(sum(closed) / whole)
+        closes |= {
+            pair.model for pair, amount in zip(models, closed, strict=True) if amount >= WORTH_NAMING * whole
+        }
         if move := sum(move for move, _ in best):
             explains[measure] = move
         bound = max(bound, sum(width for _, width in best) / whole)
     if not shares:
         return None
     share = sum(shares) / len(shares)
-    told = kind.says(models) if share >= WORTH_NAMING else ""
+    told = _said(kind, models, closes) if share >= WORTH_NAMING else ""
     return Cause(
         name=kind.name, says=told, share=share, explains=explains, bound=-1.0 if kind.always else bound
     )
+
+
+def _said(kind: _Kind, models: Sequence[Pair], closes: Collection[str]) -> str:
+    """Return what speaks for a cause in the models whose gaps it closes, named if there are others."""
+    those = [pair for pair in models if pair.model in closes]
+    if kind.always or not those:
+        return kind.says(models)
+    named = f"{listed([pair.model for pair in those])}: " if kind.names and len(those) < len(models) else ""
+    return named + kind.says(those)
+
+
+def listed(names: Sequence[str], between: str = ", ") -> str:
+    """Return at most `MOST_NAMED` names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return between.join(names[:MOST_NAMED]) + more
 
 
 def _nearest(gap: float, ranges: Iterable[Range]) -> tuple[float, float]:
@@ -115,7 +136,7 @@ def _unknown_text(what: str, of: Callable[[Ours], Unknown]) -> Callable[[Sequenc
         said = f"{whole.calls:,} calls {what}"
         if whole.calls > whole.unbounded:
             said += (
-                f"; {dollars(whole.reserved_usd)} was set aside for {whole.calls - whole.unbounded:,} of them"
+                f"; {whole.calls - whole.unbounded:,} of them at most {dollars(whole.reserved_usd)} together"
             )
         if whole.unbounded:
             said += f"; {whole.unbounded:,} are reckoned at most as the dearest answered call"
@@ -160,8 +181,9 @@ def _missing(days: Sequence[Pair]) -> _Kind:
         gone = [pair for pair in absent if pair.model == model.model]
         return {name: _point(-sum(getattr(pair.ours, name) for pair in gone)) for name in MEASURES}
 
-    def says(_: Sequence[Pair]) -> str:
-        calls = sum(pair.ours.calls for pair in absent)
+    def says(models: Sequence[Pair]) -> str:
+        named = {model.model for model in models}
+        calls = sum(pair.ours.calls for pair in absent if pair.model in named)
         return f"{calls:,} calls are of days and models without a line in it: it may end early, or be late"
 
     return _Kind("not in the export", moves, says)
@@ -245,11 +267,35 @@ def _other_price(pair: Pair) -> Moves:
     return {"usd": [(-pair.ours.usd, inf)]} if told and agree else {}
 
 
-def _other_price_text(models: Sequence[Pair]) -> str:
-    same = [pair for pair in models if _other_price(pair) and pair.ours.usd and pair.theirs.usd is not None]
-    theirs, ours = sum(pair.theirs.usd or 0.0 for pair in same), sum(pair.ours.usd for pair in same)
-    ratio = f"{theirs / ours:.3f} times" if ours else "something for"
-    return f"the tokens agree and the dollars do not: billed at {ratio} what was reckoned here"
+_TIMES: Final = "billed at {:.3f} times what was reckoned here"
+
+
+def _another_price(days: Sequence[Pair]) -> _Kind:
+    """Return the cause that models have another price there: each is named, by day where days differ."""
+
+    def says(models: Sequence[Pair]) -> str:
+        whose: defaultdict[str, list[str]] = defaultdict(list)
+        for pair in models:
+            for who, times in _billed_at(pair, [day for day in days if day.model == pair.model]):
+                whose[times].append(who)
+        told = [f"{listed(those)}: {times}" for times, those in whose.items()]
+        return f"the tokens agree and the dollars do not. {listed(told, '; ')}"
+
+    return _Kind("another price than here", _other_price, says, names=False)
+
+
+def _billed_at(model: Pair, days: Sequence[Pair]) -> Iterator[tuple[str, str]]:
+    """Yield whom and how dear the bill is: the model, or days of it where not all are alike."""
+    known = [day for day in days if day.day and day.ours.usd and _other_price(day)]
+    times = [(day.theirs.usd or 0.0) / day.ours.usd for day in known]
+    if len(known) == len(days) and max(times, default=0.0) - min(times, default=0.0) > AGREE:
+        for day, one in zip(known, times, strict=True):
+            if abs(one - 1) > AGREE / 2:
+                yield f"{model.model} on {day.day}", _TIMES.format(one)
+    elif model.ours.usd:
+        yield model.model, _TIMES.format((model.theirs.usd or 0.0) / model.ours.usd)
+    else:
+        yield model.model, "billed, and reckoned here at nothing"
 
 
 def _rounding(decimals: int) -> _Kind:
@@ -304,6 +350,5 @@ _KINDS: Final = (
     ),
     _Kind("batch discount", _otherwise("batch"), _otherwise_text("batch")),
     _Kind("prices that changed", _otherwise("today"), _otherwise_text("today")),
-    _Kind("another price than here", _other_price, _other_price_text),
     _Kind("calls outside this folder", _elsewhere, _elsewhere_text),
 )

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from asyncbench.analysis.billing.causes import Cause, likely_causes
+from asyncbench.analysis.billing.causes import Cause, likely_causes, listed
 from asyncbench.analysis.billing.gaps import MEASURES, Pair, Side, added, share_of, together
 from asyncbench.analysis.billing.matching import aliases_of, matched
 from asyncbench.analysis.billing.ours import Asked, Ours, Used, of_provider, providers_of, used
@@ -80,6 +80,7 @@ class Reconciled(Pages):
         """Return everything as JSON; shares are parts of 1, gaps what the bill has beyond the folder."""
         told = {"folder": self.folder, "file": self.file, "simulated": self.simulated}
         told |= {"format": self.export.format, "verified": self.export.verified}
+        told |= {"columns": self.export.columns, "unread": self.export.unread}
         told |= {"utc_offset_h": self.utc_offset_h, "tolerance": self.tolerance, "close": self.close}
         causes = [
             {"name": one.name, "says": one.says, "share": one.share, "explains": dict(one.explains)}
@@ -98,8 +99,7 @@ class Reconciled(Pages):
     def _notes(self) -> Iterator[str]:
         if self.simulated:
             yield SIMULATED
-        described = self.export.verified or "in use so; described nowhere that was looked at"
-        yield f"The file is read as: {self.export.format} ({described})."
+        yield from _read_as(self.export)
         zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
         yield f"Days are those of {zone}, by when a call began. Gaps are what the file has beyond the folder."
         yield self._verdict()
@@ -336,6 +336,17 @@ def _by_model(days: Iterable[Pair]) -> list[Pair]:
 
 
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
+
+
+def _read_as(export: Export) -> Iterator[str]:
+    """Yield what the file is taken to be; of one that no provider is known to write, column by column."""
+    if export.verified:
+        yield f"The file is read as: {export.format} ({export.verified})."
+        return
+    read = ", ".join(f"{kind} from {' + '.join(names)}" for kind, names in export.columns.items())
+    yield f"The file is read as: {export.format}: {read}. No provider documents such a file, so check that."
+    if export.unread:
+        yield f"Not read: {listed(export.unread)}; use --columns where one of them counts."
 
 
 def _side(side: Side) -> dict[str, object]:

@@ -129,7 +129,7 @@ FORMATS: Final = (
     ),
 )
 
-# Names that say by themselves what a column holds, for files of no known export.
+# Names that say by themselves what a column holds, for files of no known export; so do those of FIELDS.
 _PLAIN_NAMES: Final[Columns] = {
     "day": ("day", "date"),
     "model": ("model",),
@@ -160,7 +160,7 @@ def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple
     for known in FORMATS:
         if known.fits(head):
             return known.name, known.verified, known.columns(head)
-    named = {kind: names for kind, (*names,) in _PLAIN_NAMES.items()}
+    named = {kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}
     found = {kind: (one,) for kind, names in named.items() if (one := _first(names, head))}
     if not found.keys() & set(_COUNTED):
         raise ConfigError(

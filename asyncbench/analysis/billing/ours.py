@@ -9,7 +9,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.analysis.calls import KINDS, Calls, Column, priced, rates_of_calls, sum_of, with_dollars
+from asyncbench.analysis.calls import (
+    KINDS,
+    Calls,
+    Column,
+    bound_of,
+    priced,
+    rates_of_calls,
+    sum_of,
+    with_dollars,
+)
 from asyncbench.analysis.cost_figures import OK
 from asyncbench.errors import ConfigError
 from asyncbench.store.spending import LOST
@@ -33,8 +42,8 @@ class Unknown:
     """Calls of which it is not known what they cost."""
 
     calls: int = 0
-    reserved_usd: float = 0.0  # the most that those can have cost for which money was set aside
-    unbounded: int = 0  # those for which none was
+    reserved_usd: float = 0.0  # the most that those can have cost of which that is known
+    unbounded: int = 0  # those of which it is not
 
     def add(self, other: "Unknown") -> None:
         """Count another's as well."""
@@ -147,7 +156,7 @@ def days(started: Column, shift_h: float = 0.0) -> Column:
 def _unended(calls: Calls, shift_h: float) -> Iterator[tuple[str, date, Unknown]]:
     for sent in calls.unended:
         day = datetime.fromtimestamp(sent.started_at + shift_h * HOUR_S, UTC).date()
-        reserved = sent.reserved_usd
+        reserved = bound_of(sent)
         yield sent.model, day, Unknown(calls=1, reserved_usd=reserved or 0.0, unbounded=int(reserved is None))
 
 
@@ -178,10 +187,8 @@ def _measured(calls: Calls, now: datetime) -> pa.Table:
     }
     for name, chosen in (("lost", pc.and_(unknown, lost)), ("cut", cut)):
         columns[f"{name}.calls"] = _ones(chosen)
-        columns[f"{name}.reserved_usd"] = pc.if_else(
-            chosen, rows["reserved_usd"], pa.scalar(None, pa.float64())
-        )
-        columns[f"{name}.unbounded"] = _ones(pc.and_(chosen, pc.is_null(rows["reserved_usd"])))
+        columns[f"{name}.reserved_usd"] = pc.if_else(chosen, rows["bound_usd"], pa.scalar(None, pa.float64()))
+        columns[f"{name}.unbounded"] = _ones(pc.and_(chosen, pc.is_null(rows["bound_usd"])))
     return pa.table(columns | _otherwise(calls, usd, now))
 
 
@@ -228,7 +235,7 @@ def _ours(row: Mapping[str, Any]) -> Ours:
 
 
 def most_of(unknown: Unknown, ours: Ours) -> float:
-    """Return the most that calls of unknown cost can have cost: what was set aside, else as the dearest."""
+    """Return the most that calls of unknown cost can have cost: by their bounds, else as the dearest."""
     if not unknown.unbounded:
         return unknown.reserved_usd
     return unknown.reserved_usd + (unknown.unbounded * ours.most_usd if ours.most_usd else inf)

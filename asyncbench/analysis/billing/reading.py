@@ -46,8 +46,14 @@ class Export:
     format: str
     verified: str | None  # where its columns are described; None: nowhere that was looked at
     lines: tuple[Told, ...]
-    kinds: frozenset[str]  # what it has columns for, as FIELDS names them
+    columns: Columns  # what was read, by what it is taken to hold
+    unread: tuple[str, ...]  # the other columns
     decimals: int  # the most that any of its costs is written with
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What it has columns for, as FIELDS names them."""
+        return frozenset(self.columns)
 
 
 _Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
@@ -57,8 +63,8 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
     """Return what a file says was used.
 
     Args:
-        path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list, or pages of
-            `data`, whose buckets may hold `results`.
+        path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list or a line each, or
+            pages of `data`, whose buckets may hold `results`.
         columns: which column holds what (`day=date,cost=usd`); None: known exports tell by theirs.
         shift_h: whose days are meant, in hours east of UTC, where lines tell moments.
 
@@ -77,7 +83,8 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
         format=name,
         verified=verified,
         lines=tuple(told),
-        kinds=frozenset(known),
+        columns=known,
+        unread=tuple(name for name in head if not any(name in names for names in known.values())),
         decimals=max(map(decimals_of, amounts), default=0),
     )
 
@@ -122,14 +129,12 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
 
 
 def _json(path: Path, text: str) -> Iterator[_Line]:
-    try:
-        whole = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"{path}, line {error.lineno:,}: {error.msg}; give JSON or CSV") from None
+    whole = _one_or_lines(path, text)
     if isinstance(whole, list) and all(isinstance(one, dict) and "data" in one for one in whole):
         pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
     else:
-        pages = [(f"{path}: ", whole if isinstance(whole, dict) else {"data": whole})]
+        items = [whole] if isinstance(whole, dict) else whole  # one object alone is the only line
+        pages = [(f"{path}: ", whole if isinstance(whole, dict) and "data" in whole else {"data": items})]
     if pages and pages[-1][1].get("has_more"):
         raise ConfigError(
             f"{path}: has_more is true, so pages are missing; fetch them, and put all into a list: [{{…}}, …]"
@@ -137,6 +142,25 @@ def _json(path: Path, text: str) -> Iterator[_Line]:
     for place, page in pages:
         for where, item in _objects(page.get("data"), f"{place}data"):
             yield from _results(where, item)
+
+
+def _one_or_lines(path: Path, text: str) -> object:
+    """Return what a file of JSON holds; JSON lines, whose first line is whole by itself, as a list."""
+    first, _, others = text.strip().partition("\n")
+    try:
+        if others and isinstance(orjson.loads(first), dict):
+            return [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    except orjson.JSONDecodeError:
+        pass  # it goes on in the next line
+    return _parsed(path, text, 1)
+
+
+def _parsed(path: Path, text: str, line: int) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        place = f"{path}, line {line + error.lineno - 1:,}"
+        raise ConfigError(f"{place}: {error.msg}; give JSON, JSON lines or CSV") from None
 
 
 def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
