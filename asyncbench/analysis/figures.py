@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final, Protocol
 
+from asyncbench.analysis.accuracy_maps import accuracy_maps_on
 from asyncbench.analysis.anatomy.report import AnatomyReport, anatomy_on
 from asyncbench.analysis.cells import cells_on
 from asyncbench.analysis.charts import METRICS, drawn
@@ -18,6 +19,7 @@ from asyncbench.analysis.charts.drawing import INSTALL
 from asyncbench.analysis.charts.metrics import summed
 from asyncbench.analysis.charts.names import told_apart
 from asyncbench.analysis.charts.themes import OUTCOME_COLOURS
+from asyncbench.analysis.cost import cost_report_on
 from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.minutes import minutes_on
 from asyncbench.analysis.order import Asked, in_order, names_of
@@ -25,8 +27,9 @@ from asyncbench.analysis.quota import QuotaReport, quota_report_on
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.standings import Standings, standings_on
 from asyncbench.analysis.tables import SIMULATED
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import ConfigError
 from asyncbench.store.manifest import read_manifest
+from asyncbench.writing import replacing, writing
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
@@ -80,8 +83,8 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
 
     Raises:
         ConfigError: it is not a results folder, or holds no trials; altair or vl-convert is not installed;
-            `out` is a file.
-        StoreError: what the folder holds cannot be read, or a file cannot be written.
+            `out` is a file, or a folder stands where a file should.
+        StoreError: what the folder holds cannot be read, or the disk does not take a file.
     """
     out = Path(out)
     if out.exists() and not out.is_dir():
@@ -187,7 +190,11 @@ def _of_rankings(found: Material) -> Iterator[Picture]:
             continue
         name = f"pairs-{_slug(ranking.suite or 'all')}"
         taken[name] += 1
-        note = f"On {ranking.problems:,} problems that all were asked; 95 % intervals; tied: not told apart"
+        leader = found.shown[ranking.lines[0].name]
+        note = (
+            f"{leader} is ahead; each line is one other. On {ranking.problems:,} problems that all were "
+            "asked; 95 % intervals; tied: not told apart"
+        )
         yield Picture(
             name=f"{name}-{taken[name]}" if taken[name] > 1 else name,
             chart="pairs",
@@ -262,6 +269,8 @@ def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
         "report": report_on(folder),
         "standings": found.standings,
         "anatomy": found.anatomy,
+        "cost": cost_report_on(folder),
+        "heatmap": accuracy_maps_on(folder),
     }
     if found.quota.lanes:
         reports["quota"] = found.quota
@@ -271,9 +280,6 @@ def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}; choose another --figures") from error
+    with writing(path), replacing(path) as file:
+        file.write(content)
     return path

@@ -5,13 +5,29 @@ their number, as `U+4E2D`.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-LONGEST_PAGE: Final = 45  # rows; what is longer is broken over pages
+LONGEST_PAGE: Final = 40  # rows; what is longer is broken over pages
+# Characters in which a table's widest cells lie side by side, `GAP` between two columns:
+USUAL: Final = 65  # fit on a line of `article` in its usual size
+SMALL: Final = 105  # in \scriptsize
+WIDEST: Final = 110  # narrowed to the line, are still read without a glass
+GAP: Final = 3
+FOLDED: Final = r"p{.4\linewidth}"  # of a column of sentences in a table of several pages
+MOST_KEYS: Final = 2  # columns of names that stand in each part of a table
+MOST_WAITING: Final = 12  # tables that look for a place on a page
 
-NEEDS: Final = "% needs \\usepackage{booktabs} and, for tables of several pages, \\usepackage{longtable}\n"
+NEEDS: Final = (
+    "% needs \\usepackage{booktabs}, \\usepackage{graphicx} (wide tables are narrowed)"
+    " and, for tables of several pages, \\usepackage{longtable}\n"
+)
 
+_FLOAT: Final = "\\begin{table}"
+_NARROWED: Final = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
+_SMALLER: Final = (
+    "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"  # of a longtable, which has no box
+)
 _MEANT: Final = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -27,7 +43,7 @@ _MEANT: Final = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "`": r"\textasciigrave{}",
-    '"': r"\char34{}",  # some languages make a command of it
+    '"': r"\texttt{\char34}",  # some languages make a command of it; of OT1 only this font has it
     "×": r"\ensuremath{\times}",
     "÷": r"\ensuremath{\div}",
     "−": r"\ensuremath{-}",
@@ -57,7 +73,8 @@ _MEANT: Final = {
     "µ": r"\ensuremath{\mu}",
 }
 _JOINED: Final = re.compile(r"([-,'])(?=\1)")  # two of these make another sign
-_LATIN: Final = range(0xC0, 0x100)  # letters that every engine has
+# Letters that every engine has; these four are not in OT1, which pdflatex starts with.
+_LATIN: Final = frozenset(map(chr, range(0xC0, 0x100))) - set("ÐÞðþ")
 
 
 def escaped(text: str) -> str:
@@ -68,7 +85,7 @@ def escaped(text: str) -> str:
 def _shown(character: str) -> str:
     if character in _MEANT:
         return _MEANT[character]
-    if " " <= character <= "~" or ord(character) in _LATIN:
+    if " " <= character <= "~" or character in _LATIN:
         return character
     return f"U+{ord(character):04X}"
 
@@ -78,10 +95,26 @@ def paragraph(text: str) -> str:
     return f"\\noindent {escaped(text)}\\par\n"
 
 
+def document(parts: Iterable[str]) -> str:
+    """Return paragraphs and tables one after the other, told what they need.
+
+    After every few tables the page is ended: TeX gives up where a hundred of them wait for their place.
+    """
+    texts, waiting = [NEEDS], 0
+    for part in parts:
+        waiting += part.count(_FLOAT)
+        if waiting > MOST_WAITING:
+            texts.append("\\clearpage\n")
+            waiting = part.count(_FLOAT)
+        texts.append(part)
+    return "\n".join(texts)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, title: str) -> str:
     r"""Return a table with its caption: a float, or a longtable where it does not fit on a page.
 
-    It needs `\usepackage{booktabs}`, and `\usepackage{longtable}` where it is long.
+    It needs the packages that `NEEDS` names. What is wider than the text is set smaller; of what would be
+    too small to read, columns follow in further tables, each with the first names.
 
     Args:
         head: the names of the columns, as plain text.
@@ -89,15 +122,54 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int, ti
         labels: the first so many columns are names, set to the left; the others are figures.
         title: the caption, as plain text.
     """
-    columns = f"@{{}}{'l' * labels}{'r' * (len(head) - labels)}@{{}}"
-    caption, top = f"\\caption{{{escaped(title)}}}", f"\\toprule\n{_line(head)}\n\\midrule"
-    body = "\n".join(map(_line, rows))
+    parts = _parts_of(head, rows, min(labels, MOST_KEYS))
+    made = []
+    for part, columns in enumerate(parts):
+        letters = "".join("l" if n < labels else "r" for n in columns)
+        cells = [[row[n] for n in columns] for row in rows]
+        caption = f"{title}{', continued' if part else ''}"
+        made.append(_table([head[n] for n in columns], cells, letters=letters, title=caption))
+    return "\n".join(made)
+
+
+def _parts_of(head: Sequence[str], rows: Sequence[Sequence[str]], keys: int) -> list[list[int]]:
+    """Return which columns stand in which table: the keys in each, of the others as many as are legible."""
+    widths = _widths(head, rows)
+    most = WIDEST if len(rows) <= LONGEST_PAGE else SMALL
+    parts, taken = [list(range(keys))], sum(widths[:keys])
+    for n in range(keys, len(head)):
+        if taken + widths[n] > most and len(parts[-1]) > keys:
+            parts.append(list(range(keys)))
+            taken = sum(widths[:keys])
+        parts[-1].append(n)
+        taken += widths[n]
+    return parts
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how many letters wide columns are."""
+    return [max(map(_long, column)) + GAP for column in zip(head, *rows, strict=True)]
+
+
+def _long(text: str) -> int:
+    return sum(len(shown) if (shown := _shown(one)).startswith("U+") else 1 for one in text)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, letters: str, title: str) -> str:
+    widths, kinds = _widths(head, rows), list(letters)
+    if len(rows) > LONGEST_PAGE and sum(widths) > SMALL:
+        kinds[widths.index(max(widths))] = FOLDED
+    columns, caption = f"@{{}}{''.join(kinds)}@{{}}", f"\\caption{{{escaped(title)}}}"
+    top, body = f"\\toprule\n{_line(head)}\n\\midrule", "\n".join(map(_line, rows))
+    wide = sum(widths) > USUAL
     if len(rows) <= LONGEST_PAGE:
         inner = f"\\begin{{tabular}}{{{columns}}}\n{top}\n{body}\n\\bottomrule\n\\end{{tabular}}"
-        return f"\\begin{{table}}[htbp]\n\\centering\n{caption}\n{inner}\n\\end{{table}}\n"
+        shown = f"{_NARROWED}{{{inner}}}" if wide else inner
+        return f"{_FLOAT}[htbp]\n\\centering\n{caption}\n{shown}\n\\end{{table}}\n"
+    begin, end = (_SMALLER, "\\endgroup\n") if wide else ("", "")
     return (
-        f"\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n{top}\n\\endfirsthead\n{top}\n\\endhead\n"
-        f"{body}\n\\bottomrule\n\\end{{longtable}}\n"
+        f"{begin}\\begin{{longtable}}{{{columns}}}\n{caption}\\\\\n{top}\n\\endfirsthead\n{top}\n\\endhead\n"
+        f"{body}\n\\bottomrule\n\\end{{longtable}}\n{end}"
     )
 
 

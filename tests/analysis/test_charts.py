@@ -1,5 +1,6 @@
 """Charts: the rows they are drawn from, counted by hand, and specifications that mean what they should."""
 
+import itertools
 import json
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.analysis.anatomy.figures import Findings
-from asyncbench.analysis.charts import CHARTS, METRICS, THEMES, drawn, rows, spec_of
+from asyncbench.analysis.charts import CHARTS, METRICS, THEMES, drawn, placing, rows, spec_of
 from asyncbench.analysis.charts.metrics import summed
 from asyncbench.analysis.charts.names import told_apart
 from asyncbench.analysis.minutes import Minute
@@ -91,6 +92,16 @@ def test_models_are_named_and_the_most_accurate_comes_first():
     names = {("night", "a", "plain"): "a\x1b[31m", ("night", "b", "plain"): "b" * 99}
     named = rows.named(pa.Table.from_pylist(made), names)
     assert [one["model"] for one in named] == ["b" * 20 + "…" + "b" * 19, r"a\x1b[31m"]
+
+
+def test_equals_stand_as_planned():
+    made = [marked(name, correct=2, trials=4) for name in "abc"]
+    names = {("night", name, "plain"): name for name in "bca"}
+    cells = rows.named(pa.Table.from_pylist(made), names)
+    assert rows.models_of(cells) == ["b", "c", "a"]
+    shown = told_apart(names.values())
+    found = rows.throughput([replace(MINUTE, name=name) for name in "abc"], shown)
+    assert [row["series"] for row in found] == ["b", "c", "a"]
 
 
 def test_names_that_begin_end_and_measure_alike_stay_two_models():
@@ -258,6 +269,12 @@ def test_no_panel_has_more_curves_than_colours(models, tasks, panels, series):
     assert rows.curves_note(made) == (crowded if (models, tasks) == (9, 9) else None)
 
 
+def test_curves_and_their_legend_have_their_colours_in_the_order_of_the_rows():
+    first = spec_of("curves")["spec"]["layer"][0]
+    assert "point" in str(first["transform"])
+    assert first["encoding"]["color"]["field"] == "series"
+
+
 def test_lengths_of_one_panel_do_not_squeeze_those_of_another():
     assert spec_of("curves")["resolve"] == {"scale": {"x": "independent"}}
 
@@ -294,7 +311,7 @@ def test_a_frontier_compares_models_over_what_all_were_asked():
     ]
     found = {row["model"]: (row["value"], row["trials"], row["front"]) for row in rows.frontier_cost(made)}
     assert found == {"both": (0.9, 10, True), "one": (0.8, 10, False)}
-    said = "Over the 1 of 2 tasks that all of them were asked (nupa)"
+    said = "Over the 1 of 2 tasks that all of them were asked (nupa: easy)"
     assert rows.frontier_note(made, "cost") == said
     assert rows.frontier_note(made[:2], "cost") is None
 
@@ -303,6 +320,51 @@ def test_where_nothing_was_asked_of_all_a_frontier_says_so():
     made = [priced("a", "easy", 9), priced("b", "hard", 1)]
     assert len(rows.frontier_cost(made)) == 2
     assert rows.frontier_note(made, "cost") == rows.UNLIKE
+
+
+def test_who_was_asked_little_does_not_narrow_a_frontier_to_that():
+    tasks = ("a", "b", "c", "d", "e")
+    made = [priced(model, task, 9) for model in ("one", "two") for task in tasks]
+    made += [priced("short", "a", 10)]
+    assert {row["model"]: row["trials"] for row in rows.frontier_cost(made)} == {"one": 50, "two": 50}
+    said = "Over all 5 tasks; without short, asked less than half of them"
+    assert rows.frontier_note(made, "cost") == said
+    made += [priced("most", task, 9) for task in tasks[:4]]
+    assert rows.frontier_note(made, "cost") == (
+        "Over the 4 of 5 tasks that all of them were asked (nupa); "
+        "without short, asked less than half of them"
+    )
+
+
+def test_a_frontier_has_no_reasoning_where_nobody_reasoned():
+    made = [
+        marked(name, correct=5, trials=10, reasoning_tokens=tokens, reasoning_known=10)
+        for name, tokens in (("a", 0), ("b", 0))
+    ]
+    assert rows.frontier_reasoning(made) == []
+    assert len(rows.frontier_reasoning([*made, made[0] | {"model": "c", "reasoning_tokens": 50}])) == 3
+
+
+def test_names_of_a_frontier_stand_beside_their_points_and_never_on_others():
+    made = [
+        marked(
+            f"a-model-of-some-length-{n:02d}", correct=50 + n % 7, trials=100, cost_usd=1 + n / 9, priced=100
+        )
+        for n in range(26)
+    ]
+    found = rows.frontier_cost(made)
+    named = [row for row in found if row["name_at"]]
+    assert 3 <= len(named) < 26
+    assert all(row["name_at"] for row in found if row["front"])
+    alone = rows.frontier_cost(made[:1])
+    assert alone[0]["name_at"] in ("left", "right")
+    spots = placing._spots(found, "log")
+    boxes = [
+        dict(placing._sides(spot, placing.LETTER * len(row["model"]), above=row["front"]))[row["name_at"]]
+        for spot, row in zip(spots, found, strict=True)
+        if row["name_at"]
+    ]
+    assert not any(one.meets(other) for one, other in itertools.combinations(boxes, 2))
 
 
 def test_who_never_replied_is_on_no_frontier():
@@ -342,6 +404,23 @@ def test_throughput_is_a_minute_however_long_the_bin():
     assert rows.throughput([replace(MINUTE, output_tokens=None)])[0]["tokens_per_minute"] is None
 
 
+def test_lines_over_time_end_where_nothing_ran_for_a_while():
+    made = [replace(MINUTE, name=name, at=120_000 * n) for name in "ab" for n in (0, 1, 5, 6)]
+    idle = [one for one in made if (one.name, one.at) != ("b", 120_000)]  # the other went on
+    for found in (rows.latency(idle), rows.throughput(idle)):
+        parts = {(row["series"], row["at"] // 120_000): row["part"] for row in found}
+        assert parts == {("a", 0): 0, ("a", 1): 0, ("a", 5): 1, ("a", 6): 1} | {
+            ("b", 0): 0,
+            ("b", 5): 1,
+            ("b", 6): 1,
+        }
+    for chart in ("latency", "throughput", "quota"):
+        marks = spec_of(chart)["spec"]["layer"]
+        lines = [one for one in marks if one["mark"]["type"] in ("line", "area")]
+        assert lines
+        assert all(one["encoding"]["detail"]["field"] == "part" for one in lines)
+
+
 def test_more_models_than_colours_have_a_picture_each():
     few = rows.latency([replace(MINUTE, name=name) for name in MODELS[:8]])
     many = rows.latency([replace(MINUTE, name=name) for name in MODELS[:9]])
@@ -368,14 +447,13 @@ def use(**about):
 def test_quota_tells_each_limit_that_a_lane_has():
     (row,) = rows.quota([use()])
     at = round(AT.timestamp() * 1000)
-    assert row == {"panel": "lane", "series": "requests", "at": at, "used": 0.5, "refused": 2}
+    told = {"panel": "lane", "series": "requests", "at": at, "part": 0}
+    assert row == told | {"used": 0.5, "refused": 2}
 
 
 def pair_line(a, b, only_a, only_b, p_holm=0.5):
-    differences = {1: only_a, -1: only_b, 0: 100 - only_a - only_b}
-    found = Pair(
-        problems=100, trials=100, both=30, only_a=only_a, only_b=only_b, differences=differences, turns=1
-    )
+    by_problem = {(1, 1): only_a, (-1, 1): only_b, (0, 1): 100 - only_a - only_b}
+    found = Pair(problems=100, trials=100, both=30, only_a=only_a, only_b=only_b, by_problem=by_problem)
     return PairLine(a=a, b=b, found=found, p=p_holm, p_holm=p_holm)
 
 
@@ -429,10 +507,13 @@ def test_digit_errors_are_of_the_answers_that_have_such_a_digit():
 
 
 def test_digit_errors_of_many_models_have_a_picture_each():
-    made = [findings(name, places={1: 1}, reach={1: 2}) for name in MODELS]
-    found = rows.digit_errors(made, named_models(*MODELS))
-    assert list(dict.fromkeys(row["panel"] for row in found)) == MODELS
-    assert {row["series"] for row in found} == set(rows.ENDS)
+    for models in (MODELS, MODELS[:5]):  # lines of five cross so often that none can be followed
+        made = [findings(name, places={1: 1}, reach={1: 2}) for name in models]
+        found = rows.digit_errors(made, named_models(*models))
+        assert list(dict.fromkeys(row["panel"] for row in found)) == models
+        assert {row["series"] for row in found} == set(rows.ENDS)
+    few = rows.digit_errors(made[:4], named_models(*MODELS[:4]))
+    assert {row["panel"] for row in few} == set(rows.ENDS)
 
 
 def test_kinds_are_shares_of_examined_answers_and_rare_ones_go_together():
@@ -441,6 +522,13 @@ def test_kinds_are_shares_of_examined_answers_and_rare_ones_go_together():
     assert [row["kind"] for row in found] == [*list(kinds)[:12], rows.OTHERS]
     assert found[-1]["wrong"] == 8 + 7
     assert sum(row["value"] for row in found) == pytest.approx(1)
+
+
+def test_kinds_that_are_as_common_come_by_name():
+    found = rows.kinds(
+        [findings("m", places={}, reach={}, kinds={"b": 1, "c": 2, "a": 1})], named_models("m")
+    )
+    assert [row["kind"] for row in found] == ["c", "a", "b"]
 
 
 # ── specifications ───────────────────────────────────────────────────────────────────────────
@@ -481,6 +569,36 @@ def test_panels_stand_side_by_side(panels, columns, width):
     made = [{"panel": f"p{n}"} for n in range(panels)]
     spec = drawn("bars", made)
     assert (spec["columns"], spec["spec"]["width"]) == (columns, width)
+
+
+@pytest.mark.parametrize(("panels", "own"), [(8, True), (6, False)])
+def test_no_axis_stands_at_the_foot_of_an_empty_place(panels, own):
+    spec = drawn("length_map", [{"panel": f"p{n}"} for n in range(panels)])
+    assert (spec.get("resolve", {}).get("axis") == {"x": "independent"}) == own
+
+
+@pytest.mark.parametrize("chart", ["frontier_cost", "frontier_reasoning"])
+def test_names_on_a_frontier_are_not_struck_through_by_intervals(chart):
+    marks = [layer["mark"] for layer in spec_of(chart)["layer"]]
+    kinds = [(one["type"], one.get("style")) for one in marks]
+    last_line = max(n for n, (kind, _) in enumerate(kinds) if kind in ("rule", "line"))
+    halos = [n for n, kind in enumerate(kinds) if kind == ("text", "halo")]
+    names = [n for n, (kind, style) in enumerate(kinds) if kind == "text" and style != "halo"]
+    assert last_line < min(halos) < max(halos) < min(names)
+    assert len(halos) == len(names)
+    for theme in THEMES.values():
+        assert theme["style"]["halo"]["stroke"] == theme["background"]
+
+
+def test_paired_differences_are_in_points_on_the_axis_as_in_words():
+    layers = spec_of("pairs")["layer"]
+    (axis,) = [
+        layer["encoding"]["x"]["axis"] for layer in layers if "axis" in layer["encoding"].get("x", {})
+    ][:1]
+    assert axis["labelExpr"].startswith("datum.value ? format(100 * datum.value")
+    assert "points" in next(
+        layer["encoding"]["x"]["title"] for layer in layers if "title" in layer["encoding"].get("x", {})
+    )
 
 
 def test_an_unknown_chart_or_metric_is_told_with_the_known():

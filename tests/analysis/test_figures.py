@@ -15,7 +15,7 @@ from asyncbench.analysis.figures import MOST_PIXELS, write_figures
 from asyncbench.analysis.report import report_on
 from asyncbench.analysis.tables import SIMULATED
 from asyncbench.cli import app
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import ConfigError
 from asyncbench.records import Attempt, Condition, Ended, Model, Problem, Reply, Result, Trial, Usage
 from asyncbench.store.catalog import steady
 from asyncbench.store.folder import Store
@@ -38,7 +38,7 @@ PICTURES = (
     *("frontier-cost", "frontier-reasoning", "outcomes", "pairs-llm-arithmetic", "digit-errors", "kinds"),
     *("latency", "throughput", "quota"),
 )
-TABLES = ("report", "standings", "anatomy", "quota")
+TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota")
 
 
 def asked(number, alias, length):
@@ -203,7 +203,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     lost = "LOST TRIALS: over 1 % truncated or failed for 2 of 3"
     for name in ("bars-accuracy", "bars-by-task", "frontier-cost", "outcomes"):
         assert lost in notes[name], name
-    assert "Over the 1 of 2 tasks that all of them were asked (nupa)" in notes["frontier-cost"]
+    assert "Over the 1 of 2 tasks that all of them were asked (nupa: add)" in notes["frontier-cost"]
     for table in (found.standings, found.anatomy, report_on(tmp_path / "f")):
         assert lost in table.as_markdown()
     drawn = figures._picture_files(tmp_path / "f", found, lambda spec: ("\n".join(_subtitle(spec)), b""))
@@ -249,7 +249,7 @@ def test_a_file_where_a_folder_should_be_is_told(folder, tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeypatch):
     (tmp_path / "report.md").mkdir()
     monkeypatch.setattr("asyncbench.analysis.figures._pictures", lambda *_: ())
-    with pytest.raises(StoreError, match=r"report\.md cannot be written"):
+    with pytest.raises(ConfigError, match=r"report\.md: cannot be written: Is a directory"):
         write_figures(folder, tmp_path)
 
 

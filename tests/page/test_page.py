@@ -1,16 +1,22 @@
 """The page in a browser: its figures are Python's, each control does its work, and nothing else happens."""
 
+from pathlib import Path
+
 import pytest
 
+from asyncbench.analysis.anatomy.figures import read
 from asyncbench.analysis.cells import cells_on
-from asyncbench.analysis.charts import METRICS, rows
+from asyncbench.analysis.charts import CHARTS, METRICS, rows
 from asyncbench.analysis.charts.metrics import summed
 from asyncbench.analysis.minutes import minutes_on
 from asyncbench.analysis.order import in_order, names_of
+from asyncbench.analysis.page import writing
 from asyncbench.analysis.page.ranges import with_ranges
 from asyncbench.analysis.page.writing import write_page
 from asyncbench.analysis.quota import quota_report_on
 from asyncbench.analysis.standings import standings_on
+from asyncbench.analysis.stats import undominated
+from asyncbench.analysis.tables import dollars
 from asyncbench.exchange import import_files
 from asyncbench.store.folder import Store
 from tests.analysis.answered import Asked, folder_of
@@ -19,6 +25,7 @@ from tests.recorded import write_jsonl
 
 VIEWS = ("overview", "tasks", "length", "cost", "time", "errors", "trials", "about")
 WHO = ("run", "model", "condition")
+APP = Path(writing.__file__).parent / "app"
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +50,16 @@ def alike(found, expected):
             assert one[name] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), name
 
 
+AS_PLANNED = ("run", "alias", "condition")  # without a plan it is their order
+
+
 def where(cells, **wanted):
     """The cells with these values, the best model first again."""
     kept = [cell for cell in cells if all(cell[name] in values for name, values in wanted.items())]
     best = {
         name: METRICS["accuracy"].of(sums).value or 0 for (name,), sums in summed(kept, ("model",)).items()
     }
-    return sorted(kept, key=lambda cell: (-best[cell["model"]], cell["model"]))
+    return sorted(kept, key=lambda cell: (-best[cell["model"]], [cell[name] for name in AS_PLANNED]))
 
 
 # ── the figures ──────────────────────────────────────────────────────────────────────────────
@@ -79,17 +89,41 @@ def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at
 
 
 def test_of_recorded_runs_the_page_draws_what_python_draws(golden, opened, tmp_path):
-    files = write_jsonl(golden, tmp_path / "files")[:2]
-    import_files("llm-arithmetic", files, tmp_path / "recorded")
-    write_page(tmp_path / "recorded")
-    page = opened(tmp_path / "recorded")
-    cells = named_cells(tmp_path / "recorded")
+    folder = tmp_path / "recorded"
+    import_files("llm-arithmetic", write_jsonl(golden, tmp_path / "files")[8:10], folder)
+    write_page(folder)
+    page = opened(folder)
+    cells = named_cells(folder)
     alike(page.rows("bars"), rows.bars(cells))
     page.view("tasks")
     alike(page.rows("depth_map"), rows.depth_map(cells))
     page.view("length")
     alike(page.rows("curves"), rows.curves(cells))
+    page.view("errors")
+    alike(page.rows("kinds"), kinds_on(folder, cells))
+    assert rows.OTHERS in {row["kind"] for row in page.rows("kinds")}
+    page.view("time")  # of a recording no call is known
+    for chart in ("latency", "throughput"):
+        assert page.page.inner_text(f"[data-chart={chart}]").endswith(CHARTS[chart].nothing)
     assert page.told == []
+
+
+def kinds_on(folder, cells):
+    """The rows of the chart of kinds, with the models in the order of other charts."""
+    findings = read(folder).findings.values()
+    asked = {(run, model, condition) for run, model, condition, *_ in (one.group for one in findings)}
+    names = names_of(in_order(asked, {}))
+    places = rows.models_of(cells)
+    best_first = sorted(names.items(), key=lambda named: places.index(named[1]))
+    return rows.kinds(findings, dict(best_first))
+
+
+def test_kinds_of_errors_are_all_wrong_answers_of_each_model(night, cells, at_night):
+    page = at_night("#view=errors")
+    found = page.rows("kinds")
+    alike(found, kinds_on(night, cells))
+    for model in {row["model"] for row in found}:
+        assert sum(row["value"] for row in found if row["model"] == model) == pytest.approx(1)
 
 
 def test_every_metric_is_pythons(cells, at_night):
@@ -175,20 +209,85 @@ def test_where_problems_were_repeated_the_standings_tell_what_that_shows(simulat
     assert "pass@" not in at_night().page.locator("#standings").text_content()
 
 
-def test_dollars_below_a_cent_have_three_digits_and_nothing_costs_nothing(at_night, opened, tmp_path):
-    costs = at_night().page.locator("#standings tbody td").all_text_contents()
-    small = [text for text in costs if text.startswith("$0.00")]
-    assert small
-    assert all(len(text.lstrip("$0.")) in (1, 2, 3) and text.strip("$0.") for text in small)
+def test_dollars_stand_as_the_tables_on_a_terminal_have_them(at_night, opened, tmp_path):
+    amounts = [0.0, 0.000_012_34, 0.000_999_4, 0.001, 0.388_44, 12.5, 1_234.567]
+    shown = having("text", body="(amounts) => amounts.map(dollars)")
+    assert at_night().page.evaluate(shown, amounts) == [*map(dollars, amounts)]
     free = folder_of(tmp_path / "free", [Asked(model="m", outcomes="+-", cost_usd=0.0)])
     write_page(free)
-    assert opened(free).tile("Cost").startswith("$0\n")
+    assert opened(free).tile("Cost").startswith("$0.0000\n")
 
 
 def test_a_frontier_says_over_what_it_compares(at_night, cells):
     page = at_night("#view=cost")
     told = page.page.inner_text("[data-chart=frontier_cost] .about")
     assert rows.frontier_note(cells, "cost") in told
+
+
+def test_equals_are_on_a_frontier_together(at_night):
+    points = [(1.0, 0.5), (1.0, 0.5), (1.0, 0.4), (2.0, 0.5), (3.0, 0.9), (0.0, 0.0)]
+    made = [{"model": f"{n}", "x": x, "value": value} for n, (x, value) in enumerate(points)]
+    ahead = at_night().page.evaluate(having("rows", body="(rows) => [...front(rows)]"), made)
+    assert tuple(one["model"] in ahead for one in made) == undominated(points)
+
+
+def test_a_right_answer_costs_something_unknown_only_where_no_cost_is_known(at_night):
+    made = [
+        {"cost_usd": cost, "cost_per_correct": each} for cost, each in ((2, 0.5), (2, None), (None, None))
+    ]
+    column = "([name]) => name === 'cost a correct answer'"
+    shown = having("text", "overview", body=f"(lines) => lines.map(COLUMNS.find({column})[1])")
+    assert at_night().page.evaluate(shown, made) == ["$0.5000", "–", "unknown"]
+
+
+def having(*scripts, body):
+    """A function in which parts of the page's script are at hand, which nobody sees from outside."""
+    parts = "\n".join((APP / f"{name}.js").read_text("utf-8") for name in scripts)
+    return f"(given) => {{ {parts}\n return ({body})(given); }}"
+
+
+def test_equals_stand_as_planned(at_night):
+    told = {
+        "cells": [{"asked": n, "name": name, "correct": 1, "trials": 2} for n, name in enumerate("bca")],
+        "metrics": {"accuracy": {"over": ["correct"], "under": ["trials"], "scale": 1, "interval": False}},
+        "summed": ["correct", "trials"],
+    }
+    body = (
+        "(told) => { globalThis.page = told; return bestFirst(told.cells.reverse()).map((one) => one.name); }"
+    )
+    assert at_night().page.evaluate(having("rows", body=body), told) == ["b", "c", "a"]
+
+
+def test_the_best_of_a_frontier_are_named_beside_their_points(at_night):
+    page = at_night("#view=cost")
+    best = {row["model"] for row in page.rows("frontier_cost") if row["front"]}
+    assert best <= set(page.page.locator("[data-chart=frontier_cost] svg text").all_text_contents())
+
+
+def test_a_model_under_two_conditions_is_one_model(at_night):
+    assert at_night().tile("Trials").endswith("3 models, 2 conditions, 10 tasks")
+
+
+def test_paired_differences_name_the_leader_once_and_each_other_in_full(at_night):
+    card = at_night().page.locator("[data-chart=pairs]")
+    found = at_night().rows("pairs")
+    assert f"The leader is {found[0]['model']};" in card.locator(".about").inner_text()
+    assert {row["other"] for row in found} <= set(card.locator("svg text").all_text_contents())
+
+
+def test_on_a_desk_no_column_of_the_standings_is_out_of_sight(at_night):
+    for table in at_night().page.locator("#standings details[open] .scroll").all():
+        assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 1
+
+
+def test_who_is_not_ranked_is_told_with_the_number_of_trials(opened, tmp_path):
+    asked = [Asked(model="long", outcomes="+-" * 10), Asked(model="short", outcomes="+++", first=70)]
+    write_page(folder_of(tmp_path / "apart", asked))
+    table = opened(tmp_path / "apart").page.locator("#standings table").first
+    assert table.locator("th:text-is('trials')").count() == 1
+    names, trials = (table.locator(part).all_inner_texts() for part in ("tbody th", "tbody th + td"))
+    told = dict(zip(names, trials, strict=True))
+    assert told == {"long": "20", "short": "3"}
 
 
 # ── the address ──────────────────────────────────────────────────────────────────────────────
@@ -375,6 +474,63 @@ def test_on_a_phone_no_view_is_wider_than_the_screen_and_simulated_results_say_s
         assert page.page.locator("#view .view-head .simulated").is_visible()
         assert "SIMULATED" in page.page.title()
     assert page.told == []
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Many models whose long names differ in their last letters."""
+    names = [f"a-provider/some-model-of-2026-{n:02d}" for n in range(12)]
+    folder = folder_of(
+        tmp_path_factory.mktemp("page") / "many", [Asked(model=name, outcomes="+-+") for name in names]
+    )
+    write_page(folder)
+    return folder
+
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+def test_on_a_phone_names_that_differ_at_their_end_still_do(many, opened):
+    page = opened(many, **PHONE)
+    page.rows("bars")
+    texts = page.page.locator("[data-chart=bars] svg text").all_text_contents()
+    shown = [text for text in texts if text.startswith("a-provide")]
+    assert len(set(shown)) == 12
+    assert all(
+        "…" in text and text.endswith(f"{n:02d}")
+        for n, text in enumerate(sorted(shown, key=lambda one: one[-2:]))
+    )
+
+
+def test_on_a_phone_legends_titles_and_labels_of_charts_are_whole(simulated, opened):
+    page = opened(simulated, **PHONE)
+    for view, chart, text in (
+        ("overview", "pairs", "on the same problems"),
+        ("overview", "pairs", " points"),
+        ("errors", "outcomes", "failed"),
+        ("errors", "digit_errors", "from the last digit"),
+    ):
+        page.view(view)
+        page.rows(chart)
+        found = page.page.locator(f"[data-chart={chart}] svg text").filter(has_text=text)
+        assert found.count(), text
+        for one in found.all():
+            box = one.bounding_box()
+            assert 0 <= box["x"] < box["x"] + box["width"] <= 390, text
+    page.view("errors")
+    page.rows("outcomes")
+    bars = page.page.locator("[data-chart=outcomes] svg .mark-rect").first.bounding_box()
+    assert bars["width"] > 390 / 2
+
+
+def test_on_paper_no_chart_is_taller_than_a_sheet(many, opened):
+    page = opened(many, "#view=tasks", **PHONE)
+    page.rows("length_map")
+    drawing = page.page.locator("[data-chart=length_map] svg")
+    room = (297 - 2 * 25) / 25.4 * 96  # pixels of A4 within margins
+    assert drawing.bounding_box()["height"] > room
+    page.page.emulate_media(media="print")
+    assert drawing.bounding_box()["height"] < room
 
 
 def test_what_models_answered_is_not_called_simulated(at_night):

@@ -60,7 +60,9 @@ def drawn(
     spec = titled(spec_of(name, metric), CHARTS[name].title, notes)
     if CHARTS[name].panels:
         panels = len({row["panel"] for row in rows})
-        spec["columns"] = next(columns for most, columns in COLUMNS if panels <= most)
+        spec["columns"] = columns = next(columns for most, columns in COLUMNS if panels <= most)
+        if panels % columns:  # a shared axis would stand at the foot of empty places too
+            spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
         spec["spec"]["width"] = ALONE if panels == 1 else spec["spec"]["width"]
     return {**spec, "data": {"values": rows}, "config": THEMES[theme], "padding": 12}
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from asyncbench.analysis.tables import safe
+from asyncbench.screen import safe
 
 LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
 
@@ -16,9 +16,9 @@ def told_apart(names: Iterable[str]) -> dict[str, str]:
 
     Of a long name the beginning and the end are shown; those that look alike then are numbered.
     """
-    found: dict[str, str] = {}
+    found = dict.fromkeys(names, "")  # in the order in which they are given
     taken: set[str] = set()
-    for name in sorted(set(names), key=lambda one: (len(one) > LONGEST_NAME, one)):
+    for name in sorted(found, key=lambda one: (len(one) > LONGEST_NAME, one)):
         found[name] = _another(shortened(name), taken)
         taken.add(found[name])
     return found

@@ -4,11 +4,11 @@ The page's script makes the same rows of the cells that are chosen there, and a 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from math import ceil
+from math import ceil, inf
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from asyncbench.analysis.anatomy.figures import Findings
 from asyncbench.analysis.charts.metrics import METRICS, Metric, repeats_of, summed
 from asyncbench.analysis.charts.names import finest, shortened, tasks_shown, told_apart
+from asyncbench.analysis.charts.placing import named_at
 from asyncbench.analysis.charts.themes import OUTCOME_COLOURS
 from asyncbench.analysis.curves import Curve, fit
 from asyncbench.analysis.curves.likelihood import Fit
@@ -23,29 +24,36 @@ from asyncbench.analysis.minutes import Minute
 from asyncbench.analysis.order import Asked
 from asyncbench.analysis.quota import Use
 from asyncbench.analysis.standings import PairLine, Ranking
-from asyncbench.analysis.stats import Proportion
+from asyncbench.analysis.stats import Proportion, undominated
 from asyncbench.analysis.stats.proportions import wilson
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column
 Cells = Sequence[Mapping[str, Any]]  # rows of cells; `model` and `task` are the names that are shown
 
 MOST_SERIES: Final = 8  # colours that people tell apart
+MINUTE_S: Final = 60.0
+MOST_CROSSING: Final = 4  # lines with intervals that people follow where they cross often
 MOST_POINTS: Final = 20  # of a curve
 STEPS: Final = 60  # points of a fitted line
 ENDS: Final = ("from the first digit", "from the last digit")
 OTHERS: Final = "others"  # kinds of errors
 MOST_KINDS: Final = 12
+LULL: Final = 1.5  # times a minute or bin: who begins again later than that after the last one, paused
 EACH: Final = "answered calls"  # of the one model that a panel shows
 UNLIKE: Final = "No task was asked of all of them: they are compared on unlike problems"
+MOST_TASKS: Final = 3  # that a note names
+MOST_LEFT_OUT: Final = 4  # models that a note names
 FREE: Final = 1 / 3  # of the least cost: where what costs nothing stands on a scale of logs
 
 
 def named(cells: pa.Table, names: Mapping[Asked, str]) -> Cells:
     """Return cells with `model` and `task` as they are shown, the most accurate model first.
 
+    Equals stand in the order of `names`, as in standings.
+
     Args:
         cells: as `cells_of` returns them.
-        names: what to call each run, model and condition.
+        names: what to call each run, model and condition, as planned.
     """
     rows: list[Row] = cells.to_pylist()
     shown = told_apart(names.values())
@@ -55,7 +63,8 @@ def named(cells: pa.Table, names: Mapping[Asked, str]) -> Cells:
         row["task"] = tasks[row["suite"], row["task"]]
     groups = summed(rows, ("model",))
     best = {key: METRICS["accuracy"].of(sums).value or 0.0 for key, sums in groups.items()}
-    return sorted(rows, key=lambda row: (-best[row["model"],], row["model"]))
+    places = {shown[name]: place for place, name in enumerate(names.values())}
+    return sorted(rows, key=lambda row: (-best[row["model"],], places[row["model"]]))
 
 
 def models_of(cells: Cells) -> list[str]:
@@ -248,17 +257,26 @@ def _at(
 def frontier_cost(cells: Cells) -> list[Row]:
     """Return accuracy against USD per 1,000 trials, of the models whose cost is known.
 
-    All are compared over the tasks that all of them were asked, where there are any: `frontier_note` tells.
+    All are compared over the tasks that all of them were asked, where there are any; who was asked less than
+    half of what others were asked is left out, where that leaves most: `frontier_note` tells.
     """
     rows = _frontier(cells, "cost")
     positive = [row["x"] for row in rows if row["x"] > 0]
     least = min(positive, default=1.0) * FREE
-    return [{**row, "cost": row["x"], "x": row["x"] or least} for row in rows]
+    return _with_names([{**row, "cost": row["x"], "x": row["x"] or least} for row in rows], "log")
 
 
 def frontier_reasoning(cells: Cells) -> list[Row]:
-    """Return accuracy against mean reasoning tokens a trial, of the models that tell them; likewise."""
-    return _frontier(cells, "reasoning_tokens")
+    """Return accuracy against mean reasoning tokens a trial, of the models that tell them; likewise.
+
+    None where nobody reasoned.
+    """
+    rows = _frontier(cells, "reasoning_tokens")
+    return _with_names(rows, "sqrt") if any(row["x"] for row in rows) else []
+
+
+def _with_names(rows: list[Row], scale: str) -> list[Row]:
+    return [{**row, "name_at": side} for row, side in zip(rows, named_at(rows, scale=scale), strict=True)]
 
 
 def frontier_note(cells: Cells, against: str) -> str | None:
@@ -268,25 +286,41 @@ def frontier_note(cells: Cells, against: str) -> str | None:
         cells: as for the frontier.
         against: its metric, `cost` or `reasoning_tokens`.
     """
-    placed = _placed(cells, against)
-    compared, every = (dict.fromkeys(map(_task, those)) for those in (_in_common(placed), placed))
+    every = _placed(cells, against)
+    placed = _asked_much(every)
     if not _asked_by_all(placed):
         return UNLIKE if placed else None
-    if len(compared) == len(every):
+    compared, tasks = (dict.fromkeys(map(_task, those)) for those in (_in_common(placed), every))
+    left_out = sorted(set(models_of(every)) - set(models_of(placed)))
+    if len(compared) == len(tasks) and not left_out:
         return None
-    suites = ", ".join(sorted({suite for suite, _ in compared}))
-    return f"Over the {len(compared):,} of {len(every):,} tasks that all of them were asked ({suites})"
+    without = f"; without {_listed(left_out)}, asked less than half of them" if left_out else ""
+    if len(compared) == len(tasks):
+        return f"Over all {len(tasks):,} tasks{without}"
+    asked = f"Over the {len(compared):,} of {len(tasks):,} tasks that all of them were asked"
+    return f"{asked} ({_tasks_listed(compared)}){without}"
+
+
+def _tasks_listed(tasks: Collection[tuple[str, str]]) -> str:
+    """Return the suites of tasks, and the tasks themselves where they are few."""
+    suites = ", ".join(sorted({suite for suite, _ in tasks}))
+    return suites if len(tasks) > MOST_TASKS else f"{suites}: {', '.join(sorted(task for _, task in tasks))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_LEFT_OUT:,} more" if len(names) > MOST_LEFT_OUT else ""
+    return ", ".join(names[:MOST_LEFT_OUT]) + more
 
 
 def _frontier(cells: Cells, against: str) -> list[Row]:
     rows = []
-    for (model,), sums in summed(_in_common(_placed(cells, against)), ("model",)).items():
+    for (model,), sums in summed(_in_common(_asked_much(_placed(cells, against))), ("model",)).items():
         x, seen = METRICS[against].of(sums).value, METRICS["accuracy"].of(sums)
         if x is not None:
             shown = {"value": seen.value, "low": seen.low, "high": seen.high, "trials": seen.trials}
             rows.append({"model": model, "x": x, **shown})
-    ahead = {row["model"] for row in _front(rows)}
-    return [{**row, "front": row["model"] in ahead} for row in rows]
+    ahead = undominated([(row["x"], row["value"]) for row in rows])
+    return [{**row, "front": one} for row, one in zip(rows, ahead, strict=True)]
 
 
 def _placed(cells: Cells, against: str) -> Cells:
@@ -300,6 +334,14 @@ def _placed(cells: Cells, against: str) -> Cells:
     return [cell for cell in cells if cell["model"] in models]
 
 
+def _asked_much(cells: Cells) -> Cells:
+    """Return the cells of the models that were asked half of all the tasks or more, where most were."""
+    tasks, models = _tasks_by_model(cells), models_of(cells)
+    all_tasks = set[tuple[str, str]]().union(*tasks.values())
+    kept = {model for model in models if 2 * len(tasks[model]) >= len(all_tasks)}
+    return [cell for cell in cells if cell["model"] in kept] if 2 * len(kept) > len(models) else cells
+
+
 def _in_common(cells: Cells) -> Cells:
     """Return the cells of the tasks that all were asked; all cells where there is no such task."""
     common = _asked_by_all(cells)
@@ -307,24 +349,19 @@ def _in_common(cells: Cells) -> Cells:
 
 
 def _asked_by_all(cells: Cells) -> set[tuple[str, str]]:
+    tasks = _tasks_by_model(cells)
+    return set.intersection(*tasks.values()) if tasks else set()
+
+
+def _tasks_by_model(cells: Cells) -> Mapping[str, set[tuple[str, str]]]:
     tasks = defaultdict[str, set[tuple[str, str]]](set)
     for cell in cells:
         tasks[cell["model"]].add(_task(cell))
-    return set.intersection(*tasks.values()) if tasks else set()
+    return tasks
 
 
 def _task(cell: Mapping[str, Any]) -> tuple[str, str]:
     return cell["suite"], cell["task"]
-
-
-def _front(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield what nothing dominates: nobody has as much for less, nor more for as little."""
-    best = (0.0, -1.0)
-    for row in sorted(rows, key=lambda row: (row["x"], -row["value"])):
-        found = row["x"], row["value"]
-        if row["value"] > best[1] or found == best:
-            best = found
-            yield row
 
 
 def digit_errors(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[Row]:
@@ -336,7 +373,7 @@ def digit_errors(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[
     for model, those in _by_model(found, names).items():
         for end, wrong in zip(ENDS, _wrong_from_ends(those), strict=True):
             rows += [_wrong_at(model, end, place, seen) for place, seen in enumerate(wrong, 1)]
-    if len({row["series"] for row in rows}) > MOST_SERIES:
+    if len({row["series"] for row in rows}) > MOST_CROSSING:
         return [{**row, "panel": row["series"], "series": row["panel"]} for row in rows]
     return sorted(rows, key=lambda row: ENDS.index(row["panel"]))
 
@@ -371,7 +408,7 @@ def kinds(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[Row]:
     by_model = _by_model(found, names).items()
     counts = {model: sum((one.kinds for one in those), Counter[str]()) for model, those in by_model}
     together = sum(counts.values(), Counter[str]())
-    shown = [kind for kind, _ in together.most_common(MOST_KINDS)]
+    shown = sorted(together, key=lambda kind: (-together[kind], kind))[:MOST_KINDS]
     rows = []
     for model, its in counts.items():
         listed = {kind: its[kind] for kind in shown}
@@ -446,24 +483,41 @@ def throughput(minutes: Iterable[Minute], shown: Mapping[str, str] | None = None
 
 def _timed(minutes: Iterable[Minute], shown: Mapping[str, str] | None) -> Iterator[tuple[Row, Minute]]:
     found = list(minutes)
-    models = {one.name for one in found}
+    models = dict.fromkeys(one.name for one in found)
     shown = told_apart(models) if shown is None else shown
-    for one in found:
+    parts = _parts((one.at, one.seconds) for one in found)
+    places = {name: place for place, name in enumerate(shown)}
+    for one in sorted(found, key=lambda one: places.get(one.name, len(places))):
         model = shown.get(one.name, shortened(one.name))
         crowded = len(models) > MOST_SERIES
         named = {"panel": model, "series": EACH} if crowded else {"panel": "", "series": model}
-        yield {**named, "at": one.at}, one
+        yield {**named, "at": one.at, "part": parts[one.at]}, one
+
+
+def _parts(times: Iterable[tuple[int, float]]) -> dict[int, int]:
+    """Return which part of the work each time is in: where nobody did anything for a while, the next begins.
+
+    Args:
+        times: when each stretch begins, in milliseconds, and its length in seconds.
+    """
+    parts, part, end = dict[int, int](), 0, inf
+    for at, seconds in sorted(set(times)):
+        part += at > end
+        parts[at], end = part, at + 1000 * LULL * seconds
+    return parts
 
 
 def quota(uses: Iterable[Use]) -> list[Row]:
     """Return how much of each lane's limits was used over time."""
     found = list(uses)
     shown = told_apart(use.lane for use in found)
+    parts = _parts((milliseconds(use.started_at), max(use.seconds, MINUTE_S)) for use in found)
     return [
         {
             "panel": shown[use.lane],
             "series": limit,
             "at": milliseconds(use.started_at),
+            "part": parts[milliseconds(use.started_at)],
             "used": share,
             "refused": use.refused,
         }

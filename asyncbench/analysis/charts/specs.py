@@ -5,11 +5,14 @@ They hold no title, no data and no theme, so that the page and pictures can shar
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import Any, Final
 
 import altair as alt
 
 from asyncbench.analysis.charts.metrics import METRICS, Metric
+from asyncbench.analysis.charts.placing import ASIDE, BELOW, MARGIN, PADDING
+from asyncbench.analysis.charts.placing import HEIGHT as HIGH
 from asyncbench.analysis.charts.themes import OUTCOME_COLOURS, STRONG
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
@@ -22,16 +25,17 @@ ROW: Final = 20  # pixels of height a bar
 CELL: Final = 24  # a row of a heatmap
 HEIGHT: Final = 260  # of a panel with two quantities
 PERCENT: Final = ".0%"
+QUARTERS: Final = [0, 0.25, 0.5, 0.75, 1]
 MOST_TEXTS: Final = 14  # columns of a heatmap whose cells still have room for a figure
 MOST_FIGURES: Final = 4  # curves of a panel whose lengths at 50 % are written beside them
-MOST_NAMES: Final = 12  # models of a frontier of which each is named
 
 
 def spec(name: str, metric: str) -> Spec:
     """Return the specification of a chart; `metric` counts for those that show one of several."""
     wanted = METRICS[metric]
     alike = Metric(title=_TITLE, unit=wanted.unit.partition(" ")[0], over=(), under=(), share=wanted.share)
-    found: Spec = _titled(_built(name, alike), wanted.title)
+    title = f"{wanted.title}, {wanted.unit}" if wanted.unit == "seconds" else wanted.title
+    found: Spec = _titled(_built(name, alike), title)
     return found
 
 
@@ -85,7 +89,7 @@ def _names(field: str = "model") -> alt.Y:
 def _measure(metric: Metric, field: str = "value") -> alt.X:
     """Return the axis of a metric; shares from 0 to 100 %."""
     if metric.share:
-        axis = alt.Axis(format=PERCENT, values=[0, 0.25, 0.5, 0.75, 1])
+        axis = alt.Axis(format=PERCENT, values=QUARTERS)
         return alt.X(f"{field}:Q", title=metric.title, axis=axis, scale=alt.Scale(domain=[0, 1]))
     axis = alt.Axis(format="$,~r" if metric.format.startswith("$") else ",~r", tickCount=4)
     return alt.X(f"{field}:Q", title=metric.title, axis=axis)
@@ -200,7 +204,7 @@ def _outcomes(_: Metric) -> Drawn:
         "share:Q",
         stack="zero",
         title="share of trials",
-        axis=alt.Axis(format=PERCENT),
+        axis=alt.Axis(format=PERCENT, values=QUARTERS),
         scale={"domain": [0, 1]},
     )
     bars = base.mark_bar(height={"band": 0.78}).encode(
@@ -229,7 +233,8 @@ def _curves(_: Metric) -> Drawn:
     tips = _tips("series:N", "length:Q", *_SHARE_TIPS)
     intervals = points.mark_rule(opacity=0.55).encode(x=x, y=_accuracy("low"), y2="high:Q")
     dots = points.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=_accuracy(), tooltip=tips)
-    layers = alt.layer(band, intervals, fitted, dots, *_halves(base, x))
+    # points first: colours and their legend follow the first layer, and every curve has points
+    layers = alt.layer(intervals, band, fitted, dots, *_halves(base, x))
     panels = _panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
     apart: Drawn = panels.resolve_scale(x="independent")  # one task has 8 lengths, another 600
     return apart
@@ -256,7 +261,7 @@ def _halves(base: alt.Chart, x: alt.X) -> Iterator[alt.Chart]:
 
 def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
     base = _chart().encode(x=x)
-    span: Options = {"zero": False, "nice": False, "padding": 14}
+    span: Options = {"zero": False, "nice": False, "padding": MARGIN}
     y = _accuracy(**span)
     front = base.transform_filter("datum.front")
     line = front.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6).encode(y=y)
@@ -264,29 +269,33 @@ def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
     others = base.transform_filter("!datum.front").mark_point(filled=True, size=60, opacity=1, style="plain")
     best = front.mark_point(filled=True, size=90, opacity=1, style="accent")
     points = (mark.encode(y=y, tooltip=tips) for mark in (others, best))
-    return alt.layer(intervals, line, *points, *_frontier_names(base, y)).properties(width=WIDTH, height=380)
+    return alt.layer(intervals, line, *points, *_frontier_names(base, y)).properties(width=WIDTH, height=HIGH)
 
 
 def _frontier_names(base: alt.Chart, y: alt.Y) -> Iterator[alt.Chart]:
-    """Yield the names: of the front where nothing can stand, left above; of others where they are few."""
-    counted = base.transform_joinaggregate(models="count()", least="min(x)", groupby=[])
-    first = counted.transform_filter("datum.front && datum.x == datum.least")
-    front = counted.transform_filter("datum.front && datum.x > datum.least")
-    others = counted.transform_filter(f"!datum.front && datum.models <= {MOST_NAMES}")
-    limit = 170
-    names: tuple[tuple[alt.Chart, Options], ...] = (
-        (first, {"align": "left", "dx": 7, "dy": 13, "fontWeight": "bold", "limit": limit}),
-        (front, {"align": "right", "dx": -7, "dy": -9, "fontWeight": "bold", "limit": limit}),
-        (others, {"align": "left", "dx": 8, "dy": 9, "style": "note", "limit": limit}),
+    """Yield the names of the points that have room for it, on its side: `placing`.
+
+    Each twice: first a border in the colour of the ground, so that intervals of others do not run through it.
+    """
+    sides: Mapping[str, Options] = {
+        "right": {"align": "left", "dx": ASIDE, "dy": BELOW},
+        "left": {"align": "right", "dx": -ASIDE, "dy": -BELOW},
+    }
+    kinds: Sequence[tuple[str, Options]] = (
+        ("datum.front", {"fontWeight": "bold", "style": "halo"}),
+        ("!datum.front", {"style": "halo"}),
+        ("datum.front", {"fontWeight": "bold"}),
+        ("!datum.front", {"style": "note"}),
     )
-    for which, drawn in names:
-        text = alt.MarkDef(type="text", **drawn)
-        yield which.properties(mark=text).encode(y=y, text="model:N")
+    for (which, look), (side, place) in product(kinds, sides.items()):
+        text = alt.MarkDef(type="text", **place, **look)
+        there = base.transform_filter(f"{which} && datum.name_at == '{side}'")
+        yield there.properties(mark=text).encode(y=y, text="model:N")
 
 
 def _frontier_cost(_: Metric) -> Drawn:
     axis = alt.Axis(format="$,~g", tickCount=6, grid=False)
-    scale = alt.Scale(type="log", nice=False, padding=60)
+    scale = alt.Scale(type="log", nice=False, padding=PADDING["log"])
     x = alt.X("x:Q", title="cost of 1,000 trials, USD (log)", axis=axis, scale=scale)
     return _frontier(x, _tips("model:N", "cost:Q|$,.4~g", *_SHARE_TIPS))
 
@@ -311,9 +320,11 @@ def _digit_errors(_: Metric) -> Drawn:
 
 
 def _pairs(_: Metric) -> Drawn:
-    axis = alt.Axis(format="+~%", tickCount=5)
-    title = "difference in accuracy on the same problems (right of 0: the first is better)"
-    base = _chart().encode(y=_names("pair"))
+    points = "datum.value ? format(100 * datum.value, '+.3~r') : '0'"
+    axis = alt.Axis(labelExpr=points, tickCount=5)
+    title = "points of accuracy by which the leader is ahead, on the same problems"
+    base = _chart()
+    line, under = (_names("other").bandPosition(place) for place in (0.3, 0.72))
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
     tips = _tips(
         *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
@@ -324,15 +335,19 @@ def _pairs(_: Metric) -> Drawn:
         mark
         for which, style in ((tied, "plain"), (apart, "accent"))
         for mark in (
-            which.mark_rule(style=style, strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
-            which.mark_point(filled=True, size=70, opacity=1, style=style).encode(x=x, tooltip=tips),
+            which.mark_rule(style=style, strokeWidth=2).encode(
+                x=alt.X("low:Q", title=title), x2="high:Q", y=line
+            ),
+            which.mark_point(filled=True, size=70, opacity=1, style=style).encode(x=x, y=line, tooltip=tips),
         )
     ]
     said = base.transform_calculate(
         text="format(100 * datum.difference, '+.1f') + (datum.tied ? ' points, tied' : ' points')"
     )
-    labels = said.mark_text(align="left", dx=8).encode(x=alt.value("width"), text="text:N")
-    return alt.layer(zero, *layers, labels).properties(width=WIDTH - 180, height=alt.Step(ROW + 2))
+    # under the line and from the left: beside it there is no room where names are long
+    placed = said.encode(x=alt.value(0), y=under, text="text:N")
+    labels = (placed.mark_text(align="left", dx=4, style="halo"), placed.mark_text(align="left", dx=4))
+    return alt.layer(zero, *layers, *labels).properties(width=WIDTH, height=alt.Step(2 * ROW))
 
 
 # ── over time ────────────────────────────────────────────────────────────────────────────────
@@ -347,7 +362,7 @@ def _time() -> alt.X:
 
 
 def _latency(_: Metric) -> Drawn:
-    base = _chart().encode(x=_time(), color=_series())
+    base = _chart().encode(x=_time(), color=_series(), detail="part:N")
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=True)
     low = alt.Y("p50_s:Q", title="latency, seconds (log): p50, shaded to p95", axis=axis, scale=scale)
@@ -369,6 +384,7 @@ def _throughput(_: Metric) -> Drawn:
             x=_time(),
             y=alt.Y("calls_per_minute:Q", title="answered calls a minute", axis=axis),
             color=_series(),
+            detail="part:N",
             tooltip=tips,
         )
     )
@@ -378,7 +394,7 @@ def _throughput(_: Metric) -> Drawn:
 def _quota(_: Metric) -> Drawn:
     scale: Options = {"domainMin": 0, "nice": True}
     labels = alt.Legend(labelExpr="replace(datum.label, '_', ' ')")
-    base = _chart().encode(x=_time(), color=alt.Color("series:N", sort=None, legend=labels))
+    base = _chart().encode(x=_time(), color=alt.Color("series:N", sort=None, legend=labels), detail="part:N")
     tips = _tips("series:N", "at:T|%H:%M", "used:Q|.1%", "refused:Q|,")
     lines = base.mark_line(strokeWidth=2, point={"size": 16}).encode(
         y=_accuracy("used", "share of the limit used", **scale), tooltip=tips

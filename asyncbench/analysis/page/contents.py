@@ -16,6 +16,7 @@ from asyncbench.analysis.charts import CHARTS, METRICS, THEMES, spec_of
 from asyncbench.analysis.charts import rows as charted
 from asyncbench.analysis.charts.names import shortened, tasks_shown, told_apart
 from asyncbench.analysis.charts.themes import OUTCOME_COLOURS
+from asyncbench.analysis.curves.digits import Hardest
 from asyncbench.analysis.graders import graded_by, graders_of
 from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.minutes import minutes_on
@@ -31,15 +32,15 @@ from asyncbench.analysis.standings import (
     SKIPPED,
     Standing,
     Standings,
-    hardest_text,
     outcomes_of,
     over,
     standing_mapping,
     standings_on,
     unranked,
 )
-from asyncbench.analysis.tables import SIMULATED, safe
+from asyncbench.analysis.tables import SIMULATED
 from asyncbench.providers.endpoints import is_simulated
+from asyncbench.screen import safe
 from asyncbench.store.manifest import read_manifest
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
@@ -163,15 +164,24 @@ def _pairs(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
 
 def _line(line: Standing, shown: Mapping[str, str]) -> Values:
     digits = {
-        "at_90": line.at_90 and hardest_text(line.at_90),
-        "at_50": line.at_50 and hardest_text(line.at_50),
+        "at_90": line.at_90 and _in_two(line.at_90),
+        "at_50": line.at_50 and _in_two(line.at_50),
     }
     who = {name: safe(getattr(line, name)) for name in ("run", "model", "condition")}
     return standing_mapping(line) | digits | who | {"name": shown.get(line.name) or shortened(line.name)}
 
 
+def _in_two(found: Hardest) -> tuple[str, str]:
+    """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
+    whole = found.length.as_text()
+    figure, bracket, limits = whole.partition(" (")
+    return figure, safe(f"{bracket.strip()}{limits}{found.as_text().removeprefix(whole)}".strip())
+
+
 def _over_time(folder: Path, shown: Mapping[str, str]) -> Values:
     minutes = minutes_on(folder)
+    if not any(one.p50_s is not None for one in minutes):
+        minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {
         "latency": charted.latency(minutes, shown),
         "throughput": charted.throughput(minutes, shown),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from asyncbench.analysis.anatomy.figures import Findings, kinds_of
 from asyncbench.analysis.anatomy.kinds import KINDS
 from asyncbench.analysis.order import Asked
-from asyncbench.analysis.tables import safe
+from asyncbench.screen import safe
 
 MOST_EXAMPLES: Final = 3  # of a kind and model
 

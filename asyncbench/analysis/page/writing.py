@@ -13,14 +13,14 @@ from typing import Any, Final
 from asyncbench.analysis.page.contents import Contents, contents_of
 from asyncbench.analysis.page.embedding import data_block, policy, script, style
 from asyncbench.errors import ConfigError
-from asyncbench.problems.files import replacing
+from asyncbench.writing import replacing, writing
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
 INSTALL: Final = "pip install 'asyncbench[report]'"
 
 # The page's own script, in the order in which it is read.
 _APP: Final = (
-    *("text", "data", "state", "rows", "curves", "charts", "filters"),
+    *("text", "data", "state", "rows", "placing", "curves", "charts", "filters"),
     *("overview", "views", "trials", "main"),
 )
 
@@ -52,8 +52,8 @@ def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = No
         out: the file; None: `report.html` in the folder.
 
     Raises:
-        ConfigError: it is not a results folder, the file cannot be written, or the extra is not installed.
-        StoreError: the folder cannot be read.
+        ConfigError: it is not a results folder, `out` can be no file, or the extra is not installed.
+        StoreError: the folder cannot be read, or the disk does not take the page.
         ProblemSetError: a copy of a problem set is damaged.
     """
     place = Path(folder)
@@ -61,7 +61,7 @@ def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = No
     library = _library()
     contents = contents_of(place)
     page = _page(contents, library).encode()
-    with replacing(path, refusal=ConfigError) as file:
+    with writing(path), replacing(path) as file:
         file.write(page)
     sample = contents.sample
     return Written(

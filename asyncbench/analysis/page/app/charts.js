@@ -10,7 +10,7 @@ function chartCard(name, rows, { title, about, tools } = {}) {
   const heading = title ?? chart.title;
   const card = element("section", { class: "card", "data-chart": name }, element("h3", {}, heading));
   if (!rows.length) {
-    card.append(element("p", { class: "muted" }, "Nothing is known of this for what is chosen."));
+    card.append(element("p", { class: "muted" }, chart.nothing));
     return card;
   }
   const holder = element("div", { class: "chart" }); // the library gives it a role of its own
@@ -42,7 +42,7 @@ async function draw(name, rows, holder) {
   for (const again of [false, true]) {
     const room = beside.get(name) ?? Math.min(190, holder.clientWidth * 0.42);
     const width = Math.max(100, Math.floor(holder.clientWidth / columns - room));
-    const embedded = await vegaEmbed(holder, sized(name, rows, columns, width), OPTIONS(holder));
+    const embedded = await vegaEmbed(holder, sized(name, rows, columns, width, holder.clientWidth), OPTIONS(holder));
     drawn.add(embedded);
     if (!holder.isConnected) return letGo();
     const over = (holder.querySelector("svg").getBoundingClientRect().width - holder.clientWidth) / columns;
@@ -67,15 +67,64 @@ const OPTIONS = (holder) => ({
 function themed(width) {
   const theme = page.themes[document.documentElement.dataset.theme];
   const config = { ...theme, axisQuantitative: { ...theme.axisQuantitative, labelOverlap: true } };
-  return width < 520 ? { ...config, axisY: { ...config.axisY, labelLimit: 110 } } : config;
+  return width < NARROW ? { ...config, axisY: { ...config.axisY, labelLimit: 110 } } : config;
 }
 
-/** Return the specification of a chart with its rows, its panels so many pixels wide. */
-function sized(name, rows, columns, width) {
+/** Return the specification of a chart with its rows, its panels and the whole so many pixels wide. */
+function sized(name, rows, columns, width, whole) {
   const found = page.charts[name].metric ? page.specs[name][state.metric] : page.specs[name];
-  const spec = { ...structuredClone(found), data: { values: rows } };
+  const scale = { frontier_cost: "log", frontier_reasoning: "sqrt" }[name];
+  const values = scale ? withNames(rows, scale, width) : rows;
+  const copy = fitted(structuredClone(found), rows, whole, width);
+  const spec = { ...(whole < NARROW ? withNarrowNames(copy) : copy), data: { values } };
   if (!page.charts[name].panels) return { ...spec, width };
-  return { ...spec, columns, spec: { ...spec.spec, width } };
+  const ragged = new Set(rows.map((row) => row.panel)).size % columns; // a shared axis would stand under empty places too
+  const resolve = ragged ? { ...spec.resolve, axis: { x: "independent" } } : spec.resolve;
+  return { ...spec, columns, resolve, spec: { ...spec.spec, width } };
+}
+
+const LETTER = 6.4; // pixels of a letter of a title or a legend, in the mean
+const SYMBOL = 34; // of what stands around a legend's name
+
+/** Return a specification whose legends stand in as many columns, and titles on as many lines, as there is room for. */
+function fitted(node, rows, whole, width) {
+  if (node === null || typeof node !== "object") return node;
+  if (node.x?.title) node.x.title = inLines(node.x.title, width);
+  if (node.color) {
+    const longest = Math.max(1, ...rows.map((row) => String(row[node.color.field] ?? "").length));
+    const most = Math.max(1, Math.floor(whole / (LETTER * longest + SYMBOL)));
+    const wanted = node.color.legend?.columns ?? page.themes.light.legend.columns;
+    if (node.color.type === "nominal") node.color.legend = { ...node.color.legend, columns: Math.min(wanted, most) };
+  }
+  for (const part of Object.values(node)) fitted(part, rows, whole, width);
+  return node;
+}
+
+const folded = new Map(); // one list of lines for one text: the library takes titles for one only where they are the same
+
+/** Return a text in lines that are no longer than so many pixels. */
+function inLines(text, width) {
+  if (typeof text !== "string" || LETTER * text.length <= width) return text;
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) && LETTER * longer.length > width) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  const key = keyed(...lines);
+  if (!folded.has(key)) folded.set(key, lines);
+  return folded.get(key);
+}
+
+const NARROW = 520; // pixels of a chart in which long names have no room beside it
+const SHORT_NAME = "length(datum.label) > 17 ? slice(datum.label, 0, 9) + '…' + slice(datum.label, -7) : datum.label";
+
+/** Return a specification whose axes of names show both ends of a long one, for what differs is often at the end. */
+function withNarrowNames(node) {
+  if (node === null || typeof node !== "object") return node;
+  if (node.y?.type === "nominal") node.y.axis = { ...node.y.axis, labelExpr: SHORT_NAME };
+  for (const part of Object.values(node)) withNarrowNames(part);
+  return node;
 }
 
 function columnsOf(name, rows, width) {

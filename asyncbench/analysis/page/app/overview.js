@@ -9,7 +9,7 @@ function overviewView() {
     chartCard("bars", barsRows(page.chosen, metric(), state.by === "none" ? null : state.by), {
       title: metric().title, about: barsAbout(), tools: byField(),
     }),
-    chartCard("pairs", ofChosenModels(page.pairs, "other"), { about: `${page.charts.pairs.purpose} Over all that both were asked, whatever is chosen here.` }),
+    chartCard("pairs", ofChosenModels(page.pairs, "other"), { about: pairsAbout() }),
   ];
 }
 
@@ -17,6 +17,11 @@ function barsAbout() {
   const m = metric();
   const better = m.higher_is_better ? "" : " Less is better.";
   return `${page.charts.bars.purpose}${m.interval ? " Lines are 95 % intervals (Wilson)." : ""}${better}`;
+}
+
+function pairsAbout() {
+  const leader = page.pairs.length ? `The leader is ${page.pairs[0].model}; each line is one other, with its 95 % interval.` : "";
+  return `${page.charts.pairs.purpose} ${leader} Over all that both were asked, whatever is chosen here.`;
 }
 
 function byField() {
@@ -39,7 +44,7 @@ function tiles() {
   const lost = (sums.failed ?? 0) + (sums.truncated ?? 0);
   const [low, high] = wilson(sums.correct, sums.trials, repeatsOf([sums]));
   const facts = [
-    ["Trials", count(sums.trials ?? 0), `${count(namesOf(page.chosen).length)} models, ${count(new Set(page.chosen.map((cell) => cell.task)).size)} tasks`],
+    ["Trials", count(sums.trials ?? 0), whatWasAsked()],
     ["Right", percent(sums.trials ? sums.correct / sums.trials : null), sums.trials ? `${count(sums.correct)}; 95 %: ${interval(low, high)}` : ""],
     ["Of answered", percent(measured(page.metrics.of_answered, sums).value), `${count((sums.correct ?? 0) + (sums.wrong ?? 0))} answered`],
     ["Lost", count(lost), `${count(sums.failed ?? 0)} failed, ${count(sums.truncated ?? 0)} truncated`],
@@ -48,6 +53,16 @@ function tiles() {
   ];
   return element("dl", { class: "tiles", id: "tiles" }, facts.map(([name, value, more]) =>
     element("div", { class: "tile" }, element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
+}
+
+/** Return how many models, conditions and tasks are shown, each counted once. */
+function whatWasAsked() {
+  const told = (key, words) => {
+    const found = new Set(page.chosen.map((cell) => cell[key])).size;
+    return `${count(found)} ${words}${found === 1 ? "" : "s"}`;
+  };
+  const conditions = new Set(page.chosen.map((cell) => cell.condition)).size > 1 ? [told("condition", "condition")] : [];
+  return [told("model", "model"), ...conditions, told("called", "task")].join(", ");
 }
 
 const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
@@ -62,17 +77,24 @@ function standingsCard() {
 }
 
 const COLUMNS = [
-  ["accuracy, with its 95 % interval", (line) => [percent(line.share), element("small", { class: "muted" }, ` ${interval(...line.interval)}`)]],
+  ["accuracy (95 %)", (line) => [percent(line.share), element("small", { class: "below muted" }, interval(...line.interval))]],
   ["", (line) => spanOf(line.share, ...line.interval)],
   ["of answered", (line) => percent(line.accuracy_of_answered)],
   ["lost", (line) => (line.lost_share ? percent(line.lost_share) : "0")],
-  ["digits at 90 %", (line) => line.at_90 ?? "–"],
-  ["digits at 50 %", (line) => line.at_50 ?? "–"],
+  ["digits at 90 %", (line) => inTwo(line.at_90)],
+  ["digits at 50 %", (line) => inTwo(line.at_50)],
   ["cost", (line) => dollars(line.cost_usd)],
-  ["cost a correct answer", (line) => dollars(line.cost_per_correct)],
+  ["cost a correct answer", (line) => (line.cost_usd !== null && line.cost_per_correct === null ? "–" : dollars(line.cost_per_correct))],
   ["format kept", (line) => percent(line.format_known ? line.format_ok / line.format_known : null)],
   ["latency p50", (line) => seconds(line.latency_p50_s)],
 ];
+
+/** Return a length with its limits and its task below it: these columns are many. */
+function inTwo(length) {
+  if (!length) return "–";
+  const [figure, more] = length;
+  return more ? [figure, element("small", { class: "below muted" }, more)] : figure;
+}
 
 /** Return columns of what repeats tell; none where each problem was asked once. */
 function repeatColumns(lines) {
@@ -83,7 +105,7 @@ function repeatColumns(lines) {
 
 function standingsTable(ranking, open) {
   const lines = ranking.lines.filter(chosenModel);
-  const told = [...COLUMNS, ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
+  const told = [...ranking.alone ? [["trials", (line) => count(line.trials)]] : [], ...COLUMNS, ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
   const head = [...ranking.alone ? [] : ["place"], "model", ...told.map(([name]) => name)];
   const rows = lines.map((line, n) => element("tr", { class: n > 0 && !ranking.alone && lines[n - 1].place !== line.place && "tie" },
     ranking.alone ? null : element("td", { class: "rank" }, String(line.place)),

@@ -2,6 +2,7 @@
 
 const Z = 1.959963984540054;
 const MOST_SERIES = 8;
+const MOST_CROSSING = 4; // lines with intervals that people follow where they cross often
 
 /** Return sums of cells by a key: Map of key → {first: the first cell, sums: by column}. */
 function summed(cells, keyOf) {
@@ -49,11 +50,11 @@ function inOrder(a, b) {
   return a < b ? -1 : Number(a > b);
 }
 
-/** Return cells with the most accurate model's first. */
+/** Return cells with the most accurate model's first; equals as they were planned, as in the standings. */
 function bestFirst(cells) {
   const best = new Map();
   for (const [name, { sums }] of summed(cells, (cell) => cell.name)) best.set(name, measured(page.metrics.accuracy, sums).value ?? 0);
-  return cells.toSorted((a, b) => best.get(b.name) - best.get(a.name) || inOrder(a.name, b.name));
+  return cells.toSorted((a, b) => best.get(b.name) - best.get(a.name) || a.asked - b.asked);
 }
 
 function namesOf(cells) {
@@ -111,7 +112,7 @@ function outcomeRows(cells) {
 
 function frontierRows(cells, against) {
   const rows = [];
-  for (const { first, sums } of summed(inCommon(placedOn(cells, against)), (cell) => cell.name).values()) {
+  for (const { first, sums } of summed(inCommon(askedMuch(placedOn(cells, against))), (cell) => cell.name).values()) {
     const x = measured(page.metrics[against], sums).value;
     const { value, low, high, trials } = measured(page.metrics.accuracy, sums);
     if (x !== null) rows.push({ model: first.name, x, value, low, high, trials });
@@ -122,13 +123,30 @@ function frontierRows(cells, against) {
 
 /** Return over what the models of a frontier are compared; null: over all that any was asked. */
 function frontierNote(cells, against) {
-  const placed = placedOn(cells, against);
+  const every = placedOn(cells, against);
+  const placed = askedMuch(every);
   if (!askedByAll(placed).size) return placed.length ? UNLIKE : null;
-  const [compared, every] = [inCommon(placed), placed].map((those) => new Map(those.map((cell) => [taskOf(cell), cell.suite])));
-  if (compared.size === every.size) return null;
-  const suites = [...new Set(compared.values())].sort(inOrder).join(", ");
-  return `Over the ${count(compared.size)} of ${count(every.size)} tasks that all of them were asked (${suites})`;
+  const [compared, tasks] = [inCommon(placed), every].map((those) => new Map(those.map((cell) => [taskOf(cell), cell])));
+  const shown = new Set(namesOf(placed));
+  const leftOut = namesOf(every).filter((name) => !shown.has(name)).sort(inOrder);
+  const without = leftOut.length ? `; without ${listed(leftOut)}, asked less than half of them` : "";
+  if (compared.size === tasks.size) return without ? `Over all ${count(tasks.size)} tasks${without}` : null;
+  return `Over the ${count(compared.size)} of ${count(tasks.size)} tasks that all of them were asked (${tasksListed([...compared.values()])})${without}`;
 }
+
+/** Return the suites of tasks, and the tasks themselves where they are few. */
+function tasksListed(cells) {
+  const suites = [...new Set(cells.map((cell) => cell.suite))].sort(inOrder).join(", ");
+  return cells.length > MOST_TASKS ? suites : `${suites}: ${cells.map((cell) => cell.called).sort(inOrder).join(", ")}`;
+}
+
+function listed(names) {
+  const more = names.length > MOST_LEFT_OUT ? ` and ${count(names.length - MOST_LEFT_OUT)} more` : "";
+  return names.slice(0, MOST_LEFT_OUT).join(", ") + more;
+}
+
+const MOST_TASKS = 3;
+const MOST_LEFT_OUT = 4;
 
 const UNLIKE = "No task was asked of all of them: they are compared on unlike problems";
 
@@ -146,6 +164,14 @@ function inCommon(cells) {
   return common.size ? cells.filter((cell) => common.has(taskOf(cell))) : cells;
 }
 
+/** Return the cells of the models that were asked half of all the tasks or more, where most were. */
+function askedMuch(cells) {
+  const all = new Set(cells.map(taskOf)).size;
+  const groups = [...Map.groupBy(cells, (cell) => cell.name)];
+  const kept = new Set(groups.filter(([, those]) => 2 * new Set(those.map(taskOf)).size >= all).map(([name]) => name));
+  return 2 * kept.size > groups.length ? cells.filter((cell) => kept.has(cell.name)) : cells;
+}
+
 function askedByAll(cells) {
   const tasks = [...Map.groupBy(cells, (cell) => cell.name).values()].map((those) => new Set(those.map(taskOf)));
   return new Set([...tasks[0] ?? []].filter((task) => tasks.every((those) => those.has(task))));
@@ -155,13 +181,14 @@ function taskOf(cell) {
   return keyed(cell.suite, cell.called);
 }
 
-/** Return the models that nothing dominates: nobody has as much for less, nor more for as little. */
+/** Return the models that nothing dominates: nobody has as much for less, nor more for as little; equals together. */
 function front(rows) {
   const ahead = new Set();
-  let best = -1;
+  let best = { x: 0, value: -1 };
   for (const row of rows.toSorted((a, b) => a.x - b.x || b.value - a.value)) {
-    if (row.value > best) ahead.add(row.model);
-    best = Math.max(best, row.value);
+    if (row.value < best.value || (row.value === best.value && row.x > best.x)) continue;
+    ahead.add(row.model);
+    best = row;
   }
   return ahead;
 }
@@ -170,7 +197,13 @@ function frontierCostRows(cells) {
   const rows = frontierRows(cells, "cost");
   const least = Math.min(...rows.map((row) => row.x).filter((x) => x > 0));
   const free = (Number.isFinite(least) ? least : 1) / 3; // what costs nothing has no place on a scale of logs
-  return rows.map((row) => ({ ...row, cost: row.x, x: row.x || free }));
+  return withNames(rows.map((row) => ({ ...row, cost: row.x, x: row.x || free })), "log");
+}
+
+/** Return the same against reasoning tokens; none where nobody reasoned. */
+function frontierReasoningRows(cells) {
+  const rows = frontierRows(cells, "reasoning_tokens");
+  return rows.some((row) => row.x) ? withNames(rows, "sqrt") : [];
 }
 
 function curveRows(cells) {
@@ -215,17 +248,23 @@ function finest(cells) {
 
 // ── anatomy of errors ────────────────────────────────────────────────────────────────────────
 
-/** Return model × kind of error, the commonest kinds first. */
+/** Return model × kind of error, the commonest kinds first, the rarer ones together. */
 function kindRows(groups) {
   const models = Map.groupBy(groups, (one) => one.asked);
   const all = added(groups.map((one) => one.kinds));
-  const kinds = Object.keys(all).sort((a, b) => all[b] - all[a] || inOrder(a, b));
+  const kinds = Object.keys(all).sort((a, b) => all[b] - all[a] || inOrder(a, b)).slice(0, MOST_KINDS);
+  const rare = Object.keys(all).length > MOST_KINDS;
   return placed(models).flatMap(([asked, those]) => {
     const counts = added(those.map((one) => one.kinds));
     const examined = those.reduce((sum, one) => sum + one.examined, 0);
-    return kinds.map((kind) => ({ model: page.asked[asked].name, kind, wrong: counts[kind] ?? 0, value: (counts[kind] ?? 0) / examined }));
+    const found = kinds.map((kind) => [kind, counts[kind] ?? 0]);
+    if (rare) found.push([OTHERS, examined - found.reduce((sum, [, wrong]) => sum + wrong, 0)]);
+    return found.map(([kind, wrong]) => ({ model: page.asked[asked].name, kind, wrong, value: wrong / examined }));
   });
 }
+
+const OTHERS = "others";
+const MOST_KINDS = 12;
 
 /** Return models in the order of the other charts. */
 function placed(models) {
@@ -244,7 +283,7 @@ function digitRows(groups) {
   const models = Map.groupBy(groups, (one) => one.asked);
   const named = placed(models).map(([asked, those]) => [page.asked[asked].name, those]);
   const ends = [["from the first digit", "from_first"], ["from the last digit", "from_last"]];
-  if (models.size > MOST_SERIES) {
+  if (models.size > MOST_CROSSING) {
     return named.flatMap(([name, those]) => ends.flatMap(([end, side]) => placesOf(those, side).map((row) => ({ panel: name, series: end, ...row }))));
   }
   return ends.flatMap(([end, side]) => named.flatMap(([name, those]) => placesOf(those, side).map((row) => ({ panel: end, series: name, ...row }))));

@@ -77,11 +77,11 @@ function interval(low, high) {
   return low === null || high === null ? "" : `${oneDecimal(100 * low)}–${oneDecimal(100 * high)}`;
 }
 
+/** Return USD with four decimals, or three digits where that is less: as the tables on a terminal have them. */
 function dollars(value) {
   if (value === null || value === undefined) return "unknown";
-  if (value === 0) return "$0";
-  if (Math.abs(value) < 0.01) return `$${THREE.format(value)}`;
-  return `$${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  if (value > 0 && value < 0.001) return `$${value.toFixed(2 - Math.floor(Math.log10(value)))}`;
+  return `$${value.toLocaleString("en-US", { minimumFractionDigits: 4, maximumFractionDigits: 4 })}`;
 }
 
 function seconds(value) {

@@ -13,7 +13,7 @@ function heading(title, more) {
 }
 
 function tasksView() {
-  const words = `${metric().title}. Cells hold ${metric().share ? "percent" : metric().unit}, where there is room.`;
+  const words = `${metric().title}. Cells hold ${metric().share ? "percent" : metric().unit}, where there is room. Where there is no cell, nothing was asked.`;
   const suites = [...new Set(page.chosen.map((cell) => cell.suite))].sort(inOrder);
   return [
     heading("Tasks and lengths"),
@@ -51,7 +51,7 @@ function costView() {
   return [
     heading("What accuracy costs"),
     chartCard("frontier_cost", frontierCostRows(page.chosen), aboutAnd("frontier_cost", frontierNote(page.chosen, "cost"))),
-    chartCard("frontier_reasoning", frontierRows(page.chosen, "reasoning_tokens"), aboutAnd("frontier_reasoning", frontierNote(page.chosen, "reasoning_tokens"))),
+    chartCard("frontier_reasoning", frontierReasoningRows(page.chosen), aboutAnd("frontier_reasoning", frontierNote(page.chosen, "reasoning_tokens"))),
     costCard(),
   ];
 }
@@ -70,7 +70,7 @@ function costCard() {
     told.map((name) => element("td", {}, figure(page.metrics[name], measured(page.metrics[name], sums).value))),
     element("td", {}, sums.priced ? dollars(sums.cost_usd) : "unknown"),
     element("td", {}, `${count(sums.priced)} of ${count(sums.trials)}`)));
-  const head = ["model", ...told.map((name) => page.metrics[name].title), "spent", "priced trials"];
+  const head = ["model", ...told.map((name) => `${page.metrics[name].title}${page.metrics[name].unit === "seconds" ? ", s" : ""}`), "spent", "priced trials"];
   return element("section", { class: "card long", id: "costs" }, element("h3", {}, "Tokens, cost and latency"),
     element("p", { class: "about" }, "Cost is that of all attempts of a trial; what has no price is left out, and never counted as nothing."),
     tableOf("Tokens, cost and latency", head, rows, "model"));
