@@ -30,7 +30,7 @@ ROWS: Final = 65_536  # at a time: the accounts of a million calls are large
 _TOKENS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
 _OF_CALLS = (
     *("trial_id", "attempt", "model", "provider", "started_at", "status", *_TOKENS),
-    *("cost_usd", "reserved_usd", "raw_usage"),
+    *("cost_usd", "reserved_usd", "most_usd", "raw_usage"),
 )
 _OF_TRIALS = (
     *("trial_id", "run", "suite", "task", "outcome"),
@@ -49,8 +49,9 @@ class Calls:
     """The calls of a folder.
 
     `table` has a row for each call that is over: columns of `attempts` and of its trial (NULL where that is
-    open), `tokens_…` of each of `KINDS`, NULL where they are unknown, and `way`, what the account says
-    of how it was served beside the service tier.
+    open), `bound_usd` (what was set aside for it, or else the most that it could cost), `tokens_…` of each of
+    `KINDS`, NULL where they are unknown, and `way`, what the account says of how it was served beside the
+    service tier.
     """
 
     table: pa.Table
@@ -115,7 +116,14 @@ def _lighter(batch: pa.RecordBatch | pa.Table) -> pa.Table:
     rows = pa.table(batch) if isinstance(batch, pa.RecordBatch) else batch
     written = pc.fill_null(pc.greater(rows["cache_write_tokens"], pa.scalar(0)), False)
     rows = rows.append_column("cache_write_1h_tokens", _written_1h(rows["raw_usage"], written))
-    return rows.append_column("way", _ways(rows["raw_usage"])).drop_columns(["raw_usage"])
+    rows = rows.append_column("bound_usd", pc.coalesce(rows["reserved_usd"], rows["most_usd"]))
+    rows = rows.append_column("way", _ways(rows["raw_usage"]))
+    return rows.drop_columns(["raw_usage", "reserved_usd", "most_usd"])
+
+
+def bound_of(sent: Sent) -> float | None:
+    """Return the most that a call without an end counts for, USD; None: nobody knows."""
+    return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
 
 
 def _written_1h(raw: Column, written: Column) -> Column:

@@ -6,16 +6,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from asyncbench.analysis.comparing_figures import EXAMPLES, Compared, Question, Row, compared
 from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.standings import pair_mapping
-from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, as_lines, columns, safe, safe_notes
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.records import Outcome
+from asyncbench.screen import as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
-LONGEST_QUESTION, LONGEST_NAME = 400, 24  # characters
+LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
 
 HEAD: Final = (
     *("suite/task", "problems", "A right", "B right", "both", "only A", "only B", "neither"),
@@ -65,8 +67,8 @@ class Comparison(Pages):
 
     def as_markdown(self) -> str:
         """Return the same in Markdown, the questions as tables."""
-        sheets = [_questions(title, self.names, those) for title, those in self._ways()]
-        return "\n".join([Pages.as_markdown(self), *(sheet.as_markdown() for sheet in sheets)])
+        sheets = (self._questions(title, those).as_markdown() for title, those in self._ways())
+        return "\n".join([Pages.as_markdown(self), *sheets])
 
     def _notes(self) -> Iterator[str]:
         found = self.found
@@ -100,21 +102,39 @@ class Comparison(Pages):
             yield Sheet(title="On all that each was asked", head=UNPAIRED_HEAD, rows=cells)
 
     def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
-        """Yield both directions: a title, and what is shown of it."""
-        whole, (a, b) = self.found.whole.found, self.names
-        for name, count, all_of_it in (
-            (a, whole.only_a, self.found.only_a),
-            (b, whole.only_b, self.found.only_b),
+        """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
+        found, (a, b) = self.found, self.names
+        for name, trials, problems, all_of_it in (
+            (a, found.whole.found.only_a, found.problems_only_a, found.only_a),
+            (b, found.whole.found.only_b, found.problems_only_b, found.only_b),
         ):
-            shown = all_of_it[: self.examples]
+            of_each: dict[str, Question] = {}
+            for one in all_of_it:
+                of_each.setdefault(one.problem_id, one)
+            shown = list(of_each.values())[: self.examples]
             if shown:
-                part = f"{len(shown):,} of {count:,}" if len(shown) < count else f"{count:,}"
-                yield f"Only {safe(name, most=80)} right: {part}, the shortest of each task first", shown
+                of_all = _of_all(len(shown), problems, trials)
+                yield f"Only {safe(name, most=80)} right: {of_all}, the shortest of each task first", shown
 
     def _examples_as_text(self, width: int | None) -> Iterator[str]:
         for title, those in self._ways():
-            blocks = (_as_block(one, self.names, width) for one in those)
+            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
             yield "\n\n".join([*safe_notes([title], width=width), *blocks])
+
+    def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
+        rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
+        return Sheet(title=title, head=("where", "question", "expected", *self.names), rows=rows, labels=5)
+
+    def _place(self, one: Question) -> str:
+        """Return where a question is from, with its condition and repeat where there are several."""
+        named = one.suite if one.task == one.suite else f"{one.suite}/{one.task}"
+        parts = [
+            named,
+            *([] if one.length is None else [str(one.length)]),
+            *([one.condition] if self.found.conditions > 1 else []),
+            *([f"repeat {one.repeat}"] if self.found.repeats > 1 else []),
+        ]
+        return ", ".join(parts)
 
 
 UNPAIRED: Final = (
@@ -163,7 +183,7 @@ def _verdict(row: Row, a: str, b: str) -> str:
     better, worse = (a, b) if found.difference >= 0 else (b, a)
     low, high = _ordered(row.interval or (-1.0, 1.0), found.difference)
     trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
-    test = "exact McNemar" if found.turns == 1 else "exact sign-flip test by problem"
+    test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
     seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {found.problems:,} problems{trials} in common"
     if p > ALPHA:
         difference = points(found.difference)
@@ -265,13 +285,35 @@ def _row_mapping(row: Row) -> dict[str, object]:
 # ── the questions ────────────────────────────────────────────────────────────────────────────
 
 
-def _as_block(one: Question, names: Sequence[str], width: int | None) -> str:
+def _of_all(shown: int, problems: int, trials: int) -> str:
+    """Return how many are shown of how many: trials as well, where some are of one problem."""
+    if trials == problems:
+        return f"{shown:,} of {problems:,}" if shown < problems else f"{problems:,}"
+    of_them = f", {shown:,} of these" if shown < problems else ", the first trial of each"
+    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{of_them}"
+
+
+def _as_block(place: str, one: Question, names: Sequence[str], width: int | None) -> str:
     """Return a question with the answers right below each other: digits can be compared by eye."""
-    asked = Text(safe(f"{_place(one)}: {_asked(one)}", most=LONGEST_QUESTION))
-    labels = [f"  {safe(name, most=LONGEST_NAME)}" for name in names]
-    rows = list(zip(labels, _answers(one), strict=True))
-    answers = columns(("  expected", safe(one.expected)), rows, labels=2)
-    return f"{as_lines(asked, width=width)}\n{as_lines(answers, width=width)}"
+    asked = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
+    most = min(LONGEST_NAME, (width or shown_width()) // 3)
+    labels = ["expected", *(middle_cut(safe(name), most) for name in names)]
+    answers = [safe(one.expected), *map(safe, _answers(one))]
+    return "\n".join([asked, *_under_each_other(labels, answers, width)])
+
+
+def _under_each_other(labels: Sequence[str], texts: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield texts in equal pieces, each below the same of the others; all but the last end in `…`."""
+    longest = max(map(cell_len, labels))
+    room = max((width or shown_width()) - longest - 5, LEAST_PIECE)
+    pieces = [chop_cells(text, room) for text in texts]
+    for n in range(most := max(map(len, pieces))):
+        for label, own in zip(labels, pieces, strict=True):
+            if n < len(own):
+                name = (label if n == 0 else "").ljust(longest + len(label) - cell_len(label))
+                yield f"  {name}  {own[n]}{'…' if n + 1 < len(own) else ''}"
+        if n + 1 < most:
+            yield ""
 
 
 def _asked(one: Question) -> str:
@@ -279,11 +321,6 @@ def _asked(one: Question) -> str:
 
 
 NO_QUESTION: Final = "(problems/ does not hold this question)"
-
-
-def _place(one: Question) -> str:
-    named = one.suite if one.task == one.suite else f"{one.suite}/{one.task}"
-    return named if one.length is None else f"{named}, {one.length}"
 
 
 def _answers(one: Question) -> tuple[str, str]:
@@ -300,8 +337,3 @@ def _without(answer: str | None, outcome: str) -> str:
     """Return what stands in for an answer that is none: what became of the trial."""
     name = outcome.replace("_", " ")
     return f"({name})" if answer is None else f"{answer} ({name})"
-
-
-def _questions(title: str, names: Sequence[str], those: Sequence[Question]) -> Sheet:
-    rows = [(_place(one), _asked(one), one.expected, *_answers(one)) for one in those]
-    return Sheet(title=title, head=("where", "question", "expected", *names), rows=rows, labels=5)

@@ -23,11 +23,11 @@ from asyncbench.analysis.pairing import (
 )
 from asyncbench.analysis.standings import difference_interval
 from asyncbench.analysis.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
-from asyncbench.analysis.tables import safe
 from asyncbench.copies import read_problems
 from asyncbench.errors import ConfigError
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
+from asyncbench.screen import safe
 from asyncbench.store.manifest import read_manifest
 
 EXAMPLES: Final = 5  # shown each way
@@ -126,6 +126,10 @@ class Compared:
     asked_b_alone: int
     only_a: tuple[Question, ...]  # trials that a alone got right; as many problems as were asked for
     only_b: tuple[Question, ...]
+    problems_only_a: int  # that have such a trial, among these or not
+    problems_only_b: int
+    conditions: int  # that are compared, each with its own kind
+    repeats: int  # times that a problem was asked in one, at most
 
     @property
     def whole(self) -> Row:
@@ -184,10 +188,11 @@ def compared(
             "large differences only"
         )
     common = marks[0].problems & marks[1].problems
-    chosen = [
-        _chosen(table, [found.problem_ids[place] for place in places(_only(first, second))], examples)
-        for table, first, second in zip(tables, marks, reversed(marks), strict=True)
+    only = [
+        [found.problem_ids[place] for place in places(_only(first, second))]
+        for first, second in zip(marks, reversed(marks), strict=True)
     ]
+    chosen = [_chosen(table, problems, examples) for table, problems in zip(tables, only, strict=True)]
     only_a, only_b = _questions(sides, ways, chosen)
     return Compared(
         a=sides[0],
@@ -202,6 +207,10 @@ def compared(
         asked_b_alone=(marks[1].problems & ~common).bit_count(),
         only_a=only_a,
         only_b=tuple(map(_turned, only_b)),
+        problems_only_a=len(only[0]),
+        problems_only_b=len(only[1]),
+        conditions=len({*ways.values()}),
+        repeats=max((int(pc.max(table["repeat"]).as_py()) + 1 for table in tables if len(table)), default=1),
     )
 
 

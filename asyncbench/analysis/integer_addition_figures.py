@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.analysis.nothing import NothingToShowError
 from asyncbench.analysis.order import in_order
-from asyncbench.errors import ConfigError
 from asyncbench.problems.files import opened, read_batches
 from asyncbench.problems.schema import ROWS
 from asyncbench.records import Outcome
@@ -97,13 +97,13 @@ def read_graded(folder: Path | str) -> pa.Table:
     """Return the trials of our suites with their headline grades and what figures are made of.
 
     Raises:
-        ConfigError: it is not a results folder, or holds no trial of these suites.
+        ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of these suites.
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
     trials = _trials(folder)
     if not len(trials):
-        raise ConfigError(f"{folder} holds no finished trial of {', '.join(SUITES)}; leave `--style` out")
+        raise NothingToShowError.of_suites(folder, SUITES)
     return trials.join(_carries(Path(folder), trials), "problem_id", use_threads=False)
 
 

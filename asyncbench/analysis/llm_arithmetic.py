@@ -33,8 +33,9 @@ from asyncbench.analysis.llm_arithmetic_tables import (
     overview,
     verification,
 )
-from asyncbench.analysis.tables import SIMULATED, Sheet, latex_of, safe_note_markdown, safe_notes
+from asyncbench.analysis.tables import SIMULATED, Sheet, latex_of, safe_note_markdown
 from asyncbench.providers.endpoints import is_simulated
+from asyncbench.screen import safe_notes
 from asyncbench.store.manifest import read_manifest
 
 MIN_DEPTH = 5  # of the published tables

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.analysis.graders import Graded
+from asyncbench.analysis.nothing import NothingToShowError
 from asyncbench.analysis.order import Asked, in_order
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
@@ -217,7 +218,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     """Return the trials of the suite in a results folder with the grades of one grader.
 
     Raises:
-        ConfigError: no such grader, no such folder, or no trials of this suite in it.
+        ConfigError: no such grader, no such folder, or (`NothingToShowError`) no trials of this suite in it.
         StoreError: the folder cannot be read.
     """
     if grader not in GRADERS:
@@ -225,9 +226,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     of_suite = pc.field("suite") == SUITE.name
     trials = read_trials(folder, _OF_TRIALS, of_suite)
     if not trials.num_rows:
-        raise ConfigError(
-            f"{folder} holds no trials of {SUITE.name}: `asyncbench report` shows what it holds"
-        )
+        raise NothingToShowError.of_suites(folder, [SUITE.name])
     grades = read_grades(folder, _OF_GRADES, of_suite & (pc.field("grader") == grader))
     # Left outer: a trial that this grader never saw is still a trial.
     return GradedTrials(grader=grader, trials=trials.join(grades, "trial_id", use_threads=False))

@@ -22,7 +22,8 @@ from asyncbench.analysis.llm_arithmetic_figures import (
     tasks_of,
     total,
 )
-from asyncbench.analysis.tables import Cell, Sheet, count
+from asyncbench.analysis.tables import Sheet, count
+from asyncbench.screen import Cell
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
 HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models

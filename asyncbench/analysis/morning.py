@@ -2,13 +2,17 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
+
 from asyncbench.analysis.lost import lost_briefly
+from asyncbench.analysis.nothing import no_trials
 from asyncbench.analysis.standings import (
     ALONE,
     Ranking,
@@ -23,24 +27,26 @@ from asyncbench.analysis.standings import (
 )
 from asyncbench.analysis.stats import Accuracy
 from asyncbench.analysis.status import Status, status_of
-from asyncbench.analysis.tables import (
-    Pages,
-    Sheet,
+from asyncbench.analysis.tables import Pages, Sheet, dollars, per_correct_text, percent
+from asyncbench.records import Outcome
+from asyncbench.screen import (
     as_lines,
     columns,
-    dollars,
+    folded,
+    middle_cut,
     natural_width,
-    percent,
     safe,
+    safe_note,
+    safe_notes,
     shown_width,
 )
-from asyncbench.records import Outcome
 from asyncbench.store.manifest import IMPORTED, read_manifest
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
 LAST: Final = 3  # shown below what is left out
 SHORTEST_NAME: Final = 10  # characters
 NAMED: Final = 3  # of those that need attention, in a line
+LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
 
 class Column(NamedTuple):
@@ -74,6 +80,7 @@ class Morning(Pages):
                 "lines": list(map(standing_mapping, lines)),
                 "attention": list(self._attention()),
                 "models": list(map(asdict, self.status.models)),
+                "nothing": self._nothing,
             },
             indent=2,
         )
@@ -85,16 +92,18 @@ class Morning(Pages):
             width: in characters, at least 60; None: the terminal's, but at most 100.
             height: in lines, at least 16.
         """
+        nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
         width = width or min(shown_width(), WIDEST)
         above = [*self._head(), *([] if not self._any else [self._listed()[0]])]
-        below = [*self._attention(), *self._next(width)]
-        lines = [_cut(line, width) for line in above], [_cut(line, width) for line in below]
-        room = height - len(lines[0]) - len(lines[1]) - 1  # the table's own head
+        head, below = _folded(above, width), _folded(self._attention(), width)
+        below += self._next(width)
+        room = height - len(head) - len(below) - 1  # the table's own head
         table = self._table(width, max(LAST + 2, room)) if self._any else []
-        return "\n".join([*lines[0], *table, *lines[1]])
+        return "\n".join([*head, *nothing, *table, *below])
 
     def _notes(self) -> Iterator[str]:
-        yield from (*self._head(), *self._attention(), *self._next(WIDEST))
+        nothing = [] if self._nothing is None else [self._nothing]
+        yield from (*self._head(), *nothing, *self._attention(), *map(_on_a_line, self._commands()))
 
     def _sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
@@ -113,6 +122,10 @@ class Morning(Pages):
     @property
     def _any(self) -> bool:
         return bool(self.standings.rankings)
+
+    @property
+    def _nothing(self) -> str | None:
+        return None if self._any else no_trials(self.status.folder)
 
     @property
     def _trials(self) -> int:
@@ -185,13 +198,21 @@ class Morning(Pages):
 
     def _next(self, width: int) -> list[str]:
         """Return where to look next: on one line if it fits."""
-        folder = shlex.quote(self.status.folder)
-        ways = [f"asyncbench report {folder} --html"]
+        commands = self._commands()
+        together = f"next: {' | '.join(map(' '.join, commands))}"
+        if commands and cell_len(together) <= width:
+            return [together]
+        return [line for words in commands for line in _folded_command(["next:", *words], width)]
+
+    def _commands(self) -> list[list[str]]:
+        """Return commands that tell more, as the words that a shell takes."""
+        if not self._any:
+            return []
+        folder = self.status.folder
+        found = [["report", folder, "--html"]]
         if (ranking := self._ranking) is not None:
-            first, second = (shlex.quote(line.name) for line in ranking.lines[:2])
-            ways.insert(0, f"asyncbench compare {first} {second} {folder}")
-        together = f"next: {' | '.join(ways)}"
-        return [together] if len(together) <= width else [f"next: {way}" for way in ways]
+            found.insert(0, ["compare", *(line.name for line in _rivals(ranking.lines)), folder])
+        return [["asyncbench", *map(_word, words)] for words in found]
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
@@ -210,7 +231,7 @@ class Morning(Pages):
             *digits,
             Column("of answered", lambda line: share_text(line.accuracy.over_answered.share)),
             *per_suite,
-            Column("per correct", lambda line: dollars(line.cost_per_correct)),
+            Column("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
         ]
 
     def _by_suite(self) -> dict[str, dict[str, str]]:
@@ -247,7 +268,7 @@ class Morning(Pages):
 
     def _cells(self, figures: Sequence[Column], lines: Sequence[Standing], name: int) -> list[list[str]]:
         return [
-            [self._place(line), _middle_cut(safe(line.name), name), *(one.of(line) for one in figures)]
+            [self._place(line), middle_cut(safe(line.name), name), *(one.of(line) for one in figures)]
             for line in lines
         ]
 
@@ -279,20 +300,42 @@ def _things(count: int, name: str) -> str:
 
 
 def _some(named: Sequence[str], between: str = ", ") -> str:
-    """Return the first few, each short, and how many more there are."""
-    shown = between.join(safe(one, most=60) for one in named[:NAMED])
+    """Return the first few, each without its middle where it is long, and how many more there are."""
+    shown = between.join(middle_cut(safe(one), LONGEST_NAMED) for one in named[:NAMED])
     return f"{shown} and {len(named) - NAMED} more" if len(named) > NAMED else shown
 
 
-def _cut(line: str, width: int) -> str:
-    """Return a line without its end where it is too long."""
-    line = safe(line, most=1000)
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+def _rivals(lines: Sequence[Standing]) -> tuple[Standing, Standing]:
+    """Return the leader and the best other model; of one model, the first two that a place divides."""
+    for line in lines:
+        if line.model != lines[0].model:
+            return lines[0], line
+    divided = (two for two in pairwise(lines) if two[0].place != two[1].place)
+    return next(divided, (lines[0], lines[1]))
 
 
-def _middle_cut(name: str, most: int) -> str:
-    """Return a name without its middle where it is too long: variants differ at the end."""
-    if len(name) <= most:
-        return name
-    tail = (most - 1) // 2
-    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
+def _folded(lines: Iterable[str], width: int) -> list[str]:
+    """Return lines of so many characters; what goes on is moved in."""
+    return [
+        f"{'  ' if n else ''}{part}"
+        for line in lines
+        for n, part in enumerate(folded(safe_note(line), width - 2).split("\n"))
+    ]
+
+
+def _word(text: str) -> str:
+    return safe_note(shlex.quote(text))
+
+
+def _on_a_line(command: Sequence[str]) -> str:
+    return f"next: {' '.join(command)}"
+
+
+def _folded_command(words: Sequence[str], width: int) -> list[str]:
+    """Return a command on lines that a shell takes together; it is broken between words alone."""
+    lines = [""]
+    for word in words:
+        if lines[-1].strip() and cell_len(f"{lines[-1]}{word} \\") > width:
+            lines.append("  ")
+        lines[-1] += f"{word} "
+    return [f"{line}\\" for line in lines[:-1]] + [lines[-1].rstrip()]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.analysis.graders import Graded, graders_of
+from asyncbench.analysis.nothing import NothingToShowError
 from asyncbench.analysis.order import Asked, in_order
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
@@ -132,13 +133,13 @@ def read_graded(folder: Path | str) -> Found:
     """Return the trials of NUPA with their grades.
 
     Raises:
-        ConfigError: it is not a results folder, or holds no trial of NUPA.
+        ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
     ours = pc.field("suite") == SUITE
     trials = read_trials(folder, TRIALS, ours)
     if not len(trials):
-        raise ConfigError(f"{folder} holds no finished trial of {SUITE}; leave `--style` out")
+        raise NothingToShowError.of_suites(folder, [SUITE])
     grades = read_grades(folder, GRADES, ours)
     headline = grades.filter(pc.field("grader") == next(iter(GRADERS)))
     return Found(

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from asyncbench.analysis.heatmap import MISSING, of_accuracy, shaded
 from asyncbench.analysis.nupa_figures import Figure, Findings, Line, by_asked, macro
 from asyncbench.analysis.order import Asked, names_of
-from asyncbench.analysis.tables import Cell, Sheet
+from asyncbench.analysis.tables import Sheet
+from asyncbench.screen import Cell
 from asyncbench.suites.nupa.ranges import Digits, Number
 from asyncbench.suites.nupa.tasks import Task
 

@@ -1,6 +1,6 @@
 """Who was asked: in which order tables list them, and what they are called."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from asyncbench.store.manifest import Manifest, planned
@@ -19,7 +19,22 @@ def in_order(asked: Iterable[Asked], manifest: Manifest) -> list[Asked]:
 
 
 def names_of(asked: Collection[Asked]) -> dict[Asked, str]:
-    """Return what to call each: condition and run are named only where a model has several."""
+    """Return what to call each: condition and run are named only where a model has several.
+
+    No two have one name: where aliases look like others' names (`a (b)` beside `a` under condition `b`), all
+    of these are named whole, in quotes.
+    """
+    usual, whole = _usual_names(asked), set[Asked]()
+    while True:
+        named = {one: _whole_name(*one) if one in whole else name for one, name in usual.items()}
+        times = Counter(named.values())
+        alike = {one for one, name in named.items() if times[name] > 1} - whole
+        if not alike:
+            return named
+        whole |= alike
+
+
+def _usual_names(asked: Collection[Asked]) -> dict[Asked, str]:
     conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
     for run, model, condition in asked:
         runs[model].add(run)
@@ -29,3 +44,7 @@ def names_of(asked: Collection[Asked]) -> dict[Asked, str]:
         name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
         named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
     return named
+
+
+def _whole_name(run: str, model: str, condition: str) -> str:
+    return f"{model!r} ({condition!r}), run {run!r}"  # quotes in names are escaped: no two are alike

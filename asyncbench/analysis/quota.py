@@ -61,14 +61,23 @@ class QuotaReport(Pages):
 
     def as_json(self) -> str:
         """Return everything as JSON; shares are parts of 1."""
-        whole = {"folder": self.folder, "simulated": self.simulated}
+        whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
         return json.dumps(whole | {name: list(found) for name, found in uses.items()}, indent=2, default=str)
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:
             yield SIMULATED
-        yield MEANING if self.lanes else "No lane has left an account here: nothing was run in this folder."
+        yield self._nothing or MEANING
+
+    @property
+    def _nothing(self) -> str | None:
+        if self.lanes:
+            return None
+        return (
+            f"{self.folder} holds no account of a lane: nothing was run in it, and imports have none. "
+            "Run its sweep first, or name another folder."
+        )
 
     def _sheets(self) -> Iterator[Sheet]:
         if not self.lanes:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asyncbench.analysis.tables import SIMULATED, Sheet, safe_note_markdown, safe_notes
+from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.regrade import Regraded, regrade_folder
@@ -13,6 +13,7 @@ from asyncbench.regrade.tally import Example, Grader, Move
 from asyncbench.suites import SUITES
 
 NOT_GRADED = "not graded"
+BY_MODEL = "By model, all its conditions and runs together"
 
 MODEL_HEAD = ("model", "suite", "grader", "trials", "correct before", "correct now", "changed")
 MOVE_HEAD = ("model", "suite", "before", "now", "trials")
@@ -21,7 +22,7 @@ EXAMPLE_HEAD = ("model", "before → now", "expected", "read before", "read now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegradeReport:
+class RegradeReport(Pages):
     """A regrade as it is shown: what one grader changed, or the headline graders."""
 
     found: Regraded
@@ -34,16 +35,6 @@ class RegradeReport:
             name: [asdict(one) for one in getattr(self, f"_{name}")()] for name in ("moves", "examples")
         }
         return json.dumps(shown, indent=2)
-
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in self._sheets())
-        return "\n\n".join([*safe_notes(self._notes(), width=width), *tables])
-
-    def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        notes = (f"**{safe_note_markdown(note)}**\n" for note in self._notes())
-        return "\n".join([*notes, *(sheet.as_markdown() for sheet in self._sheets())])
 
     def _moves(self) -> list[Move]:
         return [one for one in self.found.moves if self._shows(one)]
@@ -78,7 +69,7 @@ class RegradeReport:
         return "The folder's grades are those of the newest graders: there is nothing to write."
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield Sheet(title="By model", head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
+        yield Sheet(title=BY_MODEL, head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
         if moved := [one for one in self._moves() if one.before != one.now]:
             yield Sheet(title="What changes", head=MOVE_HEAD, rows=list(map(_move_row, moved)), labels=4)
             examples = list(map(_example_row, self._examples()))

@@ -1,8 +1,8 @@
-"""The core report: model × suite/task, from a results folder, with pyarrow alone."""
+"""The core report: run × model × condition × suite/task, from a results folder, with pyarrow alone."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,27 +14,29 @@ import pyarrow.compute as pc
 from asyncbench.analysis import served, stopped
 from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.lost import lost_notes
+from asyncbench.analysis.nothing import no_trials
+from asyncbench.analysis.order import Asked, in_order, names_of
+from asyncbench.analysis.pairing import WHO
 from asyncbench.analysis.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.analysis.stats import quantile
 from asyncbench.analysis.stats.proportions import wilson
-from asyncbench.analysis.stopped import StoppedCell, stopped_cells
+from asyncbench.analysis.stopped import StoppedCell, skips_in, stopped_cells
 from asyncbench.analysis.tables import (
     SIMULATED,
+    Pages,
     Sheet,
     count,
     dollars,
-    latex_of,
     percent,
-    safe_note_markdown,
-    safe_notes,
     seconds,
 )
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
+from asyncbench.store.manifest import Manifest, planned, read_manifest
 
 COLUMNS = (
-    *("model", "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
+    *(*WHO, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
     *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
@@ -43,18 +45,24 @@ REPEATED = (
     "`--style standings` has the exact ones."
 )
 Row = tuple[str, ...]
+Key = tuple[str, ...]  # a run, model, condition and suite, perhaps a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The figures of one group of trials."""
+    """The figures of one group of trials: of one run, model and condition."""
 
+    name: str  # as it is shown: with the condition and run where the model has several
+    run: str
     model: str
+    condition: str
     suite: str
     task: str | None  # None: all tasks of the suite together
     trials: int
     repeats: int  # times that its problems were asked at most
-    skipped: int  # not asked, for enough was known of their cells
+    skipped: int  # not asked, for enough is known of their cells by the rule in force
+    planned: int | None  # of the whole sweep; None where no run has planned it
+    open: int | None  # planned, neither asked nor skipped
     outcomes: dict[str, int]
     accuracy: float | None  # correct over all trials
     accuracy_interval: tuple[float, float] | None  # 95 %, in which a problem counts once
@@ -74,7 +82,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What one model cost, every attempt counted: those of trials that are still open too."""
+    """What one model cost, every attempt counted: those of trials that are still open too.
+
+    All its conditions and runs together: a call that closed no trial is of none.
+    """
 
     model: str
     attempts: int
@@ -83,75 +94,76 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Pages):
     """A folder's figures, and how they are shown."""
 
     folder: str
     simulated: bool
     graders: tuple[Graded, ...]  # whose grades are the headline
     empty: int  # replies without any text
-    suites: tuple[Line, ...]  # a line per model × suite
-    tasks: tuple[Line, ...]  # a line per model × suite × task
+    suites: tuple[Line, ...]  # a line per run × model × condition × suite
+    tasks: tuple[Line, ...]  # a line per run × model × condition × suite × task
     spending: tuple[Spending, ...]
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
     stopped: tuple[StoppedCell, ...] = ()
+    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
     def as_json(self) -> str:
         """Return everything as JSON."""
-        return json.dumps(asdict(self), indent=2)
+        return json.dumps(
+            asdict(self) | {"nothing": None if self.suites else no_trials(self.folder)}, indent=2
+        )
 
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in self._sheets())
-        return "\n\n".join([*safe_notes(self._notes(), width=width), *tables])
-
-    def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        tables = (sheet.as_markdown() for sheet in self._sheets())
-        return "\n".join([*(f"**{safe_note_markdown(note)}**\n" for note in self._notes()), *tables])
-
-    def as_latex(self) -> str:
-        """Return the same tables in LaTeX."""
-        return latex_of([*self._notes(), *self._sheets()])
-
-    def _notes(self) -> list[str]:
+    def _notes(self) -> Iterator[str]:
         simulated = [SIMULATED] if self.simulated else []
         prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
-        outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else []
+        outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else [no_trials(self.folder)]
         repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
         skipped = [stopped.note(self.stopped)] if self.stopped else []
-        lost = lost_notes(self._by_model())
-        return [*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures]
+        skipped += [stopped.lapsed_note(self.lapsed)] if self.lapsed else []
+        lost = lost_notes(self._by_name())
+        yield from (*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures)
 
-    def _by_model(self) -> dict[str, Counter[str]]:
-        """Return what became of each model's trials."""
+    def _by_name(self) -> dict[str, Counter[str]]:
+        """Return what became of everybody's trials."""
         found: dict[str, Counter[str]] = {}
         for line in self.suites:
-            found.setdefault(line.model, Counter()).update(line.outcomes)
+            found.setdefault(line.name, Counter()).update(line.outcomes)
         return found
 
+    @property
+    def _several(self) -> bool:
+        """Whether a model has several conditions or runs."""
+        return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
+
     def _outcomes(self) -> str:
-        counts = Counter[str]()
+        counts, asked = Counter[str](), len({line.name for line in self.suites})
         for line in self.suites:
             counts.update(line.outcomes)
+        together = f" of the {asked:,} below together" if self._several else ""
         trials, correct, wrong = counts.total(), counts[Outcome.CORRECT], counts[Outcome.WRONG]
         answered = f"{correct / (correct + wrong):.2%}" if correct + wrong else "-"
         return (
-            f"{trials:,} trials: {counts[Outcome.FAILED]:,} failed, {self.empty:,} replied without text, "
-            f"{counts[Outcome.TRUNCATED]:,} truncated; accuracy {correct / trials:.2%} over all, {answered} "
-            f"over the {correct + wrong:,} answered."
+            f"{trials:,} trials{together}: {counts[Outcome.FAILED]:,} failed, "
+            f"{self.empty:,} replied without text, {counts[Outcome.TRUNCATED]:,} truncated; "
+            f"accuracy {correct / trials:.2%} over all, {answered} over the {correct + wrong:,} answered."
         )
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield _accuracy_sheet("Accuracy by suite, with 95 % intervals", self.suites)
+        return (sheet for sheet in self._tables() if sheet.rows)
+
+    def _tables(self) -> Iterator[Sheet]:
+        counted = bool(self.stopped or self.lapsed)
+        yield _accuracy_sheet("Accuracy by suite, with 95 % intervals", self.suites, counted=counted)
         if by_task := [line for line in self.tasks if line.task != line.suite]:
-            yield _accuracy_sheet("Accuracy by task", by_task)
+            yield _accuracy_sheet("Accuracy by task", by_task, counted=counted)
         if self.stopped:
             yield stopped.sheet(self.stopped)
         yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
+        spent += TOGETHER if self._several else ""
         yield _sheet(spent, SPENT_HEAD, map(_spent_row, self.spending), labels=1)
         if self.unpriced:
             yield _sheet("Cannot be priced again", UNPRICED_HEAD, map(_unpriced_row, self.unpriced))
@@ -185,26 +197,47 @@ def _priced_again(folder: Path, at: datetime) -> Report:
 
 
 def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
-    grades, cells = read_grades(folder, GRADES, pc.field("headline")), stopped_cells(folder)
+    grades, skips = read_grades(folder, GRADES, pc.field("headline")), skips_in(folder, stopped.COLUMNS)
+    cells, manifest = stopped_cells(folder, skips), read_manifest(Path(folder))
+    plan, asked = _plan(manifest), trials.group_by(list(WHO)).aggregate([]).to_pylist()
+    names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
     return Report(
         folder=str(folder),
         simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
         graders=graders_of(grades),
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
-        suites=_lines(trials, ("model", "suite"), cells),
-        tasks=_lines(trials, ("model", "suite", "task"), cells),
+        suites=_lines(trials, (*WHO, "suite"), names, cells, plan),
+        tasks=_lines(trials, (*WHO, "suite", "task"), names, cells, plan),
         spending=_spending(attempts),
         mixtures=served.mixtures(trials),
         stopped=cells,
+        lapsed=skips.lapsed,
     )
 
 
-def _lines(trials: pa.Table, keys: tuple[str, ...], stopped: Iterable[StoppedCell]) -> tuple[Line, ...]:
-    skipped = Counter[tuple[str, ...]]()
+def _plan(manifest: Manifest) -> Counter[Key]:
+    """Return how many trials were planned of everybody by suite, and by suite and task."""
+    found = Counter[Key]()
+    for asked, suites in planned(manifest).items():
+        for suite, tasks in suites.items():
+            for task, trials in tasks.items():
+                found.update({(*asked, suite): trials, (*asked, suite, task): trials})
+    return found
+
+
+def _lines(
+    trials: pa.Table,
+    keys: Key,
+    names: Mapping[Asked, str],
+    stopped: Iterable[StoppedCell],
+    plan: Mapping[Key, int],
+) -> tuple[Line, ...]:
+    """Return a line for each group by some keys: by model's name, then as planned, then by suite and task."""
+    skipped = Counter[Key]()
     for cell in stopped:
         skipped[tuple(getattr(cell, key) for key in keys)] += cell.skipped
     by_outcome = trials.group_by([*keys, "outcome"]).aggregate([([], "count_all")])
-    outcomes: dict[tuple[str, ...], dict[str, int]] = {}
+    outcomes: dict[Key, dict[str, int]] = {}
     for row in by_outcome.to_pylist():
         outcomes.setdefault(tuple(row[key] for key in keys), {})[row["outcome"]] = row["count_all"]
     sums = trials.group_by(list(keys)).aggregate(
@@ -221,22 +254,41 @@ def _lines(trials: pa.Table, keys: tuple[str, ...], stopped: Iterable[StoppedCel
         ]
     )
     rows = {tuple(row[key] for key in keys): row for row in sums.to_pylist()}
-    return tuple(_line(key, outcomes[key], rows[key], skipped[key]) for key in sorted(rows))
+    lines = (
+        _line(names, key, outcomes[key], row, skipped=skipped[key], planned=plan.get(key))
+        for key, row in rows.items()
+    )
+    places = {name: place for place, name in enumerate(names.values())}
+    return tuple(sorted(lines, key=lambda one: (one.model, places[one.name], one.suite, one.task or "")))
 
 
-def _line(key: tuple[str, ...], outcomes: dict[str, int], sums: dict[str, Any], skipped: int) -> Line:
+def _line(
+    names: Mapping[Asked, str],
+    key: Key,
+    outcomes: dict[str, int],
+    sums: dict[str, Any],  # Any: sums of both kinds
+    *,
+    skipped: int,
+    planned: int | None,
+) -> Line:
+    run, model, condition, suite, *task = key
     counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
     trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
     answered = correct + counts[Outcome.WRONG]
-    repeats = sums["repeat_max"] + 1
+    repeats = sums["repeat_max"] + 1  # conditions and runs are lines of their own
     first_tokens, latencies = (_ascending(sums[f"{name}_list"]) for name in ("ttft_s", "latency_s"))
     return Line(
-        model=key[0],
-        suite=key[1],
-        task=key[2] if len(key) > 2 else None,
+        name=names[run, model, condition],
+        run=run,
+        model=model,
+        condition=condition,
+        suite=suite,
+        task=task[0] if task else None,
         trials=trials,
         repeats=repeats,
         skipped=skipped,
+        planned=planned,
+        open=None if planned is None else max(0, planned - trials - skipped),
         outcomes=counts,
         accuracy=correct / trials,
         accuracy_interval=wilson(correct / trials, trials / repeats),
@@ -284,6 +336,7 @@ COST_HEAD = (
     *("model", "suite", "effort", "input tok.", "output tok.", "reasoning", "cost", "priced"),
     *("TTFT p50", "p95", "latency p50", "p95"),
 )
+TOGETHER = "; a model's conditions and runs together"
 SPENT_HEAD = ("model", "attempts", "priced", "cost")
 UNPRICED_HEAD = ("model", "why", "calls")
 
@@ -292,28 +345,28 @@ def _sheet(title: str, head: Row, rows: Iterable[Row], *, labels: int = 2) -> Sh
     return Sheet(title=title, head=head, rows=list(rows), labels=labels)
 
 
-def _accuracy_sheet(title: str, lines: Sequence[Line]) -> Sheet:
-    """Return a table of accuracies; what was planned and skipped stands in it where anything was."""
-    if not any(line.skipped for line in lines):
+def _accuracy_sheet(title: str, lines: Sequence[Line], *, counted: bool) -> Sheet:
+    """Return a table of accuracies; `counted`: what was planned, skipped and is open stands in it, too."""
+    if not counted:
         return _sheet(title, ACCURACY_HEAD, map(_accuracy_row, lines))
     names, (trials, *others) = ACCURACY_HEAD[:2], ACCURACY_HEAD[2:]
     rows = (
         (*row[:2], *_counts(line), *row[3:])
         for line, row in zip(lines, map(_accuracy_row, lines), strict=True)
     )
-    return _sheet(title, (*names, "planned", trials, "skipped", *others), rows)
+    return _sheet(title, (*names, "planned", trials, "skipped", "open", *others), rows)
 
 
 def _counts(line: Line) -> Row:
-    """Return how many trials there would have been, those asked, and those skipped."""
-    return tuple(f"{count:,}" for count in (line.trials + line.skipped, line.trials, line.skipped))
+    """Return how many trials were planned, asked, skipped, and are open."""
+    return tuple(count(one) for one in (line.planned, line.trials, line.skipped, line.open))
 
 
 def _accuracy_row(line: Line) -> Row:
     answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
     mark = stopped.MARK if line.skipped else ""
     return (
-        line.model,
+        line.name,
         _suite_and_task(line),
         f"{line.trials:,}",
         percent(line.accuracy, line.accuracy_interval) + mark,
@@ -328,7 +381,7 @@ def _suite_and_task(line: Line) -> str:
 
 def _cost_row(line: Line) -> tuple[str, ...]:
     return (
-        line.model,
+        line.name,
         line.suite,
         ", ".join(line.efforts) or "-",
         count(line.input_tokens),

@@ -3,11 +3,12 @@
 import csv
 import math
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -15,14 +16,15 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.analysis.tables import as_lines, columns
 from asyncbench.analysis.views import MADE_OF, SUMS, VIEWS, add_views
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.problems.files import replacing
+from asyncbench.screen import fitted
+from asyncbench.store.catalog import LOOKS, patiently
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.snapshot import MovedError, Snapshot, look
 from asyncbench.store.staging import check_parts
+from asyncbench.writing import replacing, writing
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,57 +32,99 @@ if TYPE_CHECKING:
 MEMORY = "1GB"  # DuckDB's own; what needs more is put on the disk
 ROWS = 8192  # of a batch of the result
 MOST_SHOWN = 200  # rows of a table on a screen
+_OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about files and memory begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A query on a folder as it was when it was looked at: batches of rows, which can be taken once."""
+
+    snapshot: Snapshot
+    batches: pa.RecordBatchReader
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with _told_in_one_line(self.snapshot):
+            yield from self.batches
 
 
 class Answer:
-    """The result of a query: batches of rows, which can be taken once."""
+    """The result of a query: batches of rows.
 
-    def __init__(self, batches: pa.RecordBatchReader) -> None:
-        self.schema = batches.schema
-        self._batches = batches
+    Where parts of the folder are replaced meanwhile it is asked anew, as long as no row was taken; whatever
+    takes all rows before it shows one begins again.
+    """
+
+    def __init__(self, ask: Callable[[], Look]) -> None:
+        """Use `asking`; `ask` looks at the folder, and ends the look before."""
+        self._ask = ask
+        self._seen: Look | None = patiently(ask)  # None: its rows were taken, or are gone
+        self.schema = self._seen.batches.schema
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        with _told_in_one_line():
-            yield from self._batches
+        for looks_left in reversed(range(LOOKS)):
+            taken = False
+            try:
+                for batch in self._look():
+                    taken = True
+                    yield batch
+                return
+            except MovedError:
+                if taken or not looks_left:
+                    raise
+
+    def _look(self) -> Look:
+        seen, self._seen = self._seen, None
+        return patiently(self._ask) if seen is None else seen
 
     def as_table(self) -> pa.Table:
         """Return all of it."""
-        return pa.Table.from_batches(self, self.schema)
+        return patiently(lambda: pa.Table.from_batches(self, self.schema))
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return the first rows as a table for a terminal, and say if there are more."""
-        rows = list(islice(self._rows(), MOST_SHOWN + 1))
+        rows = patiently(lambda: list(islice(self._rows(), MOST_SHOWN + 1)))
         cells = [[_cell(value) for value in row] for row in rows[:MOST_SHOWN]]
-        shown = as_lines(columns(self.schema.names, cells, labels=self._labels()), width=width)
+        shown = fitted(self.schema.names, cells, labels=self._labels(), width=width)
         if len(rows) <= MOST_SHOWN:
             return shown
         more = f"Only the first {MOST_SHOWN} rows are shown: --csv, --json or --parquet FILE gives all."
         return f"{shown}\n{more}"
 
     def write_csv(self, out: IO[str]) -> None:
-        """Write all of it as CSV with a head; NULL is an empty field."""
+        """Write all of it as CSV with a head; NULL is an empty field.
+
+        Raises:
+            StoreError: parts of the folder were replaced when rows had been written already.
+        """
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(self.schema.names)
         for row in self._rows():
             writer.writerow(map(_field, row))
+        out.flush()  # what the disk refuses shows here, not when the interpreter ends
 
     def write_json(self, out: IO[str]) -> None:
-        """Write all of it as an array of objects, one a line."""
+        """Write all of it as an array of objects, one a line; raises as `write_csv` does."""
         out.write("[")
         for n, row in enumerate(self._rows()):
             values = dict(zip(self.schema.names, map(_plain, row), strict=True))
             out.write(f"{',' if n else ''}\n{encode(values).decode()}")
         out.write("\n]\n")
+        out.flush()
 
     def write_parquet(self, path: Path) -> int:
         """Write all of it to a Parquet file, whole or not at all; return how many rows.
 
         Raises:
-            ConfigError: the file cannot be written there.
+            ConfigError: no file can be there.
+            StoreError: the disk does not take it.
         """
+        return patiently(lambda: self._write_parquet(path))
+
+    def _write_parquet(self, path: Path) -> int:
         rows = 0
         with (
-            replacing(path, refusal=ConfigError) as file,
+            writing(path),
+            replacing(path) as file,
             pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
         ):
             for batch in self:
@@ -109,21 +153,31 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
         StoreError: the folder cannot be read.
     """
     duckdb = _duckdb()
-    place = Path(folder)
-    snapshot = look(place)
-    with tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill, _told_in_one_line():
+    with tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill, ExitStack() as held:
         settings = {
             "memory_limit": MEMORY,
             "temp_directory": spill,
             "preserve_insertion_order": "false",
             "autoinstall_known_extensions": "false",  # nothing is fetched from anywhere
         }
-        with duckdb.connect(":memory:", config=settings) as connection:
-            connection.execute("SET TimeZone = 'UTC'")  # as the tables have it, whatever the machine's is
-            add_views(connection, place, snapshot)
-            _check(connection, query)
-            _check_parts(query, snapshot)
-            yield Answer(connection.sql(query).to_arrow_reader(ROWS))
+
+        def ask() -> Look:
+            held.close()
+            snapshot = look(Path(folder))
+            with _told_in_one_line(snapshot):
+                connection = held.enter_context(duckdb.connect(":memory:", config=settings))
+                return _asked(connection, Path(folder), query, snapshot)
+
+        yield Answer(ask)
+
+
+def _asked(connection: "duckdb.DuckDBPyConnection", folder: Path, query: str, snapshot: Snapshot) -> Look:
+    """Ask a query over what a snapshot shows."""
+    connection.execute("SET TimeZone = 'UTC'")  # as the tables have it, whatever the machine's is
+    add_views(connection, folder, snapshot)
+    _check(connection, query)
+    _check_parts(query, snapshot)
+    return Look(snapshot=snapshot, batches=connection.sql(query).to_arrow_reader(ROWS))
 
 
 def sql(folder: PathLike[str] | str, query: str) -> pa.Table:
@@ -146,15 +200,21 @@ def _duckdb() -> "Any":  # the module, which may be missing
 
 
 @contextmanager
-def _told_in_one_line() -> Iterator[None]:
-    """Turn DuckDB's errors into ours."""
+def _told_in_one_line(snapshot: Snapshot) -> Iterator[None]:
+    """Turn DuckDB's errors into ours; a part that the folder does not have any more is none to give up at."""
     import duckdb
 
     try:
         yield
-    except duckdb.OperationalError as error:  # a file, the disk, memory
-        raise StoreError(f"sql: {_line(error)}") from error
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
+        parts = chain.from_iterable(snapshot.files.values())
+        if gone := next((path for path in parts if not path.exists()), None):
+            raise MovedError(
+                f"sql: {gone} is gone: the folder was rewritten meanwhile. Ask again."
+            ) from error
+        # Arrow has only an OSError for what DuckDB says when rows are taken
+        if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
+            raise StoreError(f"sql: {_line(error)}") from error
         raise ConfigError(f"sql: {_line(error)}; the views are {', '.join(VIEWS)}") from error
 
 

@@ -15,13 +15,16 @@ import pyarrow.compute as pc
 from asyncbench.analysis import pairing
 from asyncbench.analysis.curves import GROUP, Digits, Hardest, digits_at, hardest, tasks_named
 from asyncbench.analysis.lost import lost_notes
+from asyncbench.analysis.nothing import no_trials
 from asyncbench.analysis.order import Asked, in_order, names_of
 from asyncbench.analysis.pairing import (
     WHO,
     Bits,
+    Ended,
     Marked,
     Marks,
     Pair,
+    dealt_with,
     is_outcome,
     marked,
     pair,
@@ -38,10 +41,20 @@ from asyncbench.analysis.stats import (
     sign_flip,
     tied,
 )
-from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars, percent, seconds
+from asyncbench.analysis.stopped import lapsed_note, skips_in
+from asyncbench.analysis.tables import (
+    SIMULATED,
+    Pages,
+    Sheet,
+    dollars,
+    per_correct,
+    per_correct_text,
+    percent,
+    seconds,
+)
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import read_grades, read_skipped
+from asyncbench.store.catalog import read_grades
 from asyncbench.store.manifest import read_manifest
 
 COLUMNS: Final = (
@@ -77,6 +90,7 @@ class Standing:
     all_right: float | None  # pass^k
     trials: int  # its own, on whatever problems
     outcomes: dict[str, int]  # of its own trials
+    shared: dict[str, int]  # the same of those on the ranking's problems
     at_90: Hardest | None  # up to which length 90 % are right in its hardest task; None: of several suites
     at_50: Hardest | None
     cost_usd: float | None  # of the priced trials; None when none is
@@ -91,8 +105,8 @@ class Standing:
 
     @property
     def accuracy(self) -> Accuracy:
-        """Its own trials: over all, over answered, and the bounds."""
-        return Accuracy.of(self.outcomes)
+        """On the ranking's problems, as `share` is: over all, over answered, and the bounds."""
+        return Accuracy.of(self.shared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +127,7 @@ class PairLine:
 
 def difference_interval(found: Pair) -> tuple[float, float]:
     """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
-    return bootstrap_difference(found.differences, repeats=max(1, found.turns), seed=SEED)
+    return bootstrap_difference(found.by_problem, seed=SEED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +154,8 @@ class Standings(Pages):
     folder: str
     simulated: bool
     asked: int  # runs × models × conditions
-    skipped: int  # trials that `stop_when` left out
+    skipped: int  # trials that `stop_when` leaves out
+    lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
 
     def as_json(self) -> str:
@@ -151,7 +166,9 @@ class Standings(Pages):
                 "simulated": self.simulated,
                 "asked": self.asked,
                 "skipped": self.skipped,
+                "lapsed": self.lapsed,
                 "rankings": list(map(_ranking_mapping, self.rankings)),
+                "nothing": None if self.rankings else no_trials(self.folder),
             },
             indent=2,
         )
@@ -160,14 +177,19 @@ class Standings(Pages):
         if self.simulated:
             yield SIMULATED
         if not self.rankings:
-            yield "There are no trials yet."
+            yield no_trials(self.folder)
             return
         yield from lost_notes(outcomes_of(self.rankings))
         if self.skipped:
             yield f"{self.skipped:,} {SKIPPED}"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
         if any(not one.alone for one in self.rankings):
             yield PLACES
-        if any(line.at_50 and line.at_50.tasks > 1 for one in self.rankings for line in one.lines):
+        lines = [line for one in self.rankings for line in one.lines]
+        if any(line.trials > line.accuracy.trials for line in lines):
+            yield SHARED
+        if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
             yield HARDEST
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -186,10 +208,15 @@ PLACES: Final = (
 HARDEST: Final = (
     "Digits: the length up to which that share is right in the model's hardest task, with 95 % limits."
 )
+SHARED: Final = (
+    "Not all were asked the same: accuracy, of answered, lost and if lost right are on the problems in "
+    "common; digits, cost, form and latency are of all trials of each."
+)
 SKIPPED: Final = (
-    "trials were skipped, as enough was known of their cells (`stop_when`): intervals and tests are for "
-    "a fixed number of trials and say too much; models that were stopped early may have too few problems in "
-    "common to be ranked. `report` tells each stopped cell with an interval that holds."
+    "trials were skipped, as enough was known of their cells (`stop_when`). All of a ranking are compared on "
+    "the problems that none of them skipped: a cell in which one was stopped weighs less than planned, and "
+    "who is better there may be placed too low. Intervals and tests are for a fixed number of trials and say "
+    "too much. `report` tells each stopped cell with an interval that holds."
 )
 ALONE: Final = "not ranked, for they share few problems or none"
 
@@ -222,15 +249,16 @@ def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
 def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
     """Return the rankings of a results folder.
 
-    Whoever was asked less than half of a ranking's problems is not in it, but in another one. Failed and
-    truncated trials count as not right; `Standing.accuracy` has the bounds.
+    Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
+    `stop_when` skips count as asked here, and here alone. Failed and truncated trials count as not right;
+    `Standing.accuracy` has the bounds, on the same problems.
 
     Args:
         folder: the results folder; nothing is written to it.
         formats: read the grades, too, for `format_ok`.
 
     Raises:
-        ConfigError: it is not a results folder.
+        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: it cannot be read.
     """
     manifest = read_manifest(Path(folder))
@@ -240,14 +268,19 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
     views = [*([None] if len(suites) > 1 else []), *suites]
     asked = in_order(found.marks, manifest)
     figures = _Figures(trials, _formats(folder, trials) if formats else None, names_of(asked))
+    skips = skips_in(folder, [*WHO, "problem_id"])
+    dealt = dealt_with(found, skips.held)
     rankings = [
-        _ranking(suite, group, found, figures) for suite in views for group in _groups(asked, found, suite)
+        _ranking(suite, group, found, figures)
+        for suite in views
+        for group in _groups(asked, found, dealt, suite)
     ]
     return Standings(
         folder=str(folder),
         simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
         asked=len(asked),
-        skipped=len(read_skipped(folder, ["trial_id"])),
+        skipped=len(skips.held),
+        lapsed=skips.lapsed,
         rankings=tuple(rankings),
     )
 
@@ -263,24 +296,40 @@ class _Group:
     common: tuple[Bits, ...]
 
     def marks(self, one: Marks) -> Marks:
-        right = tuple(bits & common for bits, common in zip(one.right, self.common, strict=True))
-        return Marks(asked=self.common, right=right)
+        return Marks(asked=self.common, right=self._of(one.right))
+
+    def outcomes(self, ended: Ended) -> dict[str, int]:
+        """Return what became of one's trials in common."""
+        return {
+            outcome: sum(bits.bit_count() for bits in self._of(turns)) for outcome, turns in ended.items()
+        }
+
+    def _of(self, turns: Sequence[Bits]) -> tuple[Bits, ...]:
+        return tuple(bits & common for bits, common in zip(turns, self.common, strict=True))
 
 
-def _groups(asked: Sequence[Asked], found: Marked, suite: str | None) -> Iterator[_Group]:
-    """Yield groups so that each keeps at least half of the problems, of each suite, of its first."""
+def _groups(
+    asked: Sequence[Asked], found: Marked, dealt: Mapping[Asked, Bits], suite: str | None
+) -> Iterator[_Group]:
+    """Yield groups so that each keeps at least half of the problems, of each suite, of its first.
+
+    A problem that is skipped by a rule counts as kept, for nothing is missing; but of each suite one at least
+    has to be asked of all.
+    """
     universe = found.of(suite=suite)
     own = {one: found.marks[one].within(universe) for one in asked}
-    left = sorted((one for one in asked if own[one].trials), key=lambda one: -own[one].trials)
+    done = {one: dealt[one] & universe for one in asked}
+    sizes = {one: own[one].trials + (done[one] & ~own[one].problems).bit_count() for one in asked}
+    left = sorted((one for one in asked if own[one].trials), key=lambda one: -sizes[one])
     while left:
-        members, common = [left[0]], own[left[0]].asked
-        least = [bits for bits in _by_suite(found, suite, own[left[0]].problems) if bits]
+        members, common, kept = [left[0]], own[left[0]].asked, done[left[0]]
+        least = [bits for bits in _by_suite(found, suite, kept) if bits]
         for one in left[1:]:
-            both = tuple(a & b for a, b in zip(common, own[one].asked, strict=True))
+            both, keeps = tuple(a & b for a, b in zip(common, own[one].asked, strict=True)), kept & done[one]
             problems = Marks(asked=both, right=both).problems
-            if all(2 * (problems & bits).bit_count() >= bits.bit_count() for bits in least):
+            if all(problems & bits and 2 * (keeps & bits).bit_count() >= bits.bit_count() for bits in least):
                 members.append(one)
-                common = both
+                common, kept = both, keeps
         yield _Group(members=tuple(members), common=common)
         left = [one for one in left if one not in members]
 
@@ -301,13 +350,17 @@ def _ranking(suite: str | None, group: _Group, found: Marked, figures: "_Figures
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
     problems = Marks(asked=group.common, right=group.common).problems
     suites = {its for (its, _), bits in found.tasks.items() if bits & problems}
+
+    def standing(name: str) -> Standing:
+        asked = asked_of[name]
+        shared = group.outcomes(found.ended[asked])
+        return figures.standing(asked, suite, marks[name], place=places[name], shared=shared)
+
     return Ranking(
         suite=suite,
         suites=tuple(sorted(suites)),
         problems=problems.bit_count(),
-        lines=tuple(
-            figures.standing(asked_of[name], suite, marks[name], place=places[name]) for name in best_first
-        ),
+        lines=tuple(map(standing, best_first)),
         ties=ties,
         pairs=pairs,
     )
@@ -327,7 +380,7 @@ def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairL
 
 
 class _Figures:
-    """Sums over everybody's own trials, of each suite and of all."""
+    """Sums over everybody's own trials, of each suite and of all; accuracy is of those in common."""
 
     def __init__(self, trials: pa.Table, formats: pa.Table | None, names: Mapping[Asked, str]) -> None:
         self.names = names
@@ -337,7 +390,9 @@ class _Figures:
         self._formats = {} if formats is None else _formats_by(formats)
         self._digits = _digits(self._trials)
 
-    def standing(self, asked: Asked, suite: str | None, marks: Marks, *, place: int) -> Standing:
+    def standing(
+        self, asked: Asked, suite: str | None, marks: Marks, *, place: int, shared: dict[str, int]
+    ) -> Standing:
         key = asked if suite is None else (*asked, suite)
         sums, (at_90, at_50) = self._sums[key], self._digits.get(key, (None, None))
         share, interval = _share(marks)
@@ -356,11 +411,12 @@ class _Figures:
             all_right=all_right,
             trials=sums["count_all"],
             outcomes=self._outcomes[key],
+            shared=shared,
             at_90=at_90,
             at_50=at_50,
             cost_usd=sums["cost_usd_sum"] if sums["cost_usd_count"] else None,
             priced=sums["cost_usd_count"],
-            cost_per_correct=_per(sums["cost_usd_sum"], sums["priced_right_sum"]),
+            cost_per_correct=per_correct(sums["cost_usd_sum"], sums["priced_right_sum"]),
             format_ok=format_ok,
             format_known=format_known,
             latency_p50_s=sums["latency_p50_s"],
@@ -368,10 +424,6 @@ class _Figures:
             reasoning_tokens=sums["reasoning_tokens_sum"],
             known_tokens=sums["output_tokens_count"],
         )
-
-
-def _per(whole: float | None, parts: int | None) -> float | None:
-    return whole / parts if whole is not None and parts else None
 
 
 def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
@@ -524,7 +576,7 @@ def _accuracy_row(line: Standing) -> list[str]:
 def _cost_row(line: Standing) -> list[str]:
     return [
         dollars(line.cost_usd),
-        dollars(line.cost_per_correct),
+        per_correct_text(line.cost_usd, line.cost_per_correct),
         share_text(line.format_ok / line.format_known if line.format_known else None),
         seconds(line.latency_p50_s),
     ]

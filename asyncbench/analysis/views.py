@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 _CELL = "run, model, condition, suite, task, variant, representation, length"
 
-# The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials.
+# The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts
+# once, however often it was asked.
 _CENTRE = "(p + z*z / (2*n)) / (1 + z*z / n)"
 _HALF = "z * sqrt(p * (1 - p) / n + z*z / (4*n*n)) / (1 + z*z / n)"
 
 _ACCURACY = f"""
 WITH counted AS (
-    SELECT {_CELL}, count(*) AS trials,
+    SELECT {_CELL}, count(*) AS trials, max(repeat) + 1 AS repeats,
         {", ".join(f"count(*) FILTER (outcome = '{one}') AS {one}" for one in Outcome)}
     FROM trials GROUP BY ALL
-), shares AS (SELECT *, correct / trials AS p, trials::DOUBLE AS n, {Z_95} AS z FROM counted)
+), shares AS (SELECT *, correct / trials AS p, trials::DOUBLE / repeats AS n, {Z_95} AS z FROM counted)
 SELECT {_CELL}, trials, {", ".join(Outcome)},
     p AS accuracy,
     CASE WHEN correct = 0 THEN 0.0 ELSE {_CENTRE} - {_HALF} END AS accuracy_low,

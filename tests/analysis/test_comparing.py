@@ -5,6 +5,7 @@ import json
 import pytest
 
 from asyncbench.analysis.comparing import compare
+from asyncbench.analysis.stats import problems_needed, smallest_detectable
 from asyncbench.errors import ConfigError
 from tests.analysis.answered import Asked, folder_of, problem
 from tests.analysis.test_standings import ISSUE
@@ -66,6 +67,24 @@ def test_answers_stand_right_below_each_other(folder):
     assert len({line.rindex("129") for line in lines[at : at + 3]}) == 1
 
 
+def test_long_answers_are_laid_under_each_other_in_equal_pieces(tmp_path):
+    many = [
+        Asked(model="a", outcomes="+"),
+        Asked(model="b-with-a-name", outcomes="-", answer="1234567890" * 6),
+    ]
+    lines = compare("a", "b-with-a-name", folder_of(tmp_path, many)).as_text(width=40).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("  expected"))
+    assert lines[at:] == [
+        "  expected       100",
+        "  a              100",
+        "  b-with-a-name  1234567890123456789012…",
+        "",
+        "                 3456789012345678901234…",
+        "",
+        "                 5678901234567890",
+    ]
+
+
 def test_what_is_no_answer_is_told_by_its_outcome(tmp_path):
     folder = folder_of(
         tmp_path, [Asked(model="a", outcomes="+++"), Asked(model="b", outcomes="tx?", task="add")]
@@ -116,6 +135,69 @@ def test_repeats_are_paired_by_problem(tmp_path):
     assert whole.p == 1.0  # three problems, however often asked
 
 
+ADDED = {"a": "+" * 80 + "-" * 20, "b": "+" * 40 + "-" * 60}
+REVERSED = {"a": "+" * 8 + "-" * 2, "b": "+" * 4 + "-" * 6}
+UNEQUALLY_OFTEN = {
+    "a condition for one suite": [
+        *(Asked(model=model, outcomes=outcomes, condition="zero") for model, outcomes in ADDED.items()),
+        *(
+            Asked(
+                model=model,
+                outcomes=outcomes,
+                condition=name,
+                suite="string_reversal",
+                task="reverse",
+                first=200,
+            )
+            for model, outcomes in REVERSED.items()
+            for name in ("zero", "five")
+        ),
+    ],
+    "a repeat that was interrupted": [
+        *(Asked(model=model, outcomes=outcomes) for model, outcomes in ADDED.items()),
+        *(
+            Asked(model=model, outcomes=outcomes[35:45], repeat=1, first=35)
+            for model, outcomes in ADDED.items()
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("asked", UNEQUALLY_OFTEN.values(), ids=UNEQUALLY_OFTEN)
+def test_an_interval_holds_its_difference_where_problems_were_asked_unequally_often(tmp_path, asked):
+    comparison = compare("a", "b", folder_of(tmp_path, asked))
+    for row in comparison.found.rows:
+        assert row.interval is not None
+        assert row.interval[0] < row.found.difference < row.interval[1]
+    points = 100 * comparison.found.whole.found.difference
+    low, high = (100 * end for end in comparison.found.whole.interval or ())
+    assert f"a is better than b by {points:.1f} points ({low:.1f} to {high:.1f})" in comparison.as_text(
+        width=300
+    )
+
+
+def test_what_more_problems_would_show_weighs_problems_as_the_difference_does(tmp_path):
+    found = compare("a", "b", folder_of(tmp_path, UNEQUALLY_OFTEN["a condition for one suite"])).found
+    # 40 of 100 problems differ by 1 of 1 trial, 4 of 10 by 2 of 2: 48 of 120 trials of 110 problems.
+    share = (40 * 1 + 4 * 2**2) * 110 / 120**2
+    assert found.needed == problems_needed(48 / 120, share)
+    assert found.whole.detectable == pytest.approx(smallest_detectable(110, share))
+
+
+def test_problems_asked_once_in_either_of_two_conditions_are_tested_as_asked_once(tmp_path):
+    folder = folder_of(
+        tmp_path,
+        [
+            Asked(model=model, outcomes=outcomes, condition=condition, first=first)
+            for model, outcomes in ADDED.items()
+            for condition, first in (("zero", 0), ("five", 200))
+        ],
+    )
+    comparison = compare("a", "b", folder)
+    assert comparison.found.whole.found.trials == comparison.found.whole.found.problems == 200
+    assert "exact McNemar" in comparison.as_text(width=300)
+
+
 def test_conditions_are_compared_like_with_like(tmp_path):
     folder = folder_of(
         tmp_path,
@@ -131,6 +213,40 @@ def test_conditions_are_compared_like_with_like(tmp_path):
     assert (whole.found.trials, whole.found.only_a, whole.found.only_b) == (4, 2, 2)
     assert compare("a (x)", "a (y)", folder).found.whole.found.only_a == 2
     assert compare("a", "b (y)", folder).found.whole.found.only_b == 2
+
+
+@pytest.fixture
+def asked_often(tmp_path):
+    """Two conditions, twice each: a is right wherever b is not, but the first time in x."""
+    return folder_of(
+        tmp_path,
+        [
+            Asked(model=model, outcomes=outcomes, condition=condition, repeat=repeat)
+            for model, most, first in (("a", "+" * 8, "-" * 8), ("b", "-" * 8, "-" * 8))
+            for condition, repeat, outcomes in (
+                *(("x", 0, first), ("x", 1, most)),
+                *(("y", 0, most), ("y", 1, most)),
+            )
+        ],
+    )
+
+
+def test_of_each_problem_one_example_is_shown_with_its_condition_and_repeat(asked_often):
+    comparison = compare("a", "b", asked_often, examples=3)
+    text = comparison.as_text(width=200)
+    assert "Only a right: 24 trials, 8 problems, 3 of these, the shortest of each task first" in text
+    blocks = [line for line in text.splitlines() if "What is 100 +" in line]
+    assert len({line.rpartition("+")[2] for line in blocks}) == len(blocks) == 3
+    assert all(line.startswith("nupa/add, 1, x, repeat 1: ") for line in blocks)
+    assert comparison.as_markdown().count("| nupa/add, 1, x, repeat 1 |") == 3
+    assert len(json.loads(compare("a", "b", asked_often, every=True).as_json())["only_a"]) == 24
+
+
+def test_a_condition_or_a_repeat_is_named_only_where_there_are_several(asked_often):
+    text = compare("a (y)", "b (y)", asked_often).as_text(width=200)
+    assert "\nnupa/add, 1, repeat 0: " in text
+    all_shown = compare("a (y)", "b (y)", asked_often, examples=8).as_text(width=200)
+    assert "Only a (y) right: 16 trials, 8 problems, the first trial of each, the shortest" in all_shown
 
 
 def test_the_same_model_in_another_folder_is_another(tmp_path):

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from asyncbench.analysis.heatmap import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
-from asyncbench.analysis.tables import as_lines, columns, markdown
+from asyncbench.analysis.tables import markdown
+from asyncbench.screen import as_lines, columns
 
 SHARES = st.floats(min_value=0, max_value=1)
 

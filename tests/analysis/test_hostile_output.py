@@ -20,7 +20,7 @@ SUITES = {"llm_arithmetic": "int_add", "integer_addition": "integer_addition", "
 
 REPORTS = [
     ("report",),
-    *(("report", "--style", style) for style in ("morning", "standings", "anatomy", "quota")),
+    *(("report", "--style", style) for style in ("morning", "standings", "heatmap", "anatomy", "quota")),
     *(("report", "--style", style) for style in ("llm-arithmetic", "integer-addition", "nupa")),
     ("compare", EVIL, OTHER),
     ("regrade",),

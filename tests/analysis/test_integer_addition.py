@@ -454,7 +454,7 @@ def test_a_folder_without_these_suites_is_refused(folder):
     (problem,) = asked(folder, add(1, 2))
     keep(folder, result(replace(problem, suite="llm_arithmetic", task="int_add"), "3"))
 
-    with pytest.raises(ConfigError, match="no finished trial of string_reversal, integer_addition"):
+    with pytest.raises(ConfigError, match="no trials of string_reversal or integer_addition"):
         integer_addition_report_on(folder)
 
 

@@ -1,6 +1,8 @@
 """The overview after a run: one screen, whatever the folder holds."""
 
 import json
+import shlex
+import subprocess
 
 import pytest
 
@@ -63,12 +65,57 @@ LONG_NAME = "a-provider/a-model-with-a-long-name-of-2026-08-07-thinking-{:02}"
 def test_many_models_fit_on_one_screen(many, width):
     lines = lines_of(many, width=width)
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= width
+    text, commands = "\n".join(lines).split("\nnext: ", maxsplit=1)
+    assert max(map(len, text.splitlines())) <= width
+    wider = [line.removesuffix(" \\").split() for line in commands.splitlines() if len(line) > width]
+    assert all(len(words) == 1 for words in wider)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_headings_and_warnings_are_folded_and_not_cut(many, width):
+    text = " ".join("\n".join(lines_of(many, width=width)).split())
+    assert "on the same 6 problems; who shares a place is tied" in text
+    lost = text[text.index("! over 1 % lost") : text.index(" next:")]
+    assert lost.count("1 truncated, 14.3%") == 3
+    assert lost.endswith("and 9 more")
+
+
+@pytest.mark.parametrize("width", [60, 100, 300])
+def test_a_shell_takes_the_lines_of_a_command_together_whatever_is_in_it(tmp_path, width):
+    names = [f"it's a {'long ' * n}name\\" for n in (12, 9)]
+    folder = folder_of(tmp_path / "a folder", [Asked(model=name, outcomes="+-") for name in names])
+    text = "\n".join(lines_of(folder, width=width))
+    command = text.split("next: asyncbench ")[1].partition(" | ")[0].removesuffix("\n")
+    script = f"printf '%s\\n' {command}"
+    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["compare", *names, str(folder)]
+
+
+def compared(folder):
+    """Return the two whose comparison is suggested."""
+    line = next(line for line in lines_of(folder, width=400) if line.startswith("next:"))
+    return shlex.split(line)[3:5]
+
+
+def test_the_leader_is_to_be_compared_with_the_best_other_model(tmp_path):
+    answers = [
+        Asked(model=model, outcomes="+" * right + "-" * (20 - right), condition=condition)
+        for model, condition, right in (("b", "y", 2), ("b", "x", 10), ("a", "x", 20), ("a", "y", 19))
+    ]
+    assert compared(folder_of(tmp_path, answers)) == ["a (x)", "b (x)"]
+
+
+def test_of_one_model_conditions_that_a_place_divides_are_to_be_compared(tmp_path):
+    answers = [
+        Asked(model="a", outcomes="+" * right + "-" * (20 - right), condition=condition)
+        for condition, right in (("x", 20), ("y", 19), ("z", 2))
+    ]
+    assert compared(folder_of(tmp_path, answers)) == ["a (y)", "a (z)"]
 
 
 def test_what_is_left_out_of_a_long_list_is_counted(many):
     lines = lines_of(many)
-    shown = [line.split()[1][-2:] for line in lines if line.lstrip("1234567 ").startswith("a-prov")]
+    shown = [line.split()[1][-2:] for line in lines if "%" in line and "a-prov" in line.split()[1]]
     (gap,) = [line for line in lines if " more)" in line]
     assert shown[0] == "24"
     assert shown[-3:] == ["01", "02", "03"]  # as good as 00, and in the order of the plan

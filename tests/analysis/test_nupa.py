@@ -202,5 +202,5 @@ def test_json_holds_all_figures_with_nulls_where_nothing_is_known(tmp_path):
 def test_a_folder_without_nupa_is_refused(tmp_path):
     with Store.open(tmp_path, sweep="night"):
         pass
-    with pytest.raises(ConfigError, match="holds no finished trial of nupa"):
+    with pytest.raises(ConfigError, match="holds no trials yet: run its sweep first"):
         nupa_report_on(tmp_path)

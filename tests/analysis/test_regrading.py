@@ -25,7 +25,12 @@ def asyncbench(*arguments):
 def test_it_shows_models_changes_examples_and_graders(folder):
     told = asyncbench("regrade", folder).stdout
     assert "4 stored trials graded again, none asked; outcomes that change: 4." in told
-    for title in ("By model", "What changes", "Examples", "Every grader"):
+    for title in (
+        "By model, all its conditions and runs together",
+        "What changes",
+        "Examples",
+        "Every grader",
+    ):
         assert title in told
     assert "no_answer → correct" in told
     assert "The sum is 11." in told

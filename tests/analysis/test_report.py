@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.analysis.report import report_on
+from asyncbench.analysis.stats import Proportion
 from asyncbench.analysis.status import status_of
-from asyncbench.analysis.tables import SIMULATED, markdown
+from asyncbench.analysis.tables import SIMULATED, Pages, markdown
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
 from asyncbench.store.folder import Store
@@ -194,3 +195,76 @@ def test_repeats_of_a_problem_make_the_interval_no_narrower_and_that_is_said(tmp
     assert one.suites[0].accuracy_of_answered_interval == other.suites[0].accuracy_of_answered_interval
     assert "each counts once" in other.as_text()
     assert "each counts once" not in one.as_text()
+
+
+TWO_WAYS = [
+    Asked(model="a", outcomes="+" * 80 + "-" * 20, condition="zero"),
+    *(
+        Asked(model="a", outcomes="+" * 8 + "-" * 2, condition=way, suite="string_reversal", first=200)
+        for way in ("zero", "five")
+    ),
+    Asked(model="b", outcomes="+-" * 5, condition="zero"),
+]
+
+
+def test_conditions_are_lines_of_their_own_and_their_answers_are_not_pooled(tmp_path):
+    report = report_on(folder_of(tmp_path, TWO_WAYS))
+    lines = {(line["name"], line["suite"]): line for line in json.loads(report.as_json())["suites"]}
+    assert sorted(lines) == [
+        ("a (five)", "string_reversal"),
+        ("a (zero)", "nupa"),
+        ("a (zero)", "string_reversal"),
+        ("b", "nupa"),
+    ]
+    for condition in ("zero", "five"):
+        line = lines[f"a ({condition})", "string_reversal"]
+        assert (line["run"], line["model"], line["condition"]) == ("night", "a", condition)
+        assert (line["trials"], line["repeats"]) == (10, 1)
+        assert tuple(line["accuracy_interval"]) == Proportion(successes=8, trials=10).interval
+        assert len([one for one in report.tasks if one.name == f"a ({condition})"]) == len(
+            [one for one in report.suites if one.name == f"a ({condition})"]
+        )
+    assert report.as_text(width=200).count("a (five)") == 3  # by suite, by task, and what it took
+
+
+def test_the_same_problems_in_two_runs_are_lines_of_their_own(tmp_path):
+    asked = [Asked(model="a", outcomes="++-", run=run, repeat=n) for n, run in enumerate(("x", "y"))]
+    lines = report_on(folder_of(tmp_path, asked)).suites
+    assert [(line.name, line.run, line.trials) for line in lines] == [
+        ("a, run x", "x", 3),
+        ("a, run y", "y", 3),
+    ]
+
+
+def test_each_condition_has_its_own_plan(tmp_path):
+    plans_of = {way: {"string_reversal": {"add": n}} for way, n in (("five", 10), ("zero", 30))}
+    planned: dict[str, object] = {"a": plans_of}
+    lines = report_on(folder_of(tmp_path, TWO_WAYS, planned=planned)).suites
+    plans = {(line.condition, line.suite): (line.planned, line.open) for line in lines if line.model == "a"}
+    assert plans["five", "string_reversal"] == (10, 0)
+    assert plans["zero", "string_reversal"] == (30, 20)
+    assert plans["zero", "nupa"] == (None, None)
+
+
+def test_sums_over_conditions_say_so(tmp_path):
+    text = report_on(folder_of(tmp_path / "two", TWO_WAYS)).as_text(width=200)
+    assert "130 trials of the 3 below together: 0 failed" in text
+    assert "every attempt counted; a model's conditions and runs together" in text
+    alone = report_on(folder_of(tmp_path / "one", TWO_WAYS[:1])).as_text(width=200)
+    assert "together" not in alone
+
+
+def test_lost_trials_are_told_of_each_condition(tmp_path):
+    asked = [Asked(model="a", outcomes="+" * 10, condition="zero")]
+    asked += [Asked(model="a", outcomes="+" * 9 + "t", condition="five")]
+    text = report_on(folder_of(tmp_path, asked)).as_text(width=200)
+    assert "for 1 of 2" in text
+    assert "a (five) 90.0%-100.0%" in text
+
+
+def test_it_is_written_as_every_other_report_is(folder):
+    report = report_on(folder)
+    notes = report.as_text(width=300).split("\n\n")[0].splitlines()
+    assert notes[0] == SIMULATED
+    assert notes[1].startswith("Graded:")
+    assert report.as_text(width=300) == Pages.as_text(report, width=300)

@@ -19,6 +19,10 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.store.folder import Store
+from asyncbench.store.partitions import part_files
+from asyncbench.store.snapshot import look
+from asyncbench.store.staging import read
+from tests.analysis.answered import Asked, folder_of
 from tests.regrade.made import as_now, fill, right, sums
 from tests.store.made import answered, ended, keep, refused, reply, trial
 
@@ -82,6 +86,14 @@ def test_accuracy_has_the_counts_and_the_intervals_of_the_report(folder):
         assert counts == [model, 3, correct]
         assert (share, answered) == pytest.approx((correct / 3,) * 2)
         assert (low, high) == pytest.approx(interval)
+
+
+def test_a_problem_counts_once_in_the_intervals_however_often_it_was_asked(tmp_path):
+    asked = (Asked(model="m", outcomes="+++-", repeat=repeat) for repeat in range(3))
+    query = "SELECT trials, accuracy_low, accuracy_high FROM accuracy"
+    ((trials, *interval),) = values(folder_of(tmp_path, asked), query)
+    assert trials == 12
+    assert interval == pytest.approx(Proportion(successes=3, trials=4).interval)
 
 
 def test_cost_counts_every_call_and_says_how_many_are_priced(tmp_path):
@@ -214,6 +226,87 @@ def test_a_parquet_file_is_written_whole_or_not_at_all(folder, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+# ── a folder that is rewritten meanwhile ─────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """A folder with a part of each of two nights, which `rewrite` makes one, under another name each time."""
+    for number in (1, 2):
+        fill(tmp_path, sums(number), right, graders=as_now)
+    return tmp_path
+
+
+def rewrite(folder):
+    with Store.reopen(folder) as store:
+        for table in ("trials", "grades"):
+            parts = part_files(folder, table)
+            with store.replaced(table) as new:
+                new.part(parts).add(read(table, parts))
+
+
+def taken(answer, form):
+    """The rows of `SELECT trial_id FROM trials`, as this form gives them."""
+    if form == "as_table":
+        return answer.as_table()["trial_id"].to_pylist()
+    if form == "as_text":
+        return answer.as_text().split()[1:]
+    out = io.StringIO()
+    getattr(answer, form)(out)
+    if form == "write_json":
+        return [one["trial_id"] for one in json.loads(out.getvalue())]
+    return out.getvalue().split()[1:]
+
+
+@pytest.mark.parametrize("form", ["as_table", "as_text", "write_csv", "write_json"])
+def test_parts_that_are_replaced_before_the_rows_are_taken_are_looked_for_again(nights, form):
+    wanted = sorted(map(str, read_trials(nights)["trial_id"].to_pylist()))
+    with asking(nights, "SELECT trial_id FROM trials") as answer:
+        rewrite(nights)
+        assert sorted(taken(answer, form)) == wanted
+
+
+def test_a_parquet_file_of_a_folder_that_is_rewritten_has_every_row_once(nights, tmp_path_factory):
+    out = tmp_path_factory.mktemp("out") / "out.parquet"
+    with asking(nights, "SELECT trial_id FROM trials") as answer:
+        rewrite(nights)
+        assert answer.write_parquet(out) == 2
+    assert len(set(pq.read_table(out)["trial_id"].to_pylist())) == 2
+
+
+def rewritten_after_each_look(nights, monkeypatch, times):
+    """Have parts replaced between a look at the folder and the query, so many times."""
+    left = iter(range(times))
+
+    def look_too_early(folder):
+        seen = look(folder)
+        if next(left, None) is not None:
+            rewrite(nights)
+        return seen
+
+    monkeypatch.setattr("asyncbench.analysis.sql.look", look_too_early)
+
+
+@pytest.mark.parametrize("query", ["SELECT count(*) FROM trials", "SELECT count(*) FROM grades, trials"])
+def test_parts_that_are_replaced_before_the_query_is_asked_are_looked_for_again(nights, monkeypatch, query):
+    rewritten_after_each_look(nights, monkeypatch, times=2)
+    ((found,),) = values(nights, query)
+    assert found == (2 if "grades" not in query else 2 * len(read_grades(nights)))
+
+
+def test_a_folder_that_is_rewritten_again_and_again_is_given_up_at(nights, monkeypatch):
+    rewritten_after_each_look(nights, monkeypatch, times=1000)
+    with pytest.raises(StoreError, match=r"part-.* is gone: the folder was rewritten meanwhile"):
+        sql(nights, "SELECT trial_id FROM trials")
+
+
+@pytest.mark.parametrize("form", ["as_table", "write_csv", "write_json"])
+def test_what_fails_when_rows_are_taken_is_told_in_one_line(folder, form):
+    failing = "SELECT CASE WHEN n > 50000 THEN error('late') ELSE n END AS n FROM range(60000) AS t(n)"
+    with pytest.raises(ConfigError, match=r"^sql: .*late; the views are"), asking(folder, failing) as answer:
+        taken(answer, form)
+
+
 def asyncbench(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
 
@@ -237,6 +330,17 @@ def test_two_forms_at_once_are_refused(folder):
 @pytest.mark.parametrize("command", ["sql", "regrade"])
 def test_the_commands_have_help_with_an_example(command):
     assert f"asyncbench {command} results/overnight" in asyncbench(command, "--help").stdout
+
+
+@pytest.mark.parametrize("form", ["--csv", "--json"])
+def test_an_answer_that_does_not_fit_behind_standard_output_is_exit_5(folder, form):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        words = [sys.executable, "-m", "asyncbench", "sql", str(folder), "SELECT 1 AS n", form]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 5
+    assert done.stderr == (
+        "asyncbench: standard output takes no more: No space left on device; make room for it\n"
+    )
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder):

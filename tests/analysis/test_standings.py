@@ -2,13 +2,18 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
+from asyncbench.analysis.morning import morning_on
 from asyncbench.analysis.report import report_on
-from asyncbench.analysis.standings import standings_on
+from asyncbench.analysis.standings import SHARED, standings_on
 from asyncbench.analysis.stats import mcnemar
-from tests.analysis.answered import Asked, folder_of
+from asyncbench.records import Condition, Model, Skipped, Stop
+from asyncbench.store.folder import Store
+from tests.analysis.answered import Asked, folder_of, problem
+from tests.store import made
 
 ISSUE = ("+" * 29 + "+" * 15 + "-" * 3 + "-" * 53, "+" * 29 + "-" * 15 + "+" * 3 + "-" * 53)
 
@@ -68,7 +73,34 @@ def test_nobody_is_ranked_on_problems_that_only_some_were_asked(tmp_path):
     )
     assert ranking.problems == 20
     assert [(line.name, line.share) for line in ranking.lines] == [("a", 1.0), ("b", 0.95)]
-    assert ranking.lines[0].accuracy.over_all.share == 0.5
+    assert ranking.lines[0].outcomes["wrong"] == 20
+
+
+def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
+    """a goes on where b ended, and fails there: nothing of that is in a's row but its cost."""
+    folder = folder_of(
+        tmp_path,
+        [
+            Asked(model="a", outcomes="+" * 16 + "--tx" + "-" * 16 + "xxxx"),
+            Asked(model="b", outcomes="+" * 8 + "-" * 12),
+        ],
+    )
+    standings = standings_on(folder)
+    ((a, b),) = [ranking.lines for ranking in standings.rankings]
+    assert (a.share, a.accuracy.over_all.share, b.accuracy.over_all.share) == (0.8, 0.8, 0.4)
+    assert a.accuracy.over_answered.share == pytest.approx(16 / 18)
+    assert (a.accuracy.lost, a.accuracy.highest) == (2, 0.9)
+    assert (a.trials, a.outcomes["failed"], a.cost_usd) == (40, 5, 10.0)
+    assert SHARED in standings.as_text()
+    (line,) = [line for line in morning_on(folder).as_text(width=100).splitlines() if line.startswith("1  a")]
+    assert "88.9%" in line.split()
+    found = json.loads(standings.as_json())["rankings"][0]["lines"][0]
+    assert (found["accuracy"], found["accuracy_if_lost_right"], found["answered"]) == (0.8, 0.9, 18)
+
+
+def test_where_all_were_asked_the_same_no_second_population_is_told(tmp_path):
+    folder = folder_of(tmp_path, [Asked(model=name, outcomes="+-tx") for name in "ab"])
+    assert SHARED not in standings_on(folder).as_text()
 
 
 def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
@@ -86,6 +118,53 @@ def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
     assert [names(one) for one in standings.rankings] == [["a", "b"], ["d"], ["c"]]
     assert [one.alone for one in standings.rankings] == [False, True, True]
     assert "not ranked, for they share few problems or none" in standings.as_text()
+
+
+def stopped_early(tmp_path, *, rule="{saturated: 0.2}", skips=range(8, 40)):
+    """a was asked forty problems; b, right in all that it was asked, eight, and has rows of `skipped`."""
+    answers = [Asked(model="a", outcomes="+" * 20 + "-" * 20), Asked(model="b", outcomes="+" * 8)]
+    folder = folder_of(tmp_path, answers)
+    stop = Stop(rule="saturated 0.2", asked=19, correct=19, low=0.8, high=1.0)
+    model, condition = Model(alias="b", provider="openai", model_id="m", api="chat"), Condition(name="plain")
+    with Store.open(folder, sweep="s") as store:
+        for n in skips:
+            skipped = replace(
+                made.trial(1_000 + n), run="night", problem=problem(n), model=model, condition=condition
+            )
+            store.keep(Skipped(trial=skipped, stop=stop, skipped_at=made.AT))
+    (folder / "sweep.yaml").write_text(f"stop_when: {rule}\n")
+    return standings_on(folder)
+
+
+def test_a_model_that_was_stopped_early_is_ranked_on_what_it_was_asked(tmp_path):
+    standings = stopped_early(tmp_path)
+    (ranking,) = standings.rankings
+    assert [(line.name, line.share, line.trials) for line in ranking.lines] == [("a", 1.0, 40), ("b", 1.0, 8)]
+    assert ranking.problems == 8
+    assert (standings.skipped, standings.lapsed) == (32, 0)
+    assert "weighs less than planned" in standings.as_text()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"rule": "{saturated: 0.01}"}, {"rule": "null"}, {"skips": range(8, 19)}],
+    ids=["a stricter rule", "no rule", "under half dealt with"],
+)
+def test_a_model_with_too_much_open_is_not_ranked_though_some_was_skipped(tmp_path, given):
+    assert [names(one) for one in stopped_early(tmp_path, **given).rankings] == [["a"], ["b"]]
+
+
+def test_who_shares_no_problem_asked_is_not_ranked_whatever_was_skipped(tmp_path):
+    folder = folder_of(
+        tmp_path, [Asked(model="a", outcomes="+" * 20), Asked(model="b", outcomes="+", first=20)]
+    )
+    stop = Stop(rule="saturated 0.2", asked=19, correct=19, low=0.8, high=1.0)
+    model, condition = Model(alias="b", provider="openai", model_id="m", api="chat"), Condition(name="plain")
+    with Store.open(folder, sweep="s") as store:
+        for n in range(20):
+            trial = replace(made.trial(1_000 + n), problem=problem(n), model=model, condition=condition)
+            store.keep(Skipped(trial=trial, stop=stop, skipped_at=made.AT))
+    assert [one.alone for one in standings_on(folder).rankings] == [True, True]
 
 
 def test_suites_are_ranked_each_and_together_by_whom_all_were_asked(tmp_path):
@@ -119,6 +198,16 @@ def test_conditions_and_repeats_count_as_what_they_are(tmp_path):
     first = ranking.pairs[0]
     assert first.found.differences == {0: 3, 3: 1}
     assert ranking.lines[0].interval[0] < 0.5 - 0.2  # four problems, not twelve
+
+
+def test_a_pairs_interval_holds_its_difference_where_few_problems_were_asked_again(tmp_path):
+    answers = [Asked(model="a", outcomes="+" * 80 + "-" * 20), Asked(model="b", outcomes="+" * 40 + "-" * 60)]
+    again = [Asked(model="a", outcomes="+++", repeat=1), Asked(model="b", outcomes="++-", repeat=1)]
+    (ranking,) = rankings(tmp_path, *answers, *again)
+    (only,) = ranking.pairs
+    low, high = only.interval
+    assert low < only.found.difference == 41 / 103 < high
+    assert high - low < 0.25  # about as of the 100 problems asked once
 
 
 def test_figures_are_those_of_all_its_trials(tmp_path):
@@ -199,7 +288,7 @@ def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
 
 def test_a_folder_without_trials_says_so(tmp_path):
     standings = standings_on(folder_of(tmp_path, []))
-    assert standings.as_text() == "There are no trials yet."
+    assert standings.as_text().startswith(f"{standings.folder} holds no trials yet: run its sweep first")
     assert json.loads(standings.as_json())["rankings"] == []
 
 

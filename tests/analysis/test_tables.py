@@ -1,47 +1,18 @@
-"""How tables fit into a width: names fold, figures do not."""
+"""How tables and figures are written: on a screen, in Markdown, and what others wrote in them."""
 
 import pytest
 
 from asyncbench.analysis.tables import (
-    LEAST_NAME,
     Sheet,
-    as_lines,
-    columns,
     dollars,
     markdown,
-    safe,
+    per_correct,
+    per_correct_text,
     safe_markdown,
     safe_note_markdown,
-    safe_notes,
 )
 
 NAME = "a-model-with-a-name-of-40-characters-here"
-FIGURES = ["1,234,567,890", "97.5% (95.0-98.8)", "$12.3456"]
-
-
-def lines_of(width, *, names=(NAME,), head=None):
-    """A table of one row: names, then the figures."""
-    head = head or [*("name" for _ in names), "tok.", "share", "cost"]
-    return as_lines(columns(head, [[*names, *FIGURES]], labels=len(names)), width=width).splitlines()
-
-
-@pytest.mark.parametrize("width", [10, 60, 80, 200])
-def test_figures_stand_on_one_line_whatever_the_width(width):
-    assert "  ".join(FIGURES) in lines_of(width)[1]
-
-
-@pytest.mark.parametrize(
-    ("width", "widest"),
-    [
-        pytest.param(200, 41 + 44, id="all fits"),
-        pytest.param(70, 70, id="the name folds"),
-        pytest.param(10, LEAST_NAME + 44, id="the table overflows"),
-    ],
-)
-def test_names_fold_to_a_minimum_before_a_table_overflows(width, widest):
-    lines = lines_of(width)
-    assert max(map(len, lines)) == widest
-    assert "".join(line[: widest - 44].strip() for line in lines[1:]) == NAME
 
 
 @pytest.mark.parametrize(
@@ -59,8 +30,19 @@ def test_dollars_are_never_rounded_to_nothing(cost, shown):
     assert dollars(cost) == shown
 
 
-def test_a_short_name_gives_nothing_up():
-    assert lines_of(10, names=("m", NAME))[1].startswith(f"m     {NAME[:LEAST_NAME]}  ")
+@pytest.mark.parametrize(
+    ("cost", "correct", "shown"),
+    [
+        (3.0, 2, "$1.5000"),
+        (3.0, 0, "-"),
+        (0.0, 0, "-"),
+        (0.0, 2, "$0.0000"),
+        (None, 0, "unknown"),
+        (None, 2, "unknown"),
+    ],
+)
+def test_a_right_answer_costs_something_unknown_only_where_no_cost_is_known(cost, correct, shown):
+    assert per_correct_text(cost, per_correct(cost, correct)) == shown
 
 
 def test_what_does_not_fit_is_packed_before_names_fold():
@@ -89,35 +71,6 @@ def test_figures_that_do_not_fit_side_by_side_stand_below_each_other():
     shown = [cell for line in lines if line.startswith("model") for cell in line.split()[1:]]
     assert shown == [f"{n}" * 12 for n in range(9)]
     assert lines.count("t") == 1
-
-
-def test_sentences_fold_between_words_where_a_width_is_known():
-    note = "one two three four"
-    assert safe_notes([note], width=9) == ["one two\nthree\nfour"]
-    assert safe_notes([note]) == [note]  # in a pipe
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        pytest.param("gpt-5 ÷ 数 é", "gpt-5 ÷ 数 é", id="what is seen stays"),
-        pytest.param("\x1b[2J\x9b1m\x00\x07\x7f", r"\x1b[2J\x9b1m\x00\x07\x7f", id="controls"),
-        pytest.param("a\r\nb\tc\u2028d", r"a\r\nb\tc\u2028d", id="lines"),
-        pytest.param(
-            "1\u202e2\u2066\u2069\u200e\u200f\u061c", r"1\u202e2\u2066\u2069\u200e\u200f\u061c", id="bidi"
-        ),
-        pytest.param("1\u200b2\ufeff\u00ad\U000e0041", r"1\u200b2\ufeff\xad\U000e0041", id="no width"),
-        pytest.param("1\u202f000\u00a0", r"1\u202f000\xa0", id="odd spaces"),
-        pytest.param("\ud800", r"\ud800", id="half a character"),
-    ],
-)
-def test_what_could_do_something_is_written_out(text, shown):
-    assert safe(text) == shown
-
-
-def test_a_megabyte_is_cut_and_its_length_told():
-    assert safe("7" * 1_000_000, most=5) == "77777… (1,000,000 characters)"
-    assert safe("7" * 5, most=5) == "77777"
 
 
 @pytest.mark.parametrize(
