@@ -337,7 +337,7 @@ def test_lanes_run_side_by_side_and_models_of_one_take_turns():
 
 
 async def test_all_models_together_have_a_range_of_time(tmp_path):
-    models = [{"model": f"simulated/{name}", "price": PRICE, "rpm": 600} for name in ("oracle", "noisy")]
+    models = [{"model": f"simulated/{name}", "price": PRICE, "rpm": 6_000} for name in ("oracle", "noisy")]
     asked = sweep(tmp_path / "out", problem_set(tmp_path), *models)
     await run_sweep(asked, limit=72)
     found = plan(asked)

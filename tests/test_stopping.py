@@ -275,13 +275,16 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
 ):
     found, look_through = [], Rest.of
 
-    def watched(folder):
+    def known():
         gc.collect()
-        held = [one for one in gc.get_objects() if type(one) is Before]
-        found.append((len(held), screen.said[-1]))
+        return {id(one) for one in gc.get_objects() if type(one) is Before}
+
+    def watched(folder):
+        found.append((len(known() - others), screen.said[-1]))
         return look_through(folder)
 
     asking(model=NOISY, stop_when=MIXED, limit=80)
+    others = known()  # of other tests
     screen = Said()
     monkeypatch.setattr(Rest, "of", watched)
     with simulator(problems) as server:
