@@ -224,13 +224,21 @@ def compacted_by_renames(folder: Path) -> None:
     compacted(folder)
 
 
-@pytest.mark.parametrize(("work", "changes"), [(compacted, CHANGES), (compacted_by_renames, MOVES)])
-def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_disk, work, changes):
+@pytest.mark.parametrize(
+    ("work", "changes", "steps"),
+    [
+        pytest.param(compacted, CHANGES, (1, 2), id="odd"),
+        pytest.param(compacted_by_renames, MOVES, (2, 2), id="even, by renames"),
+        pytest.param(compacted, CHANGES, (1, 1), marks=pytest.mark.soak, id="all"),
+        pytest.param(compacted_by_renames, MOVES, (1, 1), marks=pytest.mark.soak, id="all, by renames"),
+    ],
+)
+def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_disk, work, changes, steps):
     alive = quick_disk / "alive"
     for n in (1, 2):
         with Store.open(alive, sweep="night") as store:
             keep(store, *answered(n))
-    for step in itertools.count(1):
+    for step in itertools.count(*steps):  # from which on, and each which
         copy = shutil.copytree(alive, quick_disk / str(step))
         finished = outlives(step, work, copy, changes=changes)
         assert ids(copy) == [1, 2]
