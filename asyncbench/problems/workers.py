@@ -36,7 +36,7 @@ def draft_batches(
     Raises:
         ProblemSetError: a worker process was ended by somebody else.
     """
-    assert suite.generate is not None  # noqa: S101  `generate` has refused the others
+    assert suite.generate is not None  # noqa: S101  # `generate` has refused the others
     if workers == 1 or suite.rows is None:
         drafts = iter(suite.generate(seed, parameters))
         while some := list(islice(drafts, rows)):

@@ -14,7 +14,7 @@ import pytest
 @pytest.fixture
 def quick_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder where nobody waits for a disk: processes that are killed lose nothing by it."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")  # noqa: S108  # a folder with a name of its own is made in it
     if not os.access(memory, os.W_OK):
         yield tmp_path
         return
