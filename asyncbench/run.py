@@ -65,13 +65,13 @@ from asyncbench.simulator.settings import Settings
 from asyncbench.skipping import Before, Needed, settle, stopping_of, unsettled
 from asyncbench.store.catalog import finished_ids
 from asyncbench.store.folder import Store
+from asyncbench.store.manifest import SWEEP_FILE
 from asyncbench.store.manifest import planned as planned_in
 from asyncbench.store.salvage import Salvage
 from asyncbench.suites import SUITES
 from asyncbench.summary import Exit, Spent, Summary
 from asyncbench.sweep import Asked, asked_by_model, planned, planned_tasks, trials
 
-SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of

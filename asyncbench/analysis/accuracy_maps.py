@@ -20,9 +20,9 @@ from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.nothing import no_trials
 from asyncbench.analysis.order import Asked, in_order, names_of
 from asyncbench.analysis.pairing import WHO
+from asyncbench.analysis.served import any_simulated
 from asyncbench.analysis.stopped import lapsed_note, skips_in
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
-from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.screen import Cell
 from asyncbench.store.catalog import read_grades, read_trials
@@ -187,7 +187,7 @@ def accuracy_maps_on(folder: Path | str) -> AccuracyMaps:
     known = [cell for cell in found if cell["length"] is not None]
     return AccuracyMaps(
         folder=str(folder),
-        simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
+        simulated=any_simulated(trials),
         graders=graders_of(read_grades(folder, GRADES, pc.field("headline"))),
         names=names,
         outcomes={

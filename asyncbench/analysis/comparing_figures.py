@@ -21,11 +21,11 @@ from asyncbench.analysis.pairing import (
     read_coded,
     read_model,
 )
+from asyncbench.analysis.served import any_simulated
 from asyncbench.analysis.standings import difference_interval
 from asyncbench.analysis.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
 from asyncbench.copies import read_problems
 from asyncbench.errors import ConfigError
-from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.screen import safe
 from asyncbench.store.manifest import read_manifest
@@ -197,9 +197,7 @@ def compared(
     return Compared(
         a=sides[0],
         b=sides[1],
-        simulated=any(
-            is_simulated(str(name)) for table in tables for name in table["provider"].unique().to_pylist()
-        ),
+        simulated=any_simulated(*tables),
         rows=rows,
         outcomes_a=_outcomes(tables[0], suite, task),
         outcomes_b=_outcomes(tables[1], suite, task),

@@ -30,7 +30,6 @@ from asyncbench.analysis.tables import (
     percent,
     seconds,
 )
-from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import Manifest, planned, read_manifest
@@ -203,7 +202,7 @@ def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
     names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
     return Report(
         folder=str(folder),
-        simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
+        simulated=served.any_simulated(trials),
         graders=graders_of(grades),
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
         suites=_lines(trials, (*WHO, "suite"), names, cells, plan),

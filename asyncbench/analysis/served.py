@@ -1,4 +1,4 @@
-"""Who really answered: another model than the one asked, or several behind one alias within a folder."""
+"""Who really answered: a simulator, another model than the one asked, or several models behind one alias."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,6 +12,11 @@ from asyncbench.providers.endpoints import is_simulated
 # Column of `trials` → how its values are spoken of.
 _NAMES: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}
 COLUMNS: Final = (*_NAMES, "model_id")
+
+
+def any_simulated(*trials: pa.Table) -> bool:
+    """Whether a simulator answered any of some trials; of their columns only `provider` is needed."""
+    return any(is_simulated(str(name)) for one in trials for name in one["provider"].unique().to_pylist())
 
 
 def mixtures(trials: pa.Table) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from asyncbench.analysis.pairing import (
     pair,
     read_coded,
 )
+from asyncbench.analysis.served import any_simulated
 from asyncbench.analysis.stats import (
     Accuracy,
     Proportion,
@@ -52,7 +53,6 @@ from asyncbench.analysis.tables import (
     percent,
     seconds,
 )
-from asyncbench.providers.endpoints import is_simulated
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_grades
 from asyncbench.store.manifest import read_manifest
@@ -277,7 +277,7 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
     ]
     return Standings(
         folder=str(folder),
-        simulated=any(is_simulated(str(name)) for name in trials["provider"].unique().to_pylist()),
+        simulated=any_simulated(trials),
         asked=len(asked),
         skipped=len(skips.held),
         lapsed=skips.lapsed,

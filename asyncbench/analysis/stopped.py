@@ -11,6 +11,7 @@ import pyarrow as pa
 from asyncbench.analysis.tables import Sheet, percent
 from asyncbench.engine.stopping import Figures, still_stopped
 from asyncbench.store.catalog import read_skipped, read_trials
+from asyncbench.store.manifest import SWEEP_FILE
 
 MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
@@ -55,7 +56,7 @@ def held(folder: Path | str, known: Iterable[Figures]) -> frozenset[Figures]:
     Raises:
         ConfigError: the folder's sweep.yaml cannot be read.
     """
-    sweep_file, different = Path(folder) / "sweep.yaml", set(known)
+    sweep_file, different = Path(folder) / SWEEP_FILE, set(known)
     if not different or not sweep_file.exists():
         return frozenset(different)
     from asyncbench.config import rule_in  # 0.2 s, which a folder without skips need not wait for

@@ -12,9 +12,8 @@ from asyncbench.config import Sweep, load_sweep
 from asyncbench.copies import read_problems
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
-from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
+from asyncbench.store.manifest import IMPORTED, SWEEP_FILE, Manifest, read_manifest
 
-SWEEP_FILE = "sweep.yaml"
 KEEP_APART = "They are not of one sweep: keep them apart"
 
 

@@ -17,11 +17,11 @@ from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.forecast.kept import FORECAST, read_forecasts
 from asyncbench.forecast.kept import joined as joined_forecasts
-from asyncbench.merge.agreement import SWEEP_FILE, Source, sources
+from asyncbench.merge.agreement import Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
 from asyncbench.store.durable import make_folder, sync, write
 from asyncbench.store.lock import LOCK, locked
-from asyncbench.store.manifest import Manifest, claim, read_manifest, write_manifest
+from asyncbench.store.manifest import SWEEP_FILE, Manifest, claim, read_manifest, write_manifest
 from asyncbench.store.merging import Joined, join
 from asyncbench.store.staging import TEMPORARY
 from asyncbench.writing import storing

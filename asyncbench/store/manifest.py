@@ -14,6 +14,7 @@ from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY
 
 MANIFEST = "manifest.json"
+SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 

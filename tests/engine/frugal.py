@@ -41,7 +41,7 @@ from asyncbench.records import (
 )
 from asyncbench.store.folder import Store
 from tests.engine.crashing import Desk, known_of
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
+from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
 
 PRICES: Final = (
     Price(input=0.15, output=0.6),
@@ -463,11 +463,4 @@ RULES: Final = (
 
 def broken(seed: int, folder: Path | None = None) -> list[str]:
     """Play the night of a seed; return what did not hold."""
-    played = play(frugal(seed), folder)
-    found = []
-    for rule in RULES:
-        try:
-            rule(played)
-        except AssertionError as error:
-            found.append(f"seed {seed}: {rule.__name__}: {error}")
-    return found
+    return violated(RULES, play(frugal(seed), folder), seed)

@@ -36,6 +36,7 @@ from asyncbench.records import (
 )
 
 T = TypeVar("T")
+P = TypeVar("P")
 
 
 class _Jump(selectors.SelectSelector):
@@ -59,6 +60,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jump.now_s
+
+
+def violated(rules: Iterable[Callable[[P], None]], played: P, seed: int) -> list[str]:
+    """Return which rules did not hold in what was played of a seed, and why."""
+    found = []
+    for rule in rules:
+        try:
+            rule(played)
+        except AssertionError as error:
+            found.append(f"seed {seed}: {rule.__name__}: {error}")
+    return found
 
 
 def virtually(main: Coroutine[Any, Any, T]) -> T:

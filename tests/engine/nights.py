@@ -48,7 +48,7 @@ from asyncbench.records import (
 )
 from asyncbench.simulator import limits
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
+from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
 
 DAY_S: Final = 86_400.0
 REFUSAL_S: Final = 0.02  # until a provider says no
@@ -869,12 +869,7 @@ def broken(seed: int) -> list[str]:
         played = play(scenario(seed))
     except Exception:  # whatever it is: told with the seed, and the next night is played
         return [f"seed {seed}: it did not come to its end", traceback.format_exc(), replay(seed)]
-    found = []
-    for rule in INVARIANTS:
-        try:
-            rule(played)
-        except AssertionError as error:
-            found.append(f"seed {seed}: {rule.__name__}: {error}")
+    found = violated(INVARIANTS, played, seed)
     return [*found, replay(seed)] if found else []
 
 

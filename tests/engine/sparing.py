@@ -35,7 +35,7 @@ from asyncbench.records import (
 from asyncbench.skipping import Before, Needed, stopping_of
 from asyncbench.sweep import cell_of as problem_cell
 from tests.engine.crashing import Desk, known_of
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, virtually
+from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
 
 TEN: Final = Limits(concurrency=10)
 
@@ -344,11 +344,4 @@ def night_of(seed: int) -> Played:
 
 def broken(seed: int) -> list[str]:
     """Return what did not hold in the night of a seed."""
-    played = night_of(seed)
-    found = []
-    for rule in RULES:
-        try:
-            rule(played)
-        except AssertionError as error:
-            found.append(f"seed {seed}: {rule.__name__}: {error}")
-    return found
+    return violated(RULES, night_of(seed), seed)

@@ -17,8 +17,8 @@ from asyncbench.analysis.graders import Graded, graded_by, graders_of
 from asyncbench.analysis.lost import lost_notes
 from asyncbench.analysis.nothing import no_trials
 from asyncbench.analysis.order import Asked, in_order, names_of
+from asyncbench.analysis.served import any_simulated
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet
-from asyncbench.providers.endpoints import is_simulated
 from asyncbench.store.manifest import read_manifest
 
 MEANING = (
@@ -181,7 +181,7 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
     worths = {one.of: one for one in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(folder),
-        simulated=any(is_simulated(str(name)) for name in seen.trials["provider"].unique().to_pylist()),
+        simulated=any_simulated(seen.trials),
         graders=graders_of(seen.grades),
         order=tuple(order),
         findings=tuple(found[group] for group in groups),
