@@ -206,6 +206,21 @@ class Usage:
 
 UNSTORED: Mapping[str, object] = {"stored": False}  # metadata of a field that no file holds
 
+CUT_SHORT = frozenset(
+    {
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_context_window_exceeded",
+        "model_length",  # Mistral: the context is full
+        "incomplete",  # Responses without a reason
+    }
+)
+REFUSALS = frozenset({"content_filter", "refusal"})
+# Said of cut replies, too: nothing, or the one word that llama-server's Responses have for every reply. The
+# other formats' `stop` is believed: a reply may end by itself with the last token that it was allowed.
+_TELLS_NO_CUT = frozenset({None, "completed"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -226,18 +241,15 @@ class Reply:
     latency_s: float | None = None  # request sent to last byte; None where that was not measured
     http_status: int | None = 200  # None: recorded by others, who did not say
     allowances: tuple[Allowance, ...] = field(default=(), compare=False, metadata=UNSTORED)
+    max_tokens: int | None = field(default=None, compare=False, metadata=UNSTORED)  # allowed, as sent
 
-
-CUT_SHORT = frozenset(
-    {
-        "length",
-        "max_tokens",
-        "max_output_tokens",
-        "model_context_window_exceeded",
-        "model_length",  # Mistral: the context is full
-    }
-)
-REFUSALS = frozenset({"content_filter", "refusal"})
+    @property
+    def cut_short(self) -> bool:
+        """Whether the provider says that it cut the reply, or tells by its count that it did."""
+        if self.finish_reason in CUT_SHORT:
+            return True
+        written = None if self.usage is None else self.usage.output_tokens
+        return self.finish_reason in _TELLS_NO_CUT and written is not None and written == self.max_tokens
 
 
 def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) -> Outcome:
@@ -246,8 +258,8 @@ def outcome_of(reply: Reply | None, *, answer: str | None, exact_match: bool) ->
         return Outcome.FAILED
     if exact_match:
         return Outcome.CORRECT
-    if reply.finish_reason in CUT_SHORT:
-        return Outcome.TRUNCATED  # the provider says so: no guessing
+    if reply.cut_short:
+        return Outcome.TRUNCATED
     if reply.finish_reason in REFUSALS:
         return Outcome.REFUSED
     return Outcome.NO_ANSWER if answer is None else Outcome.WRONG

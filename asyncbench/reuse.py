@@ -15,6 +15,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.grading import graded
 from asyncbench.longer import Lengths, max_tokens_of
 from asyncbench.prompting import TrialIds
+from asyncbench.providers.longest_reply import longest_stored
 from asyncbench.records import CUT_SHORT, History, Model, Outcome, Reply, Result, Trial, Usage
 from asyncbench.store.catalog import read_attempts, read_trials, texts
 from asyncbench.store.folder import Store
@@ -31,7 +32,8 @@ _USAGE = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_t
 _REPLY = ("finish_reason", "model_served", "request_id", "fingerprint", "upstream", "service_tier")
 _TIMES = ("queued_s", "ttft_s", "latency_s")
 _COLUMNS = (
-    *("trial_id", "sweep", "reused_from", "params", "reply_text", "reasoning_text", "http_status"),
+    *("trial_id", "sweep", "reused_from", "params", "condition_params"),
+    *("reply_text", "reasoning_text", "http_status"),
     *(*_REPLY, *_USAGE, *_TIMES, "finished_at"),
 )
 _FRESH = History()
@@ -123,7 +125,8 @@ class Answers:
     def _rows(self, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
         its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
         wanted = its & _COMPLETE & pc.field("trial_id").isin(pa.array(ids, pa.string()))
-        return {row["trial_id"]: row for row in read_trials(self.folder, _COLUMNS, wanted).to_pylist()}
+        rows = read_trials(self.folder, _COLUMNS, wanted).to_pylist()
+        return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
 
 
 async def take_over(
@@ -234,5 +237,6 @@ def _reply(row: Mapping[str, Any]) -> Reply:
         reasoning=row["reasoning_text"],
         usage=Usage(**counted) if any(one is not None for one in counted.values()) else None,
         http_status=row["http_status"],
+        max_tokens=longest_stored(row["params"], row["condition_params"]),
         **{name: row[name] for name in _REPLY},
     )

@@ -9,7 +9,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.known_models import moves, same_model
 from asyncbench.pricing import Rates
 from asyncbench.providers.quirks import Quirks
-from asyncbench.records import CUT_SHORT, Model, Reply
+from asyncbench.records import Model, Reply
 
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
 SHOWN: Final = 60  # characters of an answer
@@ -131,7 +131,7 @@ def served(asked: str, by: str | None) -> Finding:
 def _answer(reply: Reply, latency_s: float) -> Finding:
     text = " ".join(reply.text.split())
     shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, connecting included"
-    if not text and reply.finish_reason in CUT_SHORT:
+    if not text and reply.cut_short:
         return _note(
             "answer",
             f"cut before it said anything, after {latency_s:.3f} s: it thinks first",

@@ -478,6 +478,7 @@ class Asker:
     async def close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
         problem, style = turn.request.trial.problem, turn.request.trial.condition.style
+        reply = replace(reply, max_tokens=attempt.max_tokens)
         if len(reply.text) > LONG_REPLY:
             grades = await asyncio.to_thread(self.grade, problem, reply, style)
         else:

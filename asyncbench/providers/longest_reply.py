@@ -1,8 +1,12 @@
 """What the body of a request may call the longest reply, whoever wrote it: the sweep or its `params`."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
+import orjson
+
+from asyncbench.providers.loose_json import count, mapping
 from asyncbench.records import Condition, Model
 
 # By wire format; of two names in one body the first counts.
@@ -30,6 +34,14 @@ def longest_reply(model: Model, condition: Condition) -> int | None:
     ours = [] if model.max_tokens is None or (said and len(names) == 1) else [model.max_tokens]
     limits = _counts([*said, *ours])
     return max(limits) if limits else None
+
+
+@lru_cache(maxsize=256)
+def longest_stored(params: str, condition_params: str) -> int | None:
+    """Return the longest reply that these two columns of `trials` tell; see `longest_reply`."""
+    said = mapping(orjson.loads(params)) | mapping(mapping(orjson.loads(condition_params)).get("params"))
+    counts = [found for name in ANY_LONGEST_REPLY if (found := count(said.get(name)))]
+    return count(said.get("max_output_tokens")) or max(counts, default=None)
 
 
 def most_output(model: Model, condition: Condition) -> int | None:

@@ -9,11 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.grading import graded
-from asyncbench.records import Grade, Problem, Reply
+from asyncbench.providers.longest_reply import longest_stored
+from asyncbench.records import Grade, Problem, Reply, Usage
 from asyncbench.store.schema import GRADES, OF_THE_TRIAL
 from asyncbench.suites import SUITES
 
-REPLY = ("reply_text", "reasoning_text", "finish_reason", "style")
+REPLY = (
+    *("style", "reply_text", "reasoning_text", "finish_reason", "output_tokens"),
+    *("params", "condition_params"),
+)
 OF_THE_GRADE = tuple(name for name in GRADES.names if name not in OF_THE_TRIAL)
 HEADLINE = ("grader", "answer", "outcome", "exact_match")  # what a trial's row repeats of its headline grade
 
@@ -51,15 +55,27 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
 
 def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> Iterator[tuple[Grade, ...]]:
     """Yield the grades of each trial; none of one that cannot be graded."""
-    replies = zip(problems, *(trials[name].to_pylist() for name in REPLY), strict=True)
-    for problem, text, reasoning, finish_reason, style in replies:
+    replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
+    for problem, (style, *stored) in zip(problems, replies, strict=True):
         if problem is None or problem.suite not in SUITES:
             yield ()
-            continue
-        reply = (
-            Reply(text=text, reasoning=reasoning, finish_reason=finish_reason) if text is not None else None
-        )
-        yield graded(problem, reply, style)
+        else:
+            yield graded(problem, _reply(*stored), style)
+
+
+def _reply(
+    text: str | None, reasoning: str | None, finish: str | None, written: int | None, *params: str
+) -> Reply | None:
+    """Return what a trial's row keeps of its reply, as far as grading looks at it; None: it has none."""
+    if text is None:
+        return None
+    return Reply(
+        text=text,
+        reasoning=reasoning,
+        finish_reason=finish,
+        usage=Usage(output_tokens=written),
+        max_tokens=longest_stored(*params),
+    )
 
 
 def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table:

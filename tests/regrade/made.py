@@ -39,6 +39,11 @@ def blind(grades: Grades) -> Grades:
     )
 
 
+def wrong(grades: Grades) -> Grades:
+    """Grades of a version that took every reply for a whole one."""
+    return tuple(replace(one, outcome=Outcome.WRONG) for one in grades)
+
+
 def as_now(grades: Grades) -> Grades:
     return grades
 
@@ -49,9 +54,9 @@ def trial(problem: Problem, alias: str, problem_set: str = "sums") -> Trial:
     return replace(plain, problem=problem, problem_set=problem_set)
 
 
-def graded(asked: Trial, text: str | None, graders: Callable[[Grades], Grades]) -> Iterable[Event]:
-    """Yield the events of a trial; without a text it failed."""
-    answer = None if text is None else Reply(text=text, finish_reason="stop")
+def graded(asked: Trial, said: Reply | str | None, graders: Callable[[Grades], Grades]) -> Iterable[Event]:
+    """Yield the events of a trial; without a reply it failed."""
+    answer = Reply(text=said, finish_reason="stop") if isinstance(said, str) else said
     yield Ended(attempt=made.ended(asked, answer).attempt, reply=answer)
     plain = made.result(asked, answer)
     yield Result(

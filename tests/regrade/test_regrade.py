@@ -11,10 +11,11 @@ import pytest
 from asyncbench import read_grades, read_trials, regrade_folder
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import write_problems
+from asyncbench.records import Condition, Reply, Usage
 from asyncbench.regrade.grades import HEADLINE
 from asyncbench.regrade.tally import EXAMPLES
 from asyncbench.store.folder import Store
-from tests.regrade.made import as_now, blind, fill, graded, right, sums, trial
+from tests.regrade.made import as_now, blind, fill, graded, right, sums, trial, wrong
 from tests.store.made import keep
 
 
@@ -265,3 +266,48 @@ def test_what_is_no_results_folder_is_refused(tmp_path):
     for write in (False, True):
         with pytest.raises(ConfigError, match="is not a results folder"):
             regrade_folder(tmp_path, write=write)
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "tokens", "asked", "now"),
+    [
+        pytest.param("incomplete", 9, {"max_tokens": 300}, "truncated", id="incomplete"),
+        pytest.param("completed", 300, {"max_tokens": 300}, "truncated", id="completed with all tokens"),
+        pytest.param("completed", 299, {"max_tokens": 300}, "wrong", id="with one less"),
+        pytest.param("completed", None, {"max_tokens": 300}, "wrong", id="without a count"),
+        pytest.param("completed", 300, {}, "wrong", id="without a limit"),
+        pytest.param(
+            "completed", 300, {"params": {"max_output_tokens": 300}}, "truncated", id="limit in params"
+        ),
+        pytest.param(
+            "completed",
+            300,
+            {"max_tokens": 300, "params": {"max_output_tokens": 400}},
+            "wrong",
+            id="params count last",
+        ),
+        pytest.param(None, 300, {"max_tokens": 300}, "truncated", id="no reason with all tokens"),
+        pytest.param("stop", 300, {"max_tokens": 300}, "wrong", id="a format that has a word for it"),
+    ],
+)
+def test_a_cut_reply_that_was_taken_for_wrong_is_found(tmp_path, finish_reason, tokens, asked, now):
+    (problem,) = sums(1)
+    reply = Reply(text="It is 7.", finish_reason=finish_reason, usage=Usage(output_tokens=tokens))
+    plain = trial(problem, "small")
+    called = replace(plain, model=replace(plain.model, **asked))
+    with Store.open(tmp_path, sweep="night") as store:
+        write_problems([problem], tmp_path / "problems" / "sums.parquet")
+        keep(store, *graded(called, reply, wrong))
+    assert headline(regrade_folder(tmp_path, write=True)) == {("small", "wrong", now): 1}
+    assert [row["outcome"] for row in read_trials(tmp_path).to_pylist()] == [now]
+
+
+def test_a_limit_of_the_condition_tells_of_cut_replies_too(tmp_path):
+    (problem,) = sums(1)
+    params = {"max_output_tokens": 300}
+    condition = Condition(params=params, described={"params": params})
+    reply = Reply(text="It is 7.", finish_reason="completed", usage=Usage(output_tokens=300))
+    with Store.open(tmp_path, sweep="night") as store:
+        write_problems([problem], tmp_path / "problems" / "sums.parquet")
+        keep(store, *graded(replace(trial(problem, "small"), condition=condition), reply, wrong))
+    assert headline(regrade_folder(tmp_path)) == {("small", "wrong", "truncated"): 1}

@@ -11,7 +11,7 @@ from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
 from asyncbench.providers.wire import Json
-from asyncbench.records import Reply, Request
+from asyncbench.records import CUT_SHORT, REFUSALS, Reply, Request
 
 _FAILED: Final = ("failed", "cancelled")
 _UNDER_WAY: Final = ("queued", "in_progress")
@@ -26,7 +26,11 @@ _DELTAS: Final[Mapping[object, str]] = {
     "response.reasoning_text.delta": "reasoning_text",
     "response.reasoning_summary_text.delta": "summary_text",
 }
-_ENDS: Final = ("response.completed", "response.incomplete")
+# What closes a stream → the status, should the response itself not say it.
+_ENDS: Final[Mapping[object, str]] = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+}
 
 
 class ResponsesWire:
@@ -70,7 +74,9 @@ class ResponsesWire:
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
         said, refused = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
-        reason = text(mapping(payload.get("incomplete_details")).get("reason")) or status
+        reason = text(mapping(payload.get("incomplete_details")).get("reason"))
+        if reason not in CUT_SHORT | REFUSALS:
+            reason = status or reason  # `incomplete` tells more than a word that nobody knows
         return Reply(
             text=said or refused,
             reasoning="\n\n".join(_parts(payload, _THOUGHT)) or None,  # each a paragraph
@@ -115,7 +121,7 @@ class _Events:
         if kind == "response.failed":
             raise stream_error(mapping(event.get("response")), self._response)
         if kind in _ENDS:
-            self._last = mapping(event.get("response"))
+            self._last = {"status": _ENDS[kind], **mapping(event.get("response"))}
         return False
 
     def complete(self) -> Reply:

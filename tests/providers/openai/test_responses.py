@@ -199,3 +199,9 @@ def test_a_stream_has_ended_with_its_last_event(kind):
     assembly.feed(end(kind))
 
     assert assembly.ended
+
+
+def test_the_last_event_says_what_its_response_leaves_out():
+    last = {"type": "response.incomplete", "response": {"output": [message(said("4"))]}}
+
+    assert streamed(WIRE, [last]).finish_reason == "incomplete"

@@ -1,0 +1,133 @@
+"""Sweeps against servers with ways of their own: what they leave out or say wrong costs nobody a result."""
+
+from dataclasses import dataclass
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench import read_trials, run_sweep
+from tests.providers.raw_server import Manner, answering, events, raw_server, sending, stream_of
+from tests.sweeps import problem_set, sweep
+
+MOST = 300
+WRONG = "The answer is 7."
+APIS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}  # wire format → adapter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One server's way to answer."""
+
+    manner: Manner
+    api: str = "chat"
+    adapter: str | None = None  # None: the usual one
+    stream: bool = False
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    return problem_set(tmp_path_factory.mktemp("sets"))
+
+
+@pytest.fixture(scope="module")
+def right(problems):
+    """The right answer to the first problem."""
+    return pq.read_table(problems, columns=["expected"])["expected"][0].as_py()
+
+
+async def asked(out, problems, servers, *, retry=1, reuse=None, **keys):
+    """Ask each server the first problem in one sweep; return the row of `trials` of each."""
+    async with raw_server() as server:
+
+        async def manner(writer):
+            await servers[server.received[-1].body["model"]].manner(writer)
+
+        server.manner = manner
+        entries = [entry(server.url, name, one, attempts=retry) | keys for name, one in servers.items()]
+        await run_sweep(sweep(out, problems, *entries), limit=1, reuse=reuse, env={"A_KEY": "sk-0123456789"})
+    return {row["model"]: row for row in read_trials(out).to_pylist()}
+
+
+def entry(url, name, one, *, attempts):
+    adapter = one.adapter or APIS[one.api]
+    return {
+        "model": f"{adapter}/{name}",
+        "alias": name,
+        "api": one.api,
+        "base_url": url if adapter == "anthropic" else f"{url}/v1",
+        "key_env": "A_KEY",
+        "max_tokens": MOST,
+        "stream": one.stream,
+        "retry": {"attempts": attempts},
+    }
+
+
+def response(text=WRONG, *, status="completed", tokens=MOST, **more):
+    """A body of Responses."""
+    content = [{"type": "output_text", "text": text}]
+    usage = {"input_tokens": 20, "output_tokens": tokens, "total_tokens": 20 + tokens}
+    message = {"type": "message", "role": "assistant", "content": content}
+    return {"id": "resp_1", "model": "m", "status": status, "output": [message], "usage": usage, **more}
+
+
+def whole(body, **headers):
+    return answering(body=body, content_type="application/json", **headers)
+
+
+# ── replies that were cut ────────────────────────────────────────────────────────────────────
+
+
+def responses(body, *, stream=False):
+    """A server of Responses that answers with a body, whole or as the last event of a stream."""
+    last = {"type": f"response.{body['status']}", "response": body}
+    manner = sending(stream_of(events(orjson.dumps(last)))) if stream else whole(body)
+    return Server(manner=manner, api="responses", stream=stream)
+
+
+def completion(finish_reason):
+    """A server of chat completions whose reply took all tokens."""
+    choice = {"index": 0, "message": {"content": WRONG}, "finish_reason": finish_reason}
+    usage = {"prompt_tokens": 20, "completion_tokens": MOST}
+    return Server(manner=whole({"choices": [choice], "usage": usage}))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_response_is_truncated_by_its_status_or_its_count(tmp_path, problems, right, stream):
+    bodies = {
+        "no-details": response(status="incomplete", tokens=9),
+        "odd-reason": response(status="incomplete", tokens=9, incomplete_details={"reason": "other"}),
+        "all-tokens": response(),
+        "no-answer": response("Hm"),
+        "right": response(right),
+        "one-less": response(tokens=MOST - 1),
+        "no-count": response(usage=None),
+    }
+    servers = {name: responses(body, stream=stream) for name, body in bodies.items()}
+    rows = await asked(tmp_path, problems, servers)
+    assert {name: row["outcome"] for name, row in rows.items()} == {
+        "no-details": "truncated",
+        "odd-reason": "truncated",
+        "all-tokens": "truncated",
+        "no-answer": "truncated",
+        "right": "correct",
+        "one-less": "wrong",
+        "no-count": "wrong",
+    }
+
+
+async def test_a_chat_completion_that_took_all_tokens_is_what_its_word_says(tmp_path, problems):
+    servers = {"stop": completion("stop"), "length": completion("length"), "no-word": completion(None)}
+    rows = await asked(tmp_path, problems, servers)
+    assert {name: row["outcome"] for name, row in rows.items()} == {
+        "stop": "wrong",
+        "length": "truncated",
+        "no-word": "truncated",
+    }
+
+
+async def test_a_cut_reply_is_not_taken_over(tmp_path, problems):
+    await asked(tmp_path / "one", problems, {"m": responses(response())})
+    servers = {"m": responses(response(tokens=9))}
+    row = (await asked(tmp_path / "two", problems, servers, reuse=tmp_path / "one"))["m"]
+    assert (row["reused_from"], row["outcome"]) == (None, "wrong")
