@@ -2,11 +2,14 @@
 
 import asyncio
 import math
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Final, Self
 
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.failures import told
+from asyncbench.providers.response import header_id
 from asyncbench.records import Timeouts
 
 _OVERDUE: Final = {
@@ -26,7 +29,12 @@ class Call:
     """The deadlines of one call, and what its connection tells of it; entered around the call.
 
     A timer is moved when it rings, not at each chunk: a whole stream costs one or two.
-    The attributes in seconds are of the event loop's clock.
+    The attributes in seconds are of the event loop's clock. A ProviderError of the block gets the id of the
+    request, should it have none.
+
+    Args:
+        timeouts: those deadlines.
+        key: the API key, which an id must not repeat.
 
     Raises:
         ProviderError: `timeout`, with the name of the deadline that was missed.
@@ -35,6 +43,8 @@ class Call:
     __slots__ = (
         "_cancelled",
         "_due_s",
+        "_headers",
+        "_key",
         "_limit",
         "_loop",
         "_overdue",
@@ -43,17 +53,20 @@ class Call:
         "_timer",
         "_token",
         "answered",
+        "body_id",
         "repeated",
         "reused",
         "sent_s",
     )
 
-    def __init__(self, timeouts: Timeouts) -> None:
+    def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:
         self.sent_s = 0.0  # a connection was there: the request is being written
         self.reused = False  # the connection had served another call before
         self.repeated = False  # made again because that connection had gone
         self.answered = False  # the headers of the answer are there
-        self._timeouts = timeouts
+        self.body_id: str | None = None  # the id that the answer gives itself
+        self._headers: Mapping[str, str] = {}
+        self._timeouts, self._key = timeouts, key
         self._loop = asyncio.get_running_loop()
         self._limit = asyncio.timeout(timeouts.total)
         self._timer: asyncio.TimerHandle | None = None
@@ -77,7 +90,15 @@ class Call:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError as late:
             limit_s = getattr(self._timeouts, self._overdue)
-            raise ProviderError(ErrorKind.TIMEOUT, f"{_OVERDUE[self._overdue]} ({limit_s:g} s)") from late
+            message = f"{_OVERDUE[self._overdue]} ({limit_s:g} s)"
+            raise ProviderError(ErrorKind.TIMEOUT, message, request_id=self.request_id) from late
+        if isinstance(error, ProviderError) and error.request_id is None:
+            error.request_id = self.request_id
+
+    @property
+    def request_id(self) -> str | None:
+        """The id of the request for the provider's support, without the key; None: none was told so far."""
+        return told(header_id(self._headers) or self.body_id or "", key=self._key) or None
 
     @property
     def overdue(self) -> bool:
@@ -89,9 +110,9 @@ class Call:
         self.sent_s, self.reused = self._loop.time(), reused
         self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
 
-    def began(self) -> None:
+    def began(self, headers: Mapping[str, str]) -> None:
         """Note that the answer has begun: its headers are there."""
-        self.answered = True
+        self.answered, self._headers = True, headers
         self._due_s = math.inf
 
     def streams(self) -> None:

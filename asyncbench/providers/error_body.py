@@ -31,12 +31,14 @@ def read_error(body: bytes) -> ErrorBody:
     found = _json(written)
     error = _innermost(found)
     told = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
+    whole = mapping(found)
+    ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
         text=told or text(found) or _TAG.sub(" ", written),
         codes=_codes(error),
         status=_status(error.get("code")) or _status(error.get("status")),
         retry_delay=_retry_delay(error),
-        request_id=text(mapping(found).get("request_id")),
+        request_id=next(filter(None, map(text, ids)), None),
     )
 
 

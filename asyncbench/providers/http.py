@@ -33,7 +33,7 @@ class HttpProvider:
     async def ask(self, request: Request) -> Reply:
         """Make one call, once; see `Provider`."""
         content, stream = encoded(self._wire.body(request)), request.trial.model.stream
-        async with Call(self._endpoint.timeouts) as call:
+        async with Call(self._endpoint.timeouts, key=self._key) as call:
             try:
                 return await self._post(content, call, stream=stream)
             except (aiohttp.ClientError, OSError) as error:

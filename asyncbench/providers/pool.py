@@ -82,7 +82,7 @@ async def _again_if_stale(
             raise
         call.repeated = True
         response = await handler(request)
-    call.began()
+    call.began(response.headers)
     return response
 
 

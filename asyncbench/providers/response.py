@@ -2,9 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from asyncbench.providers.loose_json import mapping, text
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.records import Allowance
+
+# Headers with the id of a request, the first that is there counts: the provider's own, then that of a gateway
+# (litellm, AWS, Azure), then that of the network (Cloudflare).
+REQUEST_IDS: Final = (
+    *("x-request-id", "request-id"),
+    *("x-litellm-call-id", "x-amzn-requestid", "apim-request-id"),
+    "cf-ray",
+)
+
+
+def header_id(headers: Mapping[str, str]) -> str | None:
+    """Return the provider's id of a request, for its support; None where no header tells it."""
+    return next(filter(None, map(headers.get, REQUEST_IDS)), None)
+
+
+def body_id(body: Mapping[str, object]) -> str | None:
+    """Return the id of what was answered, by a body or by an event of a stream."""
+    places = (body, mapping(body.get("message")), mapping(body.get("response")))
+    return next(filter(None, (text(place.get("id")) for place in places)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +40,7 @@ class Response:
     @property
     def request_id(self) -> str | None:
         """The provider's id of the request, for its support."""
-        return self.headers.get("x-request-id") or self.headers.get("request-id")
+        return header_id(self.headers)
 
     @property
     def allowances(self) -> tuple[Allowance, ...]:

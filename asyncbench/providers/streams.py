@@ -12,8 +12,8 @@ import orjson
 
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
-from asyncbench.providers.failures import bad_reply, payload, told, withhold
-from asyncbench.providers.response import Response
+from asyncbench.providers.failures import bad_reply, payload, withhold
+from asyncbench.providers.response import Response, body_id
 from asyncbench.providers.secrets import keyless
 from asyncbench.providers.sse import Scanner, TooLongError
 from asyncbench.providers.wire import Assembly, Json, Wire
@@ -41,11 +41,13 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     """
     latency_s = call.age_s()
     try:
-        reply = wire.reply(payload(response, key=key), response)
+        body = payload(response, key=key)
+        call.body_id = body_id(body)
+        reply = wire.reply(body, response)
     except ProviderError as error:
         withhold(error, key=key)
         raise
-    return _finished(reply, response, latency_s=latency_s, key=key)
+    return _finished(reply, response, call, latency_s=latency_s, key=key)
 
 
 async def read_stream(
@@ -73,7 +75,7 @@ async def read_stream(
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         latency_s, ttft_s = reading.latest_s, reading.ttft_s
-        return _finished(reading.reply(), response, latency_s=latency_s, ttft_s=ttft_s, key=key)
+        return _finished(reading.reply(), response, call, latency_s=latency_s, ttft_s=ttft_s, key=key)
     except (UnreadableError, TooLongError) as error:
         unreadable = bad_reply(response, f"the stream cannot be read: {error}")
         withhold(unreadable, key=key)
@@ -136,6 +138,8 @@ class _Reading:
         if event.get("type") == "ping":
             return  # Anthropic's way to keep a connection alive: no word
         self._call.heard()
+        if self._call.body_id is None:
+            self._call.body_id = body_id(event)
         if self._assembly.feed(event) and self.ttft_s is None:
             self.ttft_s = self.latest_s
 
@@ -168,14 +172,20 @@ async def _to_its_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Cal
 
 
 def _finished(
-    reply: Reply, response: Response, *, latency_s: float | None, ttft_s: float | None = None, key: str
+    reply: Reply,
+    response: Response,
+    call: Call,
+    *,
+    latency_s: float | None,
+    ttft_s: float | None = None,
+    key: str,
 ) -> Reply:
     """Return a reply with what its body does not tell."""
     return replace(
         keyless(reply, key=key),
         latency_s=latency_s,
         ttft_s=ttft_s,
-        request_id=told(reply.request_id or "", key=key) or None,
+        request_id=call.request_id,
         allowances=response.allowances,
     )
 

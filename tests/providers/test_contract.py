@@ -9,14 +9,16 @@ import orjson
 import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
-from tests.providers.asking import KEY, asking, deadlines
+from tests.providers.asking import CHUNKS, EVENTS, KEY, asking, deadlines
 from tests.providers.raw_server import (
     answering,
     dripping,
+    events,
     head,
     resetting,
     sending,
     stalling,
+    stream_of,
     together,
 )
 
@@ -262,6 +264,74 @@ async def test_no_request_id_repeats_the_key(adapter, server, provider, stream):
     for status, body in ((429, b""), (200, {}), (200, {"error": {"code": 502}})):
         server.manner = answering(status, body, x_request_id=f"req {KEY}")
         assert (await failure_of(provider, request)).request_id == "req [key]"
+
+
+# In the order in which they are preferred; the last one stands in the body.
+IDS = ("x_request_id", "request_id", "x_litellm_call_id", "x_amzn_requestid", "apim_request_id", "cf_ray")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_reply_has_the_first_request_id_that_is_told(adapter, server, provider, stream):
+    body = orjson.dumps(adapter.body)
+    if stream:
+        first = [b'{"id":"chatcmpl-1","choices":[]}'] if adapter.events is CHUNKS else []
+        body = events(*first, *adapter.events)
+    kind = "text/event-stream" if stream else "application/json"
+    for place in range(len(IDS) + 1):
+        server.manner = answering(body=body, content_type=kind, **{name: name for name in IDS[place:]})
+        reply = await provider.ask(asking(stream=stream))
+        assert reply.request_id == (*IDS, adapter.body["id"])[place]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        pytest.param(429, {"error": {"message": "no"}, "id": "in-body"}, id="refused"),
+        pytest.param(429, {"error": {"message": "no", "request_id": "in-body"}}, id="within the error"),
+        pytest.param(200, {"error": {"message": "no"}, "id": "in-body"}, id="an error in 200"),
+        pytest.param(200, {"id": "in-body"}, id="no content"),
+    ],
+)
+async def test_an_error_has_the_request_id_of_its_headers_or_else_of_its_body(
+    server, provider, status, body, stream
+):
+    for told in ({"cf_ray": "ray"}, {}):
+        server.manner = answering(status, body, content_type="application/json", **told)
+        error = await failure_of(provider, asking(stream=stream))
+        assert error.request_id == told.get("cf_ray", "in-body")
+
+
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [
+        pytest.param(resetting, ErrorKind.BAD_REPLY, id="reset"),
+        pytest.param(stalling, ErrorKind.TIMEOUT, id="overdue"),
+        pytest.param(lambda start: sending(start, then_close=True), ErrorKind.BAD_REPLY, id="cut"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_call_that_breaks_off_has_the_request_id_of_its_headers(
+    adapter, server, opened, then, kind, stream
+):
+    provider = opened(adapter.provider(server.url, timeouts=deadlines(total=1.0 if then is stalling else 30)))
+    kind_of_body = "text/event-stream" if stream else "application/json"
+    start = head(200, content_length=1000, content_type=kind_of_body, x_request_id=f"req {KEY}")
+    server.manner = then(start)
+
+    error = await failure_of(provider, asking(stream=stream))
+
+    assert (error.kind, error.request_id) == (kind, "req [key]")
+
+
+@pytest.mark.parametrize("stream_events", [(), (b"{not json",)], ids=["cut", "unreadable"])
+async def test_a_stream_that_fails_has_the_id_of_its_events(adapter, server, provider, stream_events):
+    first = b'{"id":"msg_1","choices":[]}' if adapter.events is CHUNKS else EVENTS[0]
+    server.manner = sending(stream_of(events(first, *stream_events)))
+
+    error = await failure_of(provider, asking(stream=True))
+
+    assert (error.kind, error.request_id) == (ErrorKind.BAD_REPLY, "msg_1")
 
 
 async def test_latency_runs_from_the_sending_to_the_last_byte(adapter, server, opened):

@@ -57,7 +57,7 @@ class AnthropicProvider:
         body, stream = self._wire.body(request), request.trial.model.stream
         content = encoded(body)
         options = _SAMPLING_OPTIONS if models.needs_sampling_version(body) else _OPTIONS
-        async with Call(self._timeouts) as call:
+        async with Call(self._timeouts, key=self._key) as call:
             try:
                 response = await self._post(content, options)
                 return await sdk.read(

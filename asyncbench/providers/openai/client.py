@@ -73,7 +73,7 @@ class OpenAIProvider:
     async def ask(self, request: Request) -> Reply:
         """Make one call, once; see `Provider`."""
         content, stream = encoded(self._wire.body(request)), request.trial.model.stream
-        async with Call(self._timeouts) as call:
+        async with Call(self._timeouts, key=self._key) as call:
             try:
                 response = await self._post(content)
                 return await sdk.read(
