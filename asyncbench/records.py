@@ -325,6 +325,7 @@ class Attempt:
     max_tokens: int | None = None  # the longest reply allowed, as sent
     reserved_usd: float | None = None  # set aside for it; None: no budget held it
     most_usd: float | None = None  # it could cost; None: no price was known, or nothing bounded its tokens
+    error: str | None = None  # why there is no reply, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,14 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench import read_trials, run_sweep
-from tests.providers.raw_server import Manner, answering, events, raw_server, sending, stream_of
+from asyncbench import read_attempts, read_trials, run_sweep
+from asyncbench.store.schema import LONGEST_ERROR
+from tests.providers.raw_server import Manner, answering, events, head, raw_server, sending, stream_of
 from tests.sweeps import problem_set, sweep
 
+KEY = "sk-0123456789"
 MOST = 300
+AT_ONCE = {"retry_after": 0}
 WRONG = "The answer is 7."
 APIS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}  # wire format → adapter
 
@@ -45,7 +48,7 @@ async def asked(out, problems, servers, *, retry=1, reuse=None, **keys):
 
         server.manner = manner
         entries = [entry(server.url, name, one, attempts=retry) | keys for name, one in servers.items()]
-        await run_sweep(sweep(out, problems, *entries), limit=1, reuse=reuse, env={"A_KEY": "sk-0123456789"})
+        await run_sweep(sweep(out, problems, *entries), limit=1, reuse=reuse, env={"A_KEY": KEY})
     return {row["model"]: row for row in read_trials(out).to_pylist()}
 
 
@@ -89,7 +92,7 @@ def completion(finish_reason):
     """A server of chat completions whose reply took all tokens."""
     choice = {"index": 0, "message": {"content": WRONG}, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 20, "completion_tokens": MOST}
-    return Server(manner=whole({"choices": [choice], "usage": usage}))
+    return Server(manner=whole({"id": "chatcmpl-4", "choices": [choice], "usage": usage}))
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -131,3 +134,30 @@ async def test_a_cut_reply_is_not_taken_over(tmp_path, problems):
     servers = {"m": responses(response(tokens=9))}
     row = (await asked(tmp_path / "two", problems, servers, reuse=tmp_path / "one"))["m"]
     assert (row["reused_from"], row["outcome"]) == (None, "wrong")
+
+
+# ── calls that failed before one was answered ────────────────────────────────────────────────
+
+
+async def test_a_retried_failure_is_told_with_its_request_id(tmp_path, problems):
+    failures = iter(
+        [
+            answering(
+                503, {"error": {"message": f"the pool\x1b[2J is {KEY} empty"}}, cf_ray="r-1", **AT_ONCE
+            ),
+            sending(head(500, content_length=900, x_litellm_call_id="c-2", **AT_ONCE), then_close=True),
+            answering(500, f"{'long ' * 900}".encode(), apim_request_id="a-3", **AT_ONCE),
+        ]
+    )
+
+    async def manner(writer):
+        await next(failures, completion("stop").manner)(writer)
+
+    rows = await asked(tmp_path, problems, {"m": Server(manner=manner)}, retry=4)
+    assert (rows["m"]["outcome"], rows["m"]["error_message"]) == ("wrong", None)
+    calls = sorted(read_attempts(tmp_path).to_pylist(), key=lambda row: row["attempt"])
+    assert [row["request_id"] for row in calls] == ["r-1", "c-2", "a-3", "chatcmpl-4"]
+    assert calls[0]["error"] == "HTTP 503: the pool [2J is [key] empty"
+    assert calls[1]["error"].startswith("the reply broke off")
+    assert 400 < len(calls[2]["error"]) <= LONGEST_ERROR
+    assert calls[3]["error"] is None

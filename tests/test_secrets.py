@@ -233,9 +233,12 @@ async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_pa
     assert traces_in_folder(out) == {}
     messages = {row["error_message"] for row in read_trials(out).to_pylist() if row["error_message"]}
     assert any("[key]" in message for message in messages)  # they were repeated
-    assert {row["status"] for row in read_attempts(out).to_pylist()} >= {"ok", "auth", "rate_limited"}
+    calls = read_attempts(out).to_pylist()
+    assert {row["status"] for row in calls} >= {"ok", "auth", "rate_limited"}
+    assert {row["status"] for row in calls if row["error"] is None} == {"ok"}
+    assert {adapter_of(row) for row in calls if "[key]" in (row["error"] or "")} == set(WAYS)
     answers = [row for row in read_trials(out).to_pylist() if row["reply_text"]]
-    assert {row["model"].split("-")[0] for row in answers} == set(WAYS)
+    assert {adapter_of(row) for row in answers} == set(WAYS)
     assert all("[key]" in row["reply_text"] for row in answers)
     for words in (
         ["report"],
@@ -245,6 +248,10 @@ async def test_no_key_is_left_in_a_folder_nor_in_anything_that_is_printed(tmp_pa
         ["status", "--json"],
     ):
         assert traces_in(printed(words[0], out, *words[1:])) == []
+
+
+def adapter_of(row):
+    return row["model"].split("-")[0]
 
 
 def printed(*words):

@@ -40,6 +40,7 @@ Keep = Callable[[Event], None]
 MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
 Source = AsyncGenerator[tuple[Request, History], None]
 
+INTERRUPTED: Final = "the run was stopped before the call ended"
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
 PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
@@ -371,6 +372,7 @@ class Asker:
             max_tokens=self.longest(turn.request),
             reserved_usd=self._reserved_usd(turn),
             most_usd=turn.most_usd,
+            error=error.message if error else None if reply else INTERRUPTED,
         )
         self.keep(Ended(attempt=attempt, reply=reply))
         turn.charge(attempt.cost_usd)

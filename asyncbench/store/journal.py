@@ -141,6 +141,7 @@ def lost(sent: Sent) -> Attempt:
         max_tokens=sent.max_tokens,
         reserved_usd=sent.reserved_usd,
         most_usd=sent.most_usd,
+        error="the run ended before the call did",
     )
 
 

@@ -131,7 +131,9 @@ ATTEMPTS = _schema(
     _maybe("max_tokens", LONG),
     _maybe("reserved_usd", REAL),
     _maybe("most_usd", REAL),
+    _maybe("error", TEXT),
 )
+LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
 WAITS = (
@@ -287,6 +289,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "max_tokens": attempt.max_tokens,
         "reserved_usd": attempt.reserved_usd,
         "most_usd": attempt.most_usd,
+        "error": attempt.error and attempt.error[:LONGEST_ERROR],
     }
 
 
