@@ -754,7 +754,7 @@ def doctor(
     latency: Annotated[bool, typer.Option("--latency", help="Measure what this client adds.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Make two tiny calls to each model and say what is wrong, with the way out.
+    """Make two tiny calls to each model, whole and streamed, and say what is wrong, with the way out.
 
     asyncbench doctor openai/gpt-5-mini anthropic/claude-haiku-4-5
 
@@ -762,7 +762,8 @@ def doctor(
 
     asyncbench doctor --latency
 
-    Exit code 3 where a sweep would fail. What the calls cost is shown; keys never are.
+    Exit code 3 where a sweep would fail: only the kind of call that it makes, streamed or not, counts. What
+    the calls cost is shown; keys never are.
     """
     from asyncbench import doctor as doctors
 

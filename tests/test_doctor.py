@@ -10,14 +10,14 @@ from asyncbench import doctor
 from asyncbench.config import sweep_from
 from asyncbench.doctor import as_json, as_text, examine, models_from
 from asyncbench.doctor.checkup import Checkup, State
-from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, rate_headers
+from asyncbench.doctor.findings import Call, of_calls, of_settings, rate_headers
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.quirks import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.simulator.settings import Settings
 from tests.commands import asyncbench
 from tests.providers.asking import CHAT
-from tests.providers.raw_server import answering, raw_server
+from tests.providers.raw_server import answering, head, raw_server, sending, stream_of
 from tests.sweeps import ADAPTERS, forked, problem_set
 
 KEY = "sk-secret-0123456789abcdef"
@@ -181,12 +181,53 @@ async def test_a_price_of_the_sweep_tells_what_the_calls_cost():
     assert one.cost_usd == 2 * 30e-6
 
 
+STREAMED = b'data: {"choices":[{"index":0,"delta":{"content":"4"},"finish_reason":"stop"}]}\n\n'
+
+
+def one_way(server, *, streams):
+    """A manner that answers calls that are streamed, or those that are not, and breaks off the others."""
+
+    async def manner(writer):
+        asked = bool(server.received[-1].body.get("stream"))
+        good = sending(stream_of(STREAMED)) if asked else answering(body=CHAT)
+        broken = sending(head(200, content_length=99), then_close=True)
+        await (good if asked is streams else broken)(writer)
+
+    return manner
+
+
+@pytest.mark.parametrize(
+    ("works", "stream", "fine", "about"),
+    [
+        pytest.param(False, False, True, "stream", id="a stream that nobody asks for"),
+        pytest.param(False, True, False, "stream", id="a stream that the sweep asks for"),
+        pytest.param(True, True, True, "whole", id="a whole answer that nobody asks for"),
+        pytest.param(True, False, False, "answer", id="a whole answer that the sweep asks for"),
+    ],
+)
+async def test_only_the_kind_of_call_that_the_sweep_makes_can_be_wrong(works, stream, fine, about):
+    async with raw_server() as server:
+        server.manner = one_way(server, streams=works)
+        one = await checked(server, stream=stream)
+    assert one.fine is fine
+    assert found(one.findings, about).state is (State.NOTE if fine else State.WRONG)
+
+
+async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
+    async with raw_server() as server:
+        server.manner = one_way(server, streams=False)
+        one = await checked(server, price={"input": 1, "output": 2})
+    assert as_text([one], ()).endswith("these calls cost $0.000030 and 1 call of unknown cost")
+    (told,) = json.loads(as_json([one], ()))["models"]
+    assert (told["cost_usd"], told["costs_usd"]) == (None, [30e-6, None])
+
+
 # ── from calls to findings ───────────────────────────────────────────────────────────────────
 
 
 def plain(reply=None, *, model=MODEL, headers=None):
     reply = reply or Reply(text="4", model_served="gpt-4o", usage=USAGE)
-    return list(of_plain(model, Call(ended=reply, latency_s=0.5, headers=headers or {})))
+    return list(of_calls(model, Call(ended=reply, latency_s=0.5, headers=headers or {}), None))
 
 
 def refused(kind):
@@ -195,7 +236,9 @@ def refused(kind):
 
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
-    for (one,) in (list(of_plain(MODEL, refused(kind))), list(of_stream(refused(kind)))):
+    answered, streaming = Call(ended=Reply(text="4"), latency_s=0.5), replace(MODEL, stream=True)
+    in_stream = found(of_calls(streaming, answered, refused(kind)), "stream")
+    for one in (*of_calls(MODEL, refused(kind), None), in_stream):
         assert one.state is State.WRONG
         assert one.way_out
         assert "because" in one.said
@@ -305,11 +348,11 @@ def test_what_simulated_calls_would_cost_is_told_apart():
         findings=(),
         latency_s=None,
         ttft_s=None,
-        cost_usd=0.5,
+        costs_usd=(0.25, 0.25),
     )
-    simulated = replace(one, simulated=True, cost_usd=0.25)
-    told = as_text([one, simulated, replace(one, cost_usd=None)], ()).splitlines()[-1]
-    assert "cost $0.500000, and what 1 more cost is unknown; SIMULATED ones" in told
+    simulated = replace(one, simulated=True, costs_usd=(0.25,))
+    told = as_text([one, simulated, replace(one, costs_usd=(None,))], ()).splitlines()[-1]
+    assert "cost $0.500000 and 1 call of unknown cost; SIMULATED ones" in told
     assert told.endswith("nobody pays: $0.250000")
     assert "SIMULATED" not in as_text([one], ())
 

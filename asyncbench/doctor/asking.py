@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from asyncbench import preflight
 from asyncbench.doctor.checkup import Checkup, Finding, State
-from asyncbench.doctor.findings import Call, of_plain, of_settings, of_stream, rate_headers
+from asyncbench.doctor.findings import Call, of_calls, of_settings, rate_headers
 from asyncbench.doctor.question import knowing, question_for
-from asyncbench.errors import ConfigError, ProviderError
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
@@ -30,6 +30,10 @@ from asyncbench.records import Model, Reply, Request
 # know who does: some answer a reply cut while they think with an error.
 ENOUGH_TOKENS: Final = 1024
 LONGEST_S: Final = 120.0  # of a call; a server of one's own may load the model first
+# Kinds of failures that a stream would meet as well.
+_HOPELESS: Final = frozenset(
+    {ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.NO_SUCH_MODEL, ErrorKind.UNREACHABLE}
+)
 # Where a body may hold a budget for thinking besides the endpoint's own place: Anthropic's.
 _BUDGET: Final = "thinking.budget_tokens"
 
@@ -79,13 +83,13 @@ async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | N
 
 
 async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Call, Call | None]:
-    """Make a plain call, and a streamed one where that went well."""
+    """Make a plain call, and a streamed one unless the first proves that no call can succeed."""
     enough = _enough(model)
     model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
     provider = opened(model, key=key, simulator_url=simulator_url, wire=overheard)
     try:
         plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
-        if plain.reply is None:
+        if isinstance(plain.ended, ProviderError) and (not model.stream or plain.ended.kind in _HOPELESS):
             return plain, None
         return plain, await _call(provider, question_for(replace(model, stream=True)), overheard)
     finally:
@@ -166,7 +170,7 @@ def _checkup(
         findings=tuple(_findings(model, plain, streamed, trouble)),
         latency_s=plain.latency_s if plain and plain.reply else None,
         ttft_s=streamed.reply.ttft_s if streamed and streamed.reply else None,
-        cost_usd=_sum([_cost(model, call) for call in made]),
+        costs_usd=tuple(_cost(model, call) for call in made),
     )
 
 
@@ -176,9 +180,7 @@ def _findings(
     if trouble is not None:
         yield Finding(about="key", state=State.WRONG, said=trouble)
     if plain is not None:
-        yield from of_plain(model, plain)
-    if streamed is not None:
-        yield from of_stream(streamed)
+        yield from of_calls(model, plain, streamed)
     quirks = known_endpoints()[model.provider].quirks
     yield from of_settings(model, rates_of(model)(None, time.time()), quirks)
 
@@ -188,8 +190,3 @@ def _cost(model: Model, call: Call) -> float | None:
     if isinstance(call.ended, ProviderError):
         return None if call.ended.may_have_been_billed else 0.0
     return charge(call.ended, rates_of(model), at_s=time.time(), provider=model.provider).usd
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None

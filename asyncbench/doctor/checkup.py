@@ -37,17 +37,23 @@ class Checkup:
     findings: tuple[Finding, ...]
     latency_s: float | None  # of the plain call; None: it failed
     ttft_s: float | None  # of the streamed call; None: it failed, or came in one piece
-    cost_usd: float | None  # of all calls; None if that of any is unknown
+    costs_usd: tuple[float | None, ...]  # of each call; None: unknown
 
     @property
     def fine(self) -> bool:
         """Whether nothing stands in the way of a sweep."""
         return all(one.state is not State.WRONG for one in self.findings)
 
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all calls; None if that of any is unknown."""
+        known = [cost for cost in self.costs_usd if cost is not None]
+        return sum(known) if len(known) == len(self.costs_usd) else None
+
 
 def as_json(checkups: Sequence[Checkup], noise: Sequence[Noise]) -> str:
     """Return everything as JSON."""
-    models = [{"fine": one.fine, **asdict(one)} for one in checkups]
+    models = [{"fine": one.fine, **asdict(one), "cost_usd": one.cost_usd} for one in checkups]
     return json.dumps({"models": models, "noise": [asdict(one) for one in noise]}, indent=2)
 
 
@@ -79,8 +85,8 @@ def _paragraph(one: Checkup) -> str:
 
 def _sum_of(checkups: Sequence[Checkup]) -> str:
     fine = sum(one.fine for one in checkups)
-    paid = [one.cost_usd for one in checkups if not one.simulated]
-    made_up = [one.cost_usd for one in checkups if one.simulated]
+    paid = [cost for one in checkups if not one.simulated for cost in one.costs_usd]
+    made_up = [cost for one in checkups if one.simulated for cost in one.costs_usd]
     simulated = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
     return f"{fine} of {len(checkups)} models fine; these calls cost {_dollars(paid)}{simulated}"
 
@@ -88,7 +94,8 @@ def _sum_of(checkups: Sequence[Checkup]) -> str:
 def _dollars(costs: Sequence[float | None]) -> str:
     known = [cost for cost in costs if cost is not None]
     unknown = len(costs) - len(known)
-    return f"${sum(known):.6f}" + (f", and what {unknown} more cost is unknown" if unknown else "")
+    more = f" and {unknown} call{'s' * (unknown > 1)} of unknown cost" if unknown else ""
+    return f"${sum(known):.6f}{more}"
 
 
 def _noise_line(one: Noise) -> str:

@@ -61,15 +61,10 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
 
 
-def failure(error: ProviderError, *, streamed: bool = False) -> Finding:
-    """Say what a failed call means for a sweep."""
+def failure(error: ProviderError) -> Finding:
+    """Say what it means for a sweep that its calls fail."""
     about, way_out = _FAILURES[error.kind]
-    return Finding(
-        about="stream" if streamed else about,
-        state=State.WRONG,
-        said=f"{error.kind}: {error.message}",
-        way_out="leave `stream` at false for this model" if streamed else way_out,
-    )
+    return Finding(about=about, state=State.WRONG, said=_said(error), way_out=way_out)
 
 
 def key_finding(model: Model) -> Finding:
@@ -79,29 +74,40 @@ def key_finding(model: Model) -> Finding:
     return _ok("key", f"{model.key_env} is set and was accepted")
 
 
-def of_plain(model: Model, call: Call) -> Iterator[Finding]:
-    """Yield what a call without streaming shows."""
-    if isinstance(call.ended, ProviderError):
-        yield failure(call.ended)
+def of_calls(model: Model, plain: Call, streamed: Call | None) -> Iterator[Finding]:
+    """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
+    lane = streamed if model.stream and streamed else plain
+    answered = next((call for call in (lane, plain) if call.reply), lane)
+    if isinstance(answered.ended, ProviderError):
+        yield failure(answered.ended)
         return
+    yield from _of_reply(model, answered, answered.ended)
+    if isinstance(plain.ended, ProviderError):
+        yield _note("whole", _said(plain.ended), way_out="leave `stream` at true for this model")
+    if streamed is not None:
+        yield _stream(streamed, wrong=lane is streamed)
+        if answered is plain and streamed.reply and streamed.reply.usage is None:
+            yield _usage("usage", streamed.reply)
+
+
+def _of_reply(model: Model, call: Call, reply: Reply) -> Iterator[Finding]:
     yield key_finding(model)
-    yield served(model.model_id, call.ended.model_served)
-    yield _answer(call.ended, call.latency_s)
-    yield _usage("usage", call.ended)
-    yield _thinking(model, call.ended)
+    yield served(model.model_id, reply.model_served)
+    yield _answer(reply, call.latency_s)
+    yield _usage("usage", reply)
+    yield _thinking(model, reply)
     yield _limits(model, call.headers)
 
 
-def of_stream(call: Call) -> Iterator[Finding]:
-    """Yield what a streamed call shows."""
+def _stream(call: Call, *, wrong: bool) -> Finding:
+    """Say how a stream came; `wrong`: should it fail, a sweep would."""
     if isinstance(call.ended, ProviderError):
-        yield failure(call.ended, streamed=True)
-    elif call.ended.ttft_s is None:
-        yield _note("stream", "answered in one piece: there is no time to first token")
-    else:
-        yield _ok("stream", f"first token after {call.ended.ttft_s:.3f} s, all after {call.latency_s:.3f} s")
-        if call.ended.usage is None:
-            yield _usage("usage", call.ended)
+        way_out = "leave `stream` at false for this model"
+        state = State.WRONG if wrong else State.NOTE
+        return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
+    if call.ended.ttft_s is None:
+        return _note("stream", "answered in one piece: there is no time to first token")
+    return _ok("stream", f"first token after {call.ended.ttft_s:.3f} s, all after {call.latency_s:.3f} s")
 
 
 def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
@@ -182,6 +188,10 @@ def _departures(quirks: Quirks) -> str:
     return ", ".join(
         f"{name}: {value or 'none'}" for name, value in changed.items() if value != getattr(usual, name)
     )
+
+
+def _said(error: ProviderError) -> str:
+    return f"{error.kind}: {error.message}"
 
 
 def _ok(about: str, said: str) -> Finding:
