@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench import read_attempts, read_trials, run_sweep
+from asyncbench.analysis.cost import cost_report_on
 from asyncbench.store.schema import LONGEST_ERROR
 from tests.providers.raw_server import Manner, answering, events, head, raw_server, sending, stream_of
 from tests.sweeps import problem_set, sweep
@@ -161,3 +162,19 @@ async def test_a_retried_failure_is_told_with_its_request_id(tmp_path, problems)
     assert calls[1]["error"].startswith("the reply broke off")
     assert 400 < len(calls[2]["error"]) <= LONGEST_ERROR
     assert calls[3]["error"] is None
+
+
+# ── replies without a count ──────────────────────────────────────────────────────────────────
+
+
+async def test_a_stream_without_usage_leaves_tokens_and_cost_unknown_and_an_estimate_apart(
+    tmp_path, problems
+):
+    said = {"index": 0, "delta": {"content": WRONG}, "finish_reason": "stop"}
+    manner = sending(stream_of(events(orjson.dumps({"choices": [said]}), b"[DONE]")))
+    servers = {"m": Server(manner=manner, stream=True)}
+    row = (await asked(tmp_path, problems, servers, price={"input": 1, "output": 2}))["m"]
+    assert (row["output_tokens"], row["cost_usd"]) == (None, None)
+    report = cost_report_on(tmp_path)
+    assert [(one.replies, one.characters) for one in report.untold] == [(1, len(WRONG))]
+    assert report.whole.spent.tokens == 0

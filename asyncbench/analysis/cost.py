@@ -9,21 +9,26 @@ from typing import Any, Final
 
 import pyarrow.compute
 
-from asyncbench.analysis.calls import KINDS, Calls, bound_of, calls_of
+from asyncbench.analysis.calls import KINDS, ROWS, Calls, bound_of, calls_of
 from asyncbench.analysis.cost_figures import (
+    OF_REPLIES,
     OK,
     Cells,
     Key,
     Spent,
+    Untold,
     all_of,
     cells_of,
     correct_by,
     together,
     unknown_by_cause,
+    untold,
 )
 from asyncbench.analysis.cost_forecast import Forecast, expected, forecasts_of
 from asyncbench.analysis.tables import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
 from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.records import Outcome
+from asyncbench.store.catalog import steady
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
 from asyncbench.store.spending import Books, spending
 
@@ -91,6 +96,7 @@ class CostReport(Pages):
     statuses: tuple[Group, ...]  # how calls ended
     unknown: Mapping[str, Spent]  # calls without a cost, by cause
     cells: Cells  # by model, suite, task, outcome and status
+    untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
     forecasts: tuple[Forecast, ...] = ()
     budgets: tuple[Budget, ...] = ()
 
@@ -112,6 +118,7 @@ class CostReport(Pages):
             | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
             | {name: [one.as_mapping() for one in many] for name, many in lists.items()}
             | {"unknown": [{"cause": cause} | _bounds(one) for cause, one in self.unknown.items()]}
+            | {"untold": [one.as_mapping() for one in self.untold]}
             | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
             | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
             | {"budgets": [asdict(one) for one in self.budgets]}
@@ -182,6 +189,8 @@ class CostReport(Pages):
             yield _money("By how calls ended", ("status",), self.statuses, whole)
         if self.unknown:
             yield _unknown(self.unknown)
+        if self.untold:
+            yield _estimates(self.untold)
         if self.forecasts:
             yield expected(self.forecasts)
         if self.budgets:
@@ -214,9 +223,21 @@ def cost_report_on(folder: Path | str) -> CostReport:
         statuses=_groups(cells, calls, (), (4,)),
         unknown=unknown_by_cause(cells),
         cells=cells,
+        untold=() if manifest.get(IMPORTED) else _untold(path, calls),
         forecasts=tuple(forecasts_of(path, calls)),
         budgets=tuple(_budgets(path, manifest)),
     )
+
+
+def _untold(folder: Path, calls: Calls) -> tuple[Untold, ...]:
+    """Return the replies without a count; replies are read where there are such alone."""
+    answered = pc.and_(
+        pc.is_null(calls.trials["reused_from"]), pc.not_equal(calls.trials["outcome"], Outcome.FAILED.value)
+    )
+    if not pc.any(pc.and_(answered, pc.is_null(calls.trials["output_tokens"]))).as_py():
+        return ()
+    asked = pc.field("reused_from").is_null() & pc.field("reply_text").is_valid()
+    return steady(folder, lambda snapshot: untold(snapshot.batches("trials", OF_REPLIES, asked, rows=ROWS)))
 
 
 def _sources(calls: Calls) -> tuple[str, ...]:
@@ -314,6 +335,21 @@ def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
 def _unknown(causes: Mapping[str, Spent]) -> Sheet:
     rows = [[cause, f"{one.unknown:,}", bound_text(one)] for cause, one in causes.items()]
     return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
+
+
+def _estimates(models: Iterable[Untold]) -> Sheet:
+    rows = [
+        [
+            one.model,
+            f"{one.replies:,}",
+            f"{one.characters:,}",
+            f"{one.characters_per_token:.1f} ({'measured' if one.measured else 'assumed'})",
+            f"about {one.estimated_output_tokens:,}",
+        ]
+        for one in models
+    ]
+    head = ["model", "replies", "characters", "characters a token", "output tokens"]
+    return Sheet(title="Replies without token counts (estimates, in no sum)", head=head, rows=rows)
 
 
 def _caps(budgets: Iterable[Budget]) -> Sheet:

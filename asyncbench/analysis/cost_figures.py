@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.analysis.calls import KINDS, Calls, Column, with_dollars
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.records import Outcome
 from asyncbench.store.spending import LOST
 
@@ -201,3 +202,74 @@ def _causes(status: str, spent: Spent) -> Iterable[tuple[str, Spent]]:
         yield NO_TOKENS, untold
     if whole.unknown > untold.unknown:
         yield NO_PRICE, whole.without(untold)
+
+
+# ── replies without a count ──────────────────────────────────────────────────────────────────
+
+OF_REPLIES: Final = ("model", "reply_text", "reasoning_text", "output_tokens", "reasoning_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untold:
+    """Replies of one model without a count of their output tokens, and an estimate by their length.
+
+    The estimate stands alone: no sum takes it up. Thinking that a reply does not show is not in it.
+    """
+
+    model: str
+    replies: int
+    characters: int  # of the replies, and of the thinking that they show
+    characters_per_token: float
+    measured: bool  # on the model's replies with a count; False: assumed
+
+    @property
+    def estimated_output_tokens(self) -> int:
+        """About as many output tokens, by the length of the replies."""
+        return round(self.characters / self.characters_per_token)
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure."""
+        return asdict(self) | {"estimated_output_tokens": self.estimated_output_tokens}
+
+
+def untold(batches: Iterable[pa.RecordBatch]) -> tuple[Untold, ...]:
+    """Return the replies without a count, by model; the batches hold `OF_REPLIES` of all replies."""
+    sums: dict[tuple[str, bool], Counter[str]] = {}
+    for batch in batches:
+        groups = _lengths(batch).group_by(["model", "told"])
+        sums_of = groups.aggregate([([], "count_all"), ("characters", "sum"), ("tokens", "sum")])
+        for row in sums_of.to_pylist():
+            key = row.pop("model"), row.pop("told")
+            sums.setdefault(key, Counter()).update({name: value or 0 for name, value in row.items()})
+    return tuple(
+        _untold(model, found, sums.get((model, True), Counter()))
+        for (model, told), found in sorted(sums.items())
+        if not told
+    )
+
+
+def _lengths(rows: pa.RecordBatch) -> pa.Table:
+    """Return each reply's characters, and its tokens without the thinking that it does not show."""
+    shown = pc.is_valid(rows["reasoning_text"])
+    texts = (pc.fill_null(rows[name], "") for name in ("reply_text", "reasoning_text"))
+    hidden = pc.if_else(shown, 0, pc.fill_null(rows["reasoning_tokens"], 0))
+    columns = {
+        "model": rows["model"],
+        "told": pc.is_valid(rows["output_tokens"]),
+        "characters": pc.cast(pc.add(*map(pc.utf8_length, texts)), pa.int64()),
+        "tokens": pc.subtract(rows["output_tokens"], hidden),
+    }
+    return pa.table(columns)
+
+
+def _untold(model: str, found: Counter[str], told: Counter[str]) -> Untold:
+    measured = told["characters_sum"] > 0 and told["tokens_sum"] > 0
+    return Untold(
+        model=model,
+        replies=found["count_all"],
+        characters=found["characters_sum"],
+        characters_per_token=(
+            told["characters_sum"] / told["tokens_sum"] if measured else float(CHARACTERS_PER_TOKEN)
+        ),
+        measured=measured,
+    )

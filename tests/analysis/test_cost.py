@@ -401,3 +401,35 @@ def test_where_a_model_has_several_conditions_the_report_says_that_they_stand_to
         planned: dict[str, object] = {"m": {way: {"nupa": {"add": 1}} for way in ways}}
         folder = answered.folder_of(tmp_path / str(len(ways)), asked, planned=planned)
         assert (said in cost_report_on(folder).as_text(width=300)) is (len(ways) > 1)
+
+
+# ── replies without a count ──────────────────────────────────────────────────────────────────
+
+
+def untold_of(report):
+    return [(one.model, one.replies, one.estimated_output_tokens, one.measured) for one in report.untold]
+
+
+def test_tokens_that_nobody_told_are_estimated_by_the_model_s_other_replies_and_are_in_no_sum(tmp_path):
+    hidden = Usage(input_tokens=100, output_tokens=40 + 7, reasoning_tokens=7)
+    counted = trials(1, Call(usage=hidden, text="x" * 80))
+    bare = replace(counted, calls=[*counted.calls, *[(Call(usage=None, text="y" * 30),)] * 3])
+    report = cost_report_on(folder_of(tmp_path, bare))
+    assert untold_of(report) == [("mini", 3, 45, True)]
+    assert report.whole.spent.tokens_by_kind["output"] == 47
+    assert report.whole.spent.unknown == 3
+    assert "about 45" in report.as_text()
+    assert "estimates, in no sum" in report.as_text()
+    assert json.loads(report.as_json())["untold"][0]["estimated_output_tokens"] == 45
+
+
+def test_without_other_replies_the_estimate_says_what_it_assumes(tmp_path):
+    report = cost_report_on(folder_of(tmp_path, trials(2, Call(usage=None, text="y" * 40))))
+    assert untold_of(report) == [("mini", 2, 20, False)]
+    assert "4.0 (assumed)" in report.as_text()
+
+
+def test_nothing_is_estimated_where_all_is_told_nor_in_what_others_recorded(tmp_path):
+    assert cost_report_on(folder_of(tmp_path / "own", trials(2))).untold == ()
+    bare = trials(2, Call(usage=None))
+    assert cost_report_on(folder_of(tmp_path / "others", bare, imported=True)).untold == ()

@@ -278,7 +278,7 @@ async def test_a_reply_has_the_first_request_id_that_is_told(adapter, server, pr
         body = events(*first, *adapter.events)
     kind = "text/event-stream" if stream else "application/json"
     for place in range(len(IDS) + 1):
-        server.manner = answering(body=body, content_type=kind, **{name: name for name in IDS[place:]})
+        server.manner = answering(200, body, content_type=kind, **{name: name for name in IDS[place:]})
         reply = await provider.ask(asking(stream=stream))
         assert reply.request_id == (*IDS, adapter.body["id"])[place]
 
