@@ -57,6 +57,16 @@ def test_its_parts_get_checksums_when_they_are_compacted(folder):
     assert verify(folder).sound
 
 
+def test_what_an_earlier_version_did_not_write_down_is_null(folder):
+    with Store.open(folder, sweep="night"):
+        pass  # the call that its journal began is lost
+    with Store.reopen(folder) as store:
+        store.compact()
+    calls = read_attempts(folder).to_pylist()
+    assert {row["error"] for row in calls if row["status"] != "lost"} == {None}
+    assert [row["error"] for row in calls if row["status"] == "lost"] == ["the run ended before the call did"]
+
+
 @pytest.fixture
 def own(tmp_path):
     with Store.open(tmp_path / "own", sweep="night") as store:
