@@ -11,6 +11,7 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
 from asyncbench.prompting import most_beside, said_before
+from asyncbench.reading import text_of
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites import SUITES
@@ -44,16 +45,13 @@ def read_env_file(path: Path) -> dict[str, str]:
     Raises:
         ConfigError: the file cannot be read, or a line is something else. No value is repeated.
     """
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    text = text_of(path, place=f"{path}: cannot be read", way_out="name a file of NAME=value lines")
     variables: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
-        text = line.strip().removeprefix("export ")
-        if not text or text.startswith("#"):
+    for number, line in enumerate(text.splitlines(), 1):
+        said = line.strip().removeprefix("export ")
+        if not said or said.startswith("#"):
             continue
-        name, equals, value = text.partition("=")
+        name, equals, value = said.partition("=")
         if not equals or not name.strip().isidentifier():
             raise ConfigError(f"{path}, line {number}: not a NAME=value line")
         variables[name.strip()] = value.strip().strip("\"'")

@@ -14,6 +14,7 @@ from itertools import cycle
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
+from asyncbench.reading import text_of
 from asyncbench.records import Message
 
 # How many messages of our small talk each padding is: about 770, 1,800 and 3,700 tokens, as those of the
@@ -49,12 +50,7 @@ def examples(path: str, *, place: str) -> tuple[Message, ...]:
 
 
 def _text(path: str, *, place: str, way_out: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{place}: {path!r}: {error.strerror}; {way_out}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{place}: {path!r} is not UTF-8 text: {error.reason}") from None
+    return text_of(Path(path), place=f"{place}: {path!r}", way_out=way_out)
 
 
 def _dialog(text: str, *, place: str) -> tuple[Message, ...]:
@@ -98,3 +94,5 @@ def _json(text: str, *, place: str) -> object:
         return json.loads(text)
     except ValueError as error:
         raise ConfigError(f"{place}: not JSON: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{place}: nested too deeply; the form is flat") from None

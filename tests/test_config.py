@@ -539,8 +539,59 @@ def test_a_missing_file_is_named(tmp_path):
 def test_a_file_that_is_no_yaml_is_named(tmp_path):
     broken = tmp_path / "broken.yaml"
     broken.write_text("name: [")
-    with pytest.raises(ConfigError, match=r"broken\.yaml: not a YAML file"):
+    with pytest.raises(ConfigError, match=r"broken\.yaml: cannot be read as YAML"):
         load_sweep(broken)
+
+
+NINE = ",".join(["*a{0}"] * 9)
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{NINE.format(i - 1)}]\n" for i in range(1, 9))
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 200))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("params: " + "[" * 5000, "nested deeper than 100 levels", id="brackets"),
+        pytest.param("- " * 5000, "nested deeper than 100 levels", id="dashes"),
+        pytest.param(CHAIN, "nested deeper than 100 levels", id="deep through aliases"),
+        pytest.param(BOMB, "with its aliases written out", id="alias bomb"),
+        pytest.param(
+            f"a: &a {'x' * 9999}\nb: [{'*a, ' * 999}]", "with its aliases written out", id="long text"
+        ),
+        pytest.param("params: &a [*a]", "*a stands within itself", id="itself"),
+        pytest.param("seed: 1" + ":1" * 9999, "more than 100 characters", id="base 60"),
+        pytest.param("seed: 0x" + "f" * 9999, "more than 100 characters", id="hexadecimal"),
+        pytest.param("deadline: 2026-13-01", "month must be in 1..12", id="no date"),
+        pytest.param("seed: !!bool x", "cannot be read as YAML", id="no flag"),
+        pytest.param("budget_usd: 5\nname: s\nbudget_usd: 50", "'budget_usd' stands twice", id="a key twice"),
+        pytest.param("#" * 4_000_001, "more than 4,000,000 bytes", id="too long"),
+        pytest.param(b"\xff\xfe", "not UTF-8", id="no text"),
+    ],
+)
+def test_a_file_without_bounds_or_sense_is_refused_and_named(tmp_path, text, said):
+    path = tmp_path / "odd.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=r"odd\.yaml") as caught:
+        load_sweep(path)
+    assert said in str(caught.value)
+
+
+def test_an_alias_stands_for_what_it_names(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nproblems: [p.parquet]\nmodels:\n"
+        "  - &one {model: simulated/oracle, params: {a: &list [1, [2]], b: *list}}\n"
+        "  - {<<: *one, alias: other, params: {a: *list}}\n"
+    )
+    one, other = load_sweep(path).models
+    assert (one.params, other.params) == ({"a": [1, [2]], "b": [1, [2]]}, {"a": [1, [2]]})
+
+
+def test_a_parameter_that_python_nests_without_end_is_refused():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    assert "cannot be sent as JSON" in complaint_about(with_model(params={"x": deep}))
 
 
 def test_a_sweep_file_is_read(tmp_path):

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Bottom to top; a module imports only from the steps before its own. Inside a folder, one way likewise.
 LAYERS = """
-allowance, interrupts, screen | errors | records, writing | suites, pricing | prompting, turns |
+allowance, interrupts, screen | errors | records, reading, writing | suites, pricing | prompting, turns |
 problems, providers, store |
 config, known_models, copies | sweep | engine | simulator |
 preflight, progress, grading, corrections, longer | summary, reuse, budgeting, forecast, skipping |

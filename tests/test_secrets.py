@@ -383,7 +383,7 @@ def test_a_secret_in_a_sweep_file_is_refused_and_not_repeated(tmp_path, slip):
 def test_a_sweep_file_that_is_no_yaml_is_refused_and_not_repeated(tmp_path):
     (tmp_path / "sweep.yaml").write_text(f"name: night\nmodels: [{{api_key: '{BESIDE}, model: 3}}]\n")
     told = printed("plan", tmp_path / "sweep.yaml")
-    assert "not a YAML file" in told
+    assert "cannot be read as YAML" in told
     assert "line " in told
     assert traces_in(told) == []
 

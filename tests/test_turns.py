@@ -84,6 +84,8 @@ def test_worked_examples_become_turns_in_their_order(tmp_path):
         pytest.param('{"question": "1+1?", "answer": "2"}\n{"question"', "line 2: not JSON", id="torn"),
         pytest.param('{"question": "1+1?"}', "line 1: not {", id="no-answer"),
         pytest.param('{"question": "1+1?", "answer": 2}', "line 1: not {", id="not-text"),
+        pytest.param("[" * 100_000, "line 1: nested too deeply", id="too deep"),
+        pytest.param(" " * 4_000_001, "more than 4,000,000 bytes", id="too long"),
     ],
 )
 def test_examples_that_cannot_be_said_are_refused(tmp_path, text, said):

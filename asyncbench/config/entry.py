@@ -61,7 +61,7 @@ def read_entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
         known = ", ".join(kind.model_fields)
         secret = key.partition(".")[0] in MAY_HOLD_A_KEY
         shown = fault["type"] not in ("missing", "extra_forbidden") and not secret
-        found = f" (found {fault['input']!r})" if shown else ""
+        found = f" (found {fault['input']!r:.200})" if shown else ""
         raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
 
-import yaml
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 
 from asyncbench.config.conditions import condition_from, condition_mapping
@@ -25,6 +24,7 @@ from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
+from asyncbench.reading import yaml_of
 from asyncbench.records import Condition, Limits, Model, StopWhen
 
 
@@ -92,7 +92,7 @@ def load_sweep(path: Path | str) -> Sweep:
     Raises:
         ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
     """
-    return replace(sweep_from(_written(Path(path)), place=str(path)), file=Path(path))
+    return replace(sweep_from(yaml_of(Path(path)), place=str(path)), file=Path(path))
 
 
 def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
@@ -121,7 +121,7 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     Raises:
         ConfigError: the file is missing, is not YAML, or is no sweep.
     """
-    raw = _written(path)
+    raw = yaml_of(path)
     given = raw.get("models") if isinstance(raw, Mapping) else None
     if not isinstance(given, list):
         raise ConfigError(f"{path}: holds no list of models")
@@ -136,27 +136,9 @@ def rule_in(path: Path) -> StopWhen | None:
     Raises:
         ConfigError: the file is missing, is not YAML, or its rule is none.
     """
-    raw = _written(path)
+    raw = yaml_of(path)
     given = raw.get("stop_when") if isinstance(raw, Mapping) else None
     return None if given is None else _stop_when(given, place=str(path))
-
-
-def _written(path: Path) -> object:
-    try:
-        return yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; give the path of a sweep file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not a YAML file: {_fault(error)}") from None
-
-
-def _fault(error: Exception) -> str:
-    """Return what is wrong and where; not the line itself, for who mistypes a key may do so in its place."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        said = " ".join(filter(None, (error.context, error.problem)))
-        return f"{said}, line {mark.line + 1}, column {mark.column + 1}"
-    return " ".join(str(error).split())
 
 
 def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
@@ -283,7 +265,7 @@ def _asked(model: Model, condition: Condition, place: str) -> bytes:
     try:
         json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
         return asked_as(model, condition)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{place}: a parameter cannot be sent as JSON: {error}") from None
 
 

@@ -107,7 +107,7 @@ def _said(path: Path) -> Said:
         check_types(file.schema_arrow, path=path)
         try:
             said = Said.by(file.metadata.metadata)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProblemSetError(f"{path}: its metadata makes no sense ({error}); make it again") from None
     if said.schema_version > SCHEMA_VERSION:
         raise ProblemSetError(

@@ -321,7 +321,11 @@ def test_a_set_of_a_later_schema_is_refused(small, tmp_path):
         open_set(path)
 
 
-@pytest.mark.parametrize("said", [{"seed": "seven"}, {"parameters": "{"}, {"schema_version": ""}])
+@pytest.mark.parametrize(
+    "said",
+    [{"seed": "seven"}, {"parameters": "{"}, {"schema_version": ""}, {"counts": "[" * 9999}],
+    ids=["number", "JSON", "nothing", "deep"],
+)
 def test_metadata_that_makes_no_sense_is_refused(said, small, tmp_path):
     with pytest.raises(ProblemSetError, match="its metadata makes no sense"):
         open_set(with_metadata(small, tmp_path / "odd.parquet", **said))

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -109,7 +110,7 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         head = [name.strip() for name in next(reader, [])]
-        if twice := [name for name in head if head.count(name) > 1]:
+        if twice := [name for name, times in Counter(head).items() if times > 1]:
             raise ConfigError(f"{path}, line 1: column {twice[0]!r} stands twice; rename one of them")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
