@@ -11,6 +11,7 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.problems import ProblemSet, open_set
 from asyncbench.prompting import most_beside, said_before
+from asyncbench.providers.besides import ignored
 from asyncbench.reading import text_of
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store.manifest import planned, read_manifest
@@ -29,14 +30,25 @@ def chosen(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
     """Return the sweep's models, or those with these aliases.
 
     Raises:
-        ConfigError: an alias that no model of the sweep bears.
+        ConfigError: an alias that no model of the sweep bears, or `params` that nobody would do or keep.
     """
     known = {model.alias: model for model in sweep.models}
     named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
     for alias in named:
         if alias not in known:
             raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
-    return tuple(known[alias] for alias in named) or sweep.models
+    asked = tuple(known[alias] for alias in named) or sweep.models
+    _refuse_ignored(sweep, asked)
+    return asked
+
+
+def _refuse_ignored(sweep: Sweep, models: Iterable[Model]) -> None:
+    """Refuse parameters of no effect here, not when a sweep is read: a folder of before may hold them."""
+    given = {model.alias: model.params for model in models}
+    given |= {f"condition {one.name!r}": one.params for one in sweep.conditions}
+    for name, params in given.items():
+        if fault := ignored(params):
+            raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
 
 
 def read_env_file(path: Path) -> dict[str, str]:

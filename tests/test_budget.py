@@ -601,8 +601,8 @@ def test_an_earlier_call_of_unknown_cost_counts_with_the_most_it_can_have_cost(t
 def test_a_lost_call_counts_with_what_was_asked_then_whatever_the_sweep_asks_today(tmp_path):
     problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
     with simulator(problems, latency_s=30.0) as server:
-        asked = {"system": "s" * 2_000, "params": {"n": 3}, "price": {"input": 10.0, "output": 50.0}}
-        model = entry(server, HTTP, alias="m", max_tokens=400)
+        asked = {"system": "s" * 2_000, "price": {"input": 10.0, "output": 50.0}}
+        model = entry(server, HTTP, alias="m", max_tokens=1200)
         long = sweep(out, problems, model | asked, conditions=[{"name": "long", "context": "4k"}])
 
         async def left_alone():
@@ -620,7 +620,7 @@ def test_a_lost_call_counts_with_what_was_asked_then_whatever_the_sweep_asks_tod
         ledger = open_ledger(today, out)
     (lost,) = read_attempts(out).to_pylist()
     assert (lost["status"], lost["reserved_usd"]) == ("lost", None)
-    # 3 answers of 400 tokens at 50 dollars a million; some 20,000 bytes at 10
+    # 1,200 tokens at 50 dollars a million; some 20,000 bytes at 10
     assert 0.06 + 0.1 < lost["most_usd"] < 0.06 + 0.4
     assert ledger is not None
     assert ledger.caps[0].spent == picodollars(lost["most_usd"])

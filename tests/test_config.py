@@ -1,14 +1,17 @@
 """Sweep files: what is understood, and how each slip is named."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 
+from asyncbench import preflight, run_sweep
 from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, seconds_left, sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.prompting import sent_parameters
+from asyncbench.plan import plan
+from asyncbench.prompting import asked_as, sent_parameters
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 from asyncbench.turns import padding
@@ -617,6 +620,83 @@ def test_a_key_in_the_wrong_place_is_refused_and_not_repeated(keys):
 @pytest.mark.parametrize("name", ["model", "messages", "system", "instructions", "input", "prompt", "stream"])
 def test_params_cannot_change_who_is_asked_or_how(name):
     assert f"{name!r} cannot stand here" in complaint_about(with_model(params={name: True}))
+
+
+@pytest.mark.parametrize(
+    ("given", "params"),
+    [
+        ({"a": 1, "extra_body": {"b": {"c": 2}}}, {"a": 1, "b": {"c": 2}}),
+        ({"a": {"x": 1}, "extra_body": {"a": {"y": 2}}}, {"a": {"x": 1, "y": 2}}),
+        ({"extra_body": {"extra_body": {"top_k": 3}}}, {"top_k": 3}),
+        ({"extra_body": {"extra_body": {"google": {"a": 1}}}}, {"extra_body": {"google": {"a": 1}}}),
+        ({"extra_body": {"google": {"a": 1}}}, {"extra_body": {"google": {"a": 1}}}),
+        ({"extra_body": None}, {}),
+    ],
+    ids=["merged", "into one", "twice", "Gemini's SDK", "Gemini's own", "nothing"],
+)
+@pytest.mark.parametrize("level", ["model", "condition"])
+def test_what_the_sdks_call_extra_body_is_a_part_of_params(level, given, params):
+    def sweep(said):
+        return with_model(params=said) if level == "model" else with_conditions({"name": "c", "params": said})
+
+    found, plain = sweep_from(sweep(given)), sweep_from(sweep(params))
+    assert (found.models if level == "model" else found.conditions)[0].params == params
+    assert asked_as(found.models[0], found.conditions[0]) == asked_as(plain.models[0], plain.conditions[0])
+    assert as_mapping(sweep_from(as_mapping(found))) == as_mapping(found)
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"), [({"stream": True}, "'stream' cannot stand here"), ([1], "is not a mapping")]
+)
+def test_an_extra_body_is_judged_like_params(extra, said):
+    assert said in complaint_about(with_model(params={"extra_body": extra}))
+    assert said in complaint_about(with_conditions({"name": "c", "params": {"extra_body": extra}}))
+
+
+IGNORED = [
+    *((name, 5, "set `repeats`") for name in ("n", "best_of", "num_return_sequences", "candidate_count")),
+    *((name, 5, "not kept") for name in ("logprobs", "top_logprobs", "prompt_logprobs")),
+    ("include", ["message.output_text.logprobs"], "not kept"),
+    ("echo", True, "Leave it out"),
+    ("background", True, "fetched later"),
+    ("audio", {"voice": "alloy"}, "sound is not kept"),
+    ("extra_headers", {"x-a": "SECRET"}, "no headers"),
+    ("extra_query", {"api-version": "SECRET"}, "Leave it out"),
+    ("api_key", "SECRET", "`key_env`"),
+    ("timeout", 30, "`timeouts: {total: …}`"),
+    ("max_retries", 3, "`retry: {attempts: …}`"),
+    ("stream_options", {"include_usage": False}, "no cost is known"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), IGNORED, ids=[name for name, *_ in IGNORED])
+def test_a_parameter_that_would_be_paid_for_and_ignored_is_refused_before_any_call(name, value, said):
+    for raw in (
+        with_model(params={name: value}),
+        with_model(params={"extra_body": {name: value}}),
+        with_conditions({"name": "odd", "params": {name: value}}),
+    ):
+        with pytest.raises(ConfigError, match=f"`params: {name}`") as caught:
+            plan(sweep_from(raw))
+        with pytest.raises(ConfigError, match=f"`params: {name}`"):
+            asyncio.run(run_sweep(sweep_from(raw)))
+        assert said in str(caught.value)
+        assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n": 1},
+        {"logprobs": False},
+        {"top_logprobs": None},
+        {"stream_options": {"include_obfuscation": False}},
+    ],
+    ids=lambda params: next(iter(params)),
+)
+def test_a_parameter_that_asks_for_nothing_beside_is_fine(params):
+    sweep = sweep_from(with_model(params=params))
+    assert preflight.chosen(sweep, None) == sweep.models
 
 
 @pytest.mark.parametrize("keys", [{"seed": 10**25}, {"params": {"a": {1: 2}}}], ids=["seed", "params"])

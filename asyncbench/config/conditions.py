@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import Field
 
-from asyncbench.config.entry import Entry, Keys, Name, read_entry, refuse_taken
+from asyncbench.config.entry import Entry, Keys, Name, params_from, read_entry
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Message
 from asyncbench.suites import SUITES
@@ -31,7 +31,7 @@ AS_SAID = ("system", "context", "shots", "params")
 def condition_from(raw: object, *, place: str) -> Condition:
     """Return a condition as written in a sweep file, with the text of the files it names."""
     entry = read_entry(ConditionEntry, raw, place=place, level="condition")
-    refuse_taken(entry.params, place=place)
+    entry.params = params_from(entry.params, place=place)
     _check_suites(entry, place=place)
     turns = _turns(entry, place=place)
     said = {name: value for name in AS_SAID if (value := getattr(entry, name)) not in (None, {})}

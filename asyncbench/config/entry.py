@@ -7,6 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from asyncbench.errors import ConfigError
+from asyncbench.prompting import merged
 
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
@@ -65,7 +66,20 @@ def read_entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
         raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
 
 
-def refuse_taken(params: Mapping[str, object], *, place: str) -> None:
-    """Refuse provider parameters that are for asyncbench to set."""
-    if taken := sorted(NOT_IN_PARAMS & set(params)):
+def params_from(given: Mapping[str, object], *, place: str) -> dict[str, object]:
+    """Return provider parameters; what `extra_body` holds is merged into them, as both SDKs do.
+
+    Raises:
+        ConfigError: one of them is for asyncbench to set.
+    """
+    params, extra = dict(given), given.get("extra_body")
+    if extra is not None and not isinstance(extra, Mapping):
+        raise ConfigError(
+            f"{place}.params.extra_body: {extra!r:.200} is not a mapping; write its keys in params"
+        )
+    if "extra_body" in params and "google" not in (extra or {}):  # Gemini's servers know one of their own
+        del params["extra_body"]
+        return params_from(merged(params, extra or {}), place=place)
+    if taken := sorted(NOT_IN_PARAMS & params.keys()):
         raise ConfigError(f"{place}.params: {taken[0]!r} cannot stand here: it is for asyncbench to set")
+    return params

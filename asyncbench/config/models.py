@@ -16,8 +16,8 @@ from asyncbench.config.entry import (
     Name,
     Number,
     Streaming,
+    params_from,
     read_entry,
-    refuse_taken,
 )
 from asyncbench.config.sources import ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
@@ -141,7 +141,7 @@ def model_from(
         effort=entry.effort,
         thinking_tokens=entry.thinking_tokens,
         thinking=entry.thinking,
-        params=entry.params,
+        params=params_from(entry.params, place=place),
         price=_price(entry.price, place),
         budget_usd=entry.budget_usd,
         limits=_merged(_of_endpoint(endpoint), limits.get(provider), entry),
@@ -150,7 +150,6 @@ def model_from(
         replay=entry.replay,
     )
     check_alias(model.alias, place=place)
-    refuse_taken(model.params, place=place)
     if fault := _complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))

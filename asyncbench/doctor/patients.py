@@ -8,6 +8,7 @@ from asyncbench.config import load_sweep, sweep_from
 from asyncbench.config.entry import VARIABLE
 from asyncbench.config.models import ADDRESS
 from asyncbench.errors import ConfigError
+from asyncbench.preflight import chosen
 from asyncbench.records import Model
 
 SWEEP_FILES = (".yaml", ".yml")
@@ -55,4 +56,4 @@ def _check(base_url: str | None, key_env: str | None) -> None:
 def _of_sweep(what: Sequence[str], base_url: str | None, key_env: str | None) -> tuple[Model, ...]:
     if len(what) > 1 or base_url or key_env:
         raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
-    return load_sweep(Path(what[0])).models
+    return chosen(load_sweep(Path(what[0])), None)

@@ -1,4 +1,4 @@
-"""What a request may ask for that costs money beside its tokens, or more tokens than its body tells."""
+"""What `params` may ask for that costs beside the tokens of a call, or that nobody would keep."""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.loose_json import mapping
 from asyncbench.providers.prices import is_router
 from asyncbench.records import Condition, Model
 
@@ -36,6 +37,27 @@ _BESIDES: Final[Mapping[str, str]] = {
     "audio": _SOUND,
     "extra_body": _EXTRAS,
     "google": _EXTRAS,
+}
+_ANSWERS: Final = "a call would bring several answers, and one is kept. Leave it out, and set `repeats`"
+_SCORES: Final = "probabilities and tokens of a reply are not kept. Leave it out"
+_LATER: Final = "the answer would have to be fetched later. Leave it out"
+_HEADERS: Final = "no headers or addresses of yours are sent. Leave it out, or let a proxy add them"
+_KEY: Final = "it is said at the model itself: `key_env` names the variable, `base_url` the address"
+
+# By the key of the body, or of an SDK: what would be paid for and thrown away, or not done.
+_IGNORED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("n", "best_of", "num_return_sequences", "candidate_count", "candidateCount"), _ANSWERS),
+    **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs"), _SCORES),
+    **dict.fromkeys(("return_token_ids", "return_tokens_as_token_ids"), _SCORES),
+    "include": "what it adds to a reply is not kept. Leave it out",
+    "echo": "the question would be graded with its answer. Leave it out",
+    "background": _LATER,
+    "deferred": _LATER,  # xAI
+    "audio": "sound is not kept. Leave it out",
+    **dict.fromkeys(("extra_headers", "extra_query", "default_headers", "default_query"), _HEADERS),
+    **dict.fromkeys(("api_key", "base_url", "api_base"), _KEY),
+    "timeout": "no server reads it. Set `timeouts: {total: …}` at the model",
+    "max_retries": "no server reads it. Set `retry: {attempts: …}` at the model",
 }
 # Where an SDK asks of itself, by adapter; the table of endpoints leaves it to them.
 _OF_SDKS: Final[Mapping[str, str]] = {
@@ -74,6 +96,20 @@ def billed_besides(model: Model, condition: Condition) -> str | None:
         if params.get(key) is not None:
             return f"`params: {key}`: {why}"
     return _tool(params.get("tools"))
+
+
+def ignored(params: Mapping[str, object]) -> str | None:
+    """Return which parameter asks for what nobody would do or keep, why, and the way out; None: all is kept.
+
+    Values are not repeated: one may be a key.
+    """
+    for key, why in _IGNORED.items():
+        value = params.get(key)
+        if value not in (None, False, [], {}) and not (why is _ANSWERS and value == 1):
+            return f"`params: {key}`: {why}"
+    if (options := params.get("stream_options")) and not mapping(options).get("include_usage", True):
+        return "`params: stream_options`: without `include_usage` no cost is known. Leave it out"
+    return None
 
 
 def bills_besides(model: Model) -> str | None:
