@@ -3,9 +3,16 @@
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
+import duckdb
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from pyarrow.dataset import dataset
 
 from asyncbench import preflight, run_sweep
 from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, seconds_left, sweep_from
@@ -374,11 +381,33 @@ def test_entries_that_would_ask_the_same_are_refused_whatever_they_are_called():
     assert "models[1] and models[2] ask the same model the same way" in complaint_about(same)
 
 
-@pytest.mark.parametrize(
-    "alias", ["4711", "2026-01-01", "a\nb", "ü" * 50], ids=["number", "date", "line", "long"]
-)
+ODD_ALIASES = [
+    *("4711", "2026-01-01", "a\nb", "ü" * 50),
+    *("__HIVE_DEFAULT_PARTITION__", "1e5", "-1.5E-3", "0x1F", "0b101", "inf", "-infinity", "NaN", "epoch"),
+    *("true", "false", "2026-01-01T00:00:00", "2026-01-01 00:00:00Z", "20260101T000000"),
+]
+FINE_ALIASES = [
+    *("gpt-5", "o3", "e5", "4o-mini", "7b", "1e5-instruct", "2026-01-01-gpt", "info", "nano", "true-ish"),
+    *("null", "None", "NA", "0x", "1_000k", "12h", "a b", "a%20b", "_x", "b=c", "openai/gpt-5"),
+]
+
+
+@pytest.mark.parametrize("alias", ODD_ALIASES)
 def test_an_alias_that_cannot_name_a_folder_is_refused(alias):
     assert "it names a folder" in complaint_about(with_model(alias=alias))
+
+
+@pytest.mark.parametrize("alias", FINE_ALIASES)
+def test_every_reader_finds_an_alias_as_it_was_given(alias, tmp_path):
+    assert sweep_from(with_model(alias=alias)).models[0].alias == alias
+    part = tmp_path / "trials" / f"model={quote(alias, safe='')}" / "part.parquet"
+    part.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"x": [1]}), part)
+    files, top = str(tmp_path / "trials" / "**" / "*.parquet"), tmp_path / "trials"
+    assert duckdb.read_parquet(files, hive_partitioning=True).fetchall() == [(1, alias)]
+    assert polars.read_parquet(files, hive_partitioning=True)["model"].to_list() == [alias]
+    assert dataset(top, partitioning="hive").to_table()["model"].to_pylist() == [alias]
+    assert pandas.read_parquet(top)["model"].tolist() == [alias]
 
 
 def with_conditions(*conditions, **changes):

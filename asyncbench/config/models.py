@@ -1,5 +1,6 @@
 """The models of a sweep: whom to ask, with which parameters, how fast and at what price."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from reprlib import repr as shown
@@ -29,6 +30,12 @@ from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
+# What DuckDB, Polars or Arrow read as a value where it names a folder; a test holds it against them.
+_MISREAD: Final = re.compile(
+    r"__hive_default_partition__|[-+]?(inf|infinity|nan)|epoch|true|false|0[xbo][0-9a-f_]+"
+    r"|[-+]?[0-9][0-9._]*e[-+]?[0-9]+|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[t ].*",
+    re.IGNORECASE,
+)
 ADDRESS: Final = r"^https?://[^@\s?#]+$"
 
 
@@ -212,7 +219,12 @@ def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
 
 
 def check_alias(alias: str, *, place: str) -> None:
-    """Refuse an alias that readers of `model=<alias>` folders would take for a number or a date."""
+    """Refuse an alias that readers of `model=<alias>` folders would take for a number, a date or NULL."""
+    if _MISREAD.fullmatch(alias):
+        raise ConfigError(
+            f"{place}: alias {alias!r}: it names a folder, and readers of Parquet would take it for a "
+            "number, a date or NULL; give another one"
+        )
     if (
         not any(sign.isalpha() for sign in alias)
         or not alias.isprintable()
