@@ -7,9 +7,11 @@ it is a matter of the command (ConfigError, exit code 2).
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,9 +21,24 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _EITHER: Final = "make room, or give the right to write"
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # Path makes one slash of two
 _NO_PLACE: Final = frozenset(
     {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR}
 )
+
+
+def local(path: PathLike[str] | str) -> Path:
+    """Return the path of a file or folder of this machine.
+
+    Raises:
+        ConfigError: it is an address such as s3://…, which would be made as a folder called `s3:`.
+    """
+    if _ADDRESS.match(os.fspath(path)):
+        raise ConfigError(
+            f"{os.fspath(path)}: addresses are not supported, only files and folders of this machine. "
+            "Name one here, and copy it yourself; give the absolute path of a folder that has this very name"
+        )
+    return Path(path)
 
 
 @contextmanager
@@ -78,7 +95,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: it cannot be written there; what stood at `path` is as it was.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(local(path)))
     with _drafted(target) as draft:
         yield draft
         draft.flush()
@@ -94,7 +111,7 @@ def creating(path: Path) -> Iterator[BinaryIO]:
         FileExistsError: something has, perhaps since a moment ago; it stays as it is.
         OSError: it cannot be written there.
     """
-    with _drafted(path) as draft:
+    with _drafted(local(path)) as draft:
         yield draft
         draft.flush()
         os.fsync(draft.fileno())

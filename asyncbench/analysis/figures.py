@@ -29,7 +29,7 @@ from asyncbench.analysis.standings import Standings, standings_on
 from asyncbench.analysis.tables import SIMULATED
 from asyncbench.errors import ConfigError
 from asyncbench.store.manifest import read_manifest
-from asyncbench.writing import replacing, writing
+from asyncbench.writing import local, replacing, writing
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
@@ -86,7 +86,7 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
             `out` is a file, or a folder stands where a file should.
         StoreError: what the folder holds cannot be read, or the disk does not take a file.
     """
-    out = Path(out)
+    out = local(out)
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--figures {out}: that is a file; name a folder")
     draw = _drawing()

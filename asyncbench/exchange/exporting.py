@@ -20,7 +20,7 @@ from asyncbench.exchange.formats import Format, format_named
 from asyncbench.exchange.names import file_of
 from asyncbench.exchange.places import check_folder
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
-from asyncbench.writing import writing
+from asyncbench.writing import local, writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         StoreError: the folder cannot be read, or the disk does not take the files.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    chosen, folder, out = format_named(form), Path(folder), Path(out)
+    chosen, folder, out = format_named(form), Path(folder), local(out)
     manifest = read_manifest(folder)
     parts = parts_of(folder, manifest, chosen.suites, chosen.tasks)
     paths = _paths(parts, chosen, out)

@@ -17,7 +17,7 @@ from asyncbench.exchange.recorded import Recording
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import check, is_results_folder, read_manifest
 from asyncbench.summary import Exit
-from asyncbench.writing import storing
+from asyncbench.writing import local, storing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def import_files(
     """
     chosen = format_named(form)
     read = chosen.reader(plan)
-    folder = Path(out).resolve()
+    folder = local(out).resolve()
     _check_place(folder)
     paths = _paths([Path(file) for file in files], chosen.ending)
     _check(paths, chosen.ending)

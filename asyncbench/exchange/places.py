@@ -4,6 +4,7 @@ from os.path import isdir, isfile, lexists
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
+from asyncbench.writing import local
 
 
 def check_file(path: Path) -> None:
@@ -25,8 +26,8 @@ def check_folder(path: Path) -> None:
     """Refuse what cannot be a folder, since a file is there or above it.
 
     Raises:
-        ConfigError: so it is; names that file.
+        ConfigError: so it is, and names that file; or the path is an address.
     """
-    there = next(one for one in (path, *path.absolute().parents) if lexists(one))
+    there = next(one for one in (path, *local(path).absolute().parents) if lexists(one))
     if not isdir(there):
         raise ConfigError(f"{there} is not a folder: name one that is, or one that is new")

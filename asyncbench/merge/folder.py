@@ -19,12 +19,12 @@ from asyncbench.forecast.kept import FORECAST, read_forecasts
 from asyncbench.forecast.kept import joined as joined_forecasts
 from asyncbench.merge.agreement import Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
-from asyncbench.store.durable import make_folder, sync, write
+from asyncbench.store.durable import OWNERS, make_folder, sync, write
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import SWEEP_FILE, Manifest, claim, read_manifest, write_manifest
 from asyncbench.store.merging import Joined, join
 from asyncbench.store.staging import TEMPORARY
-from asyncbench.writing import storing
+from asyncbench.writing import local, storing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         ProblemSetError: a copy of a problem set is damaged.
         StoreError: a run holds a folder, or it cannot be read, or the new one cannot be written.
     """
-    paths, place = [Path(folder) for folder in folders], Path(out)
+    paths, place = [Path(folder) for folder in folders], local(out)
     _check_places(paths, place)
     for path in paths:
         read_manifest(path)  # before a lock is put into what is none of ours
@@ -125,7 +125,7 @@ def _built_beside(out: Path) -> Iterator[Path]:
     """
     draft = out.with_name(f".{out.name}.merging")
     with storing(draft):
-        make_folder(draft)
+        make_folder(draft, mode=OWNERS)
     with locked(draft):
         _clear(draft)  # what a dead process left there
         try:
@@ -162,8 +162,11 @@ def _copy_problems(found: Sequence[Source], draft: Path) -> None:
         make_folder(folder)
         for one in found:
             for path in sorted((one.folder / "problems").glob("*.parquet")):
-                if not (folder / path.name).exists():  # the name tells its content
-                    sync(Path(shutil.copy2(path, folder / path.name)))
+                copy = folder / path.name
+                if not copy.exists():  # the name tells its content
+                    shutil.copyfile(path, copy)  # its rights follow the umask
+                    os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+                    sync(copy)
 
 
 def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:

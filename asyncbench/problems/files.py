@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.writing import local
 
 
 @contextmanager
@@ -18,7 +19,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
         ProblemSetError: it cannot be opened, or later a part of it cannot be read.
     """
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:  # pre-buffered, a row group is held whole
+        with pq.ParquetFile(local(path), pre_buffer=False) as file:  # pre-buffered, a row group is held whole
             yield file
     except FileNotFoundError:
         raise ProblemSetError(f"{path}: no such file; make one with `asyncbench generate`") from None

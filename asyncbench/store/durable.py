@@ -4,15 +4,18 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from asyncbench.writing import storing
 
+OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are for whoever asked
 
-def make_folder(path: Path) -> None:
-    """Make `path` and what is missing above it."""
+
+def make_folder(path: Path, *, mode: int = 0o777) -> None:
+    """Make `path`, with the rights in `mode` that the umask leaves, and what is missing above it."""
     if not path.is_dir():
         make_folder(path.parent)
-        path.mkdir(exist_ok=True)
+        path.mkdir(mode, exist_ok=True)
         sync(path.parent)
 
 

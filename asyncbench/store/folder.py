@@ -11,7 +11,7 @@ from asyncbench.errors import StoreError
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import known
 from asyncbench.store.compaction import compact, worthwhile
-from asyncbench.store.durable import make_folder, write
+from asyncbench.store.durable import OWNERS, make_folder, write
 from asyncbench.store.generation import Generation, next_generation, settle
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.lock import locked
@@ -21,7 +21,7 @@ from asyncbench.store.partitions import next_number, part_files, seal
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.staging import TEMPORARY
-from asyncbench.writing import refused, storing
+from asyncbench.writing import local, refused, storing
 
 SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
 SEAL_EVERY_S = 15 * 60.0
@@ -75,10 +75,10 @@ class Store:
             ConfigError: the folder holds the results of another sweep, or something that is none of ours.
             StoreError: another process is writing to it, or it cannot be written.
         """
-        path = Path(folder).absolute()
+        path = local(folder).absolute()
         check(path, sweep=sweep, imported=imported)
         with storing(path):
-            make_folder(path)
+            make_folder(path, mode=OWNERS)
         return cls._locked(path, sweep=sweep, imported=imported, know=again)
 
     @classmethod

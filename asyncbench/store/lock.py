@@ -24,7 +24,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     with storing(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         _take(descriptor, path)
         yield

@@ -12,6 +12,7 @@ from asyncbench.store.durable import write
 from asyncbench.store.lock import LOCK
 from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY
+from asyncbench.writing import local
 
 MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
@@ -89,7 +90,7 @@ def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
     Raises:
         ConfigError: it holds the results of another sweep, or something that is none of ours.
     """
-    if is_results_folder(folder):
+    if is_results_folder(local(folder)):
         manifest = read_manifest(folder)
         if manifest.get(IMPORTED, False) != imported:
             raise ConfigError(f"{folder} {_REFUSALS[imported]}")

@@ -45,7 +45,7 @@ class Segment:
         self._torn = False
         with storing(path):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._descriptor = os.open(path, flags, 0o644)
+            self._descriptor = os.open(path, flags, 0o666)  # less the umask
 
     def append(self, payload: bytes) -> None:
         """Write a line in one call of the system, unbuffered: it outlives the process from here on.

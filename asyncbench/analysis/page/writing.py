@@ -13,7 +13,7 @@ from typing import Any, Final
 from asyncbench.analysis.page.contents import Contents, contents_of
 from asyncbench.analysis.page.embedding import data_block, policy, script, style
 from asyncbench.errors import ConfigError
-from asyncbench.writing import replacing, writing
+from asyncbench.writing import local, replacing, writing
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
 INSTALL: Final = "pip install 'asyncbench[report]'"
@@ -57,7 +57,7 @@ def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = No
         ProblemSetError: a copy of a problem set is damaged.
     """
     place = Path(folder)
-    path = place / NAME if out is None else Path(out)
+    path = place / NAME if out is None else local(out)
     library = _library()
     contents = contents_of(place)
     page = _page(contents, library).encode()
