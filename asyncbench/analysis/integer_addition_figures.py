@@ -143,7 +143,7 @@ def _additions(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the problem_id and the operands of every addition in the problem files of a folder."""
     for path in sorted((folder / "problems").glob("*.parquet")):
         with opened(path) as file:
-            for batch in read_batches(file, ["problem_id", "suite", "operands"], rows=ROWS):
+            for batch in read_batches(file, ["problem_id", "suite", "operands"], path=path, rows=ROWS):
                 ours = batch.filter(pc.equal(batch["suite"], pa.scalar(ADDITION)))
                 yield from zip(ours["problem_id"].to_pylist(), ours["operands"].to_pylist(), strict=True)
 

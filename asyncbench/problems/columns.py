@@ -8,8 +8,9 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.custom import SUITE
+from asyncbench.problems.files import opened, read_batches
 from asyncbench.problems.identity import Occurrences
-from asyncbench.problems.schema import FIELDS, Column, is_text
+from asyncbench.problems.schema import FIELDS, ROWS, Column, is_text
 from asyncbench.suites import SUITES
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
@@ -79,7 +80,19 @@ def check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
         )
     # Python's hash of a text is 64 bits, keyed anew in every process: no file can be made to collide.
     for problem_id in ids.to_pylist():
-        if seen.add(hash(problem_id) & (2**64 - 1)):
+        if seen.add(hash(problem_id) & (2**64 - 1)) and len(rows := _rows_of(problem_id, path)) > 1:
             raise ProblemSetError(
-                f"{path}: column 'problem_id' holds {problem_id} twice; keep one row of each problem"
+                f"{path}: column 'problem_id' holds {problem_id} in rows {rows[0]:,} and {rows[1]:,} (the "
+                f"first is row 1); keep one row of each problem, or let the file be read as `suite: {SUITE}`"
             )
+
+
+def _rows_of(problem_id: str, path: Path) -> list[int]:
+    """Return the rows that bear an id, the first being 1."""
+    rows, before = [], 0
+    with opened(path) as file:
+        for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS):
+            ids = batch.column("problem_id").to_pylist()
+            rows += [before + i for i, other in enumerate(ids, 1) if other == problem_id]
+            before += batch.num_rows
+    return rows

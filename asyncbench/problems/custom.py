@@ -63,7 +63,7 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     with opened(path) as file:
         for name, column in custom.columns.items():
             _check_column(column, name, file.schema_arrow, path=path)
-        for batch in read_batches(file, sorted(set(custom.columns.values())), rows=rows):
+        for batch in read_batches(file, sorted(set(custom.columns.values())), path=path, rows=rows):
             for row in _as_ours(batch, custom.columns, path=path).to_pylist():
                 check_expected(custom.grader, row["expected"], place=expected)
                 yield Draft(**{**DEFAULTS, **row, "extra": extra})

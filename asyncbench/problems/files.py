@@ -1,14 +1,25 @@
-"""Parquet files as bytes on a disk, read batch by batch."""
+"""Parquet files as bytes on a disk, read batch by batch in bounded memory.
+
+A few kilobytes can hold gigabytes: a text may stand once, and rows name it a million times. So text is read
+as a dictionary, measured, and written out for as many rows as fit.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.problems.schema import Column
 from asyncbench.writing import local
+
+LONGEST_TEXT: Final = 10_000_000  # bytes: more than the longest context of any model takes
+MOST_AT_ONCE: Final = 16_000_000  # bytes of text in a batch, unless a single row has more
+MOST_IN_A_GROUP: Final = 1_000_000_000  # bytes of a column in a row group: all may be one page
 
 
 @contextmanager
@@ -32,14 +43,84 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def read_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, rows: int, start: int = 0
+    file: pq.ParquetFile, columns: Sequence[str], *, path: Path, rows: int, start: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of at most `rows` rows in file order, from row `start` on (the first is 0)."""
+    """Yield batches of at most `rows` rows in file order, from row `start` on (the first is 0).
+
+    Raises:
+        ProblemSetError: a text is too long, or too much of a column is in one row group.
+    """
+    texts = _check_groups(file.metadata, columns, path=path)
     groups, skip = _from_row(file, start)
-    for batch in file.iter_batches(rows, row_groups=groups, columns=list(columns)):
-        if skip < batch.num_rows:
-            yield batch.slice(skip)
-        skip = max(0, skip - batch.num_rows)
+    with pq.ParquetFile(path, metadata=file.metadata, read_dictionary=texts, pre_buffer=False) as encoded:
+        for group in groups:  # each has dictionaries of its own, which lists cannot join
+            for batch in encoded.iter_batches(rows, row_groups=[group], columns=list(columns)):
+                if skip < batch.num_rows:
+                    for part in _parts(batch.slice(skip), path=path):
+                        plain = [_plain(column) for column in part.columns]
+                        yield pa.RecordBatch.from_arrays(plain, names=part.schema.names)
+                skip = max(0, skip - batch.num_rows)
+
+
+def _check_groups(said: pq.FileMetaData, columns: Sequence[str], *, path: Path) -> list[str]:
+    """Return the file's columns of text; refuse what its own figures tell is too much."""
+    leaves = [said.schema.column(i) for i in range(len(said.schema))]
+    texts = {
+        i: leaf.path
+        for i, leaf in enumerate(leaves)
+        if leaf.path.partition(".")[0] in columns and str(leaf.logical_type) == "String"
+    }
+    for group in map(said.row_group, range(said.num_row_groups)):
+        for i, name in texts.items():
+            column = group.column(i)
+            size = column.total_uncompressed_size
+            if size // max(1, column.num_values) > LONGEST_TEXT:
+                raise _too_long(name, path)
+            if size > MOST_IN_A_GROUP:
+                raise ProblemSetError(
+                    f"{path}: column {name!r} has {size:,} bytes in one row group, and at most "
+                    f"{MOST_IN_A_GROUP:,} are read; write the file with smaller row groups (row_group_size=…)"
+                )
+    return list(texts.values())
+
+
+def _parts(batch: pa.RecordBatch, *, path: Path) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in halves of halves whose texts, written out, are few enough bytes."""
+    size = sum(_bytes_of(batch.column(name), name, path=path) for name in batch.schema.names)
+    if size > MOST_AT_ONCE and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _parts(batch.slice(0, half), path=path)
+        yield from _parts(batch.slice(half), path=path)
+    else:
+        yield batch
+
+
+def _bytes_of(column: Column, name: str, *, path: Path) -> int:
+    """Return how many bytes the texts of a column take, each row by itself."""
+    if isinstance(column, pa.ListArray | pa.LargeListArray):
+        return _bytes_of(column.flatten(), name, path=path)
+    if not isinstance(column, pa.DictionaryArray):
+        return 0
+    lengths = pc.binary_length(cast("pa.StringArray", column.dictionary))
+    if (pc.max(lengths).as_py() or 0) > LONGEST_TEXT:
+        raise _too_long(name, path)
+    return pc.sum(lengths.take(column.indices)).as_py() or 0
+
+
+def _plain(column: Column) -> Column:
+    """Return a column with its texts written out."""
+    if isinstance(column, pa.ListArray | pa.LargeListArray):
+        kind = pa.list_ if isinstance(column, pa.ListArray) else pa.large_list
+        own = pa.concat_arrays([column])  # a slice would write out the items of the whole
+        return own.cast(kind(pa.string()))
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _too_long(name: str, path: Path) -> ProblemSetError:
+    return ProblemSetError(
+        f"{path}: column {name!r} holds a text of more than {LONGEST_TEXT:,} bytes, which no model takes; "
+        "leave that row out"
+    )
 
 
 def _from_row(file: pq.ParquetFile, start: int) -> tuple[list[int], int]:

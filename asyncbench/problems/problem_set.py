@@ -59,11 +59,11 @@ class ProblemSet:
         if self.custom is not None:
             return {(one.suite, (one.task, one.variant, one.representation)) for one in self.read()}
         with opened(self.path) as file:
-            batches = list(read_batches(file, KIND, rows=65_536))
-        found = pa.Table.from_batches(batches).group_by(list(KIND), use_threads=False).aggregate([])
-        return {
-            (row["suite"], (row["task"], row["variant"], row["representation"])) for row in found.to_pylist()
-        }
+            return {
+                (row["suite"], (row["task"], row["variant"], row["representation"]))
+                for batch in read_batches(file, KIND, path=self.path, rows=65_536)
+                for row in _distinct(batch)
+            }
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the problems as batches of the contract's schema; otherwise like `read`."""
@@ -73,10 +73,15 @@ class ProblemSet:
         return batches_of(islice(problems, start, None), rows=rows)
 
 
+def _distinct(batch: pa.RecordBatch) -> list[dict[str, str]]:
+    table = pa.Table.from_batches([batch])
+    return table.group_by(table.column_names, use_threads=False).aggregate([]).to_pylist()
+
+
 def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file that has the contract's columns: those alone, in its order and types."""
     with opened(path) as file:
-        for batch in read_batches(file, SCHEMA.names, rows=rows, start=start):
+        for batch in read_batches(file, SCHEMA.names, path=path, rows=rows, start=start):
             columns = [
                 converted(batch.column(field.name), field.type, place=f"{path}: column {field.name!r}")
                 for field in FIELDS

@@ -11,6 +11,7 @@ from asyncbench.errors import ProblemSetError
 from asyncbench.records import Draft, Problem
 
 ROWS = 8192  # of a row group, and of a batch where a whole file passes through memory
+MOST_CHARACTERS = 16_000_000  # of a batch of problems, unless the last one alone has more
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
 FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
     pa.field("problem_id", pa.string(), nullable=False),  # 32 hexadecimal characters
@@ -35,9 +36,18 @@ _drafted = attrgetter(*DRAFTED.names)
 
 
 def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield problems as batches of `rows` rows; the last may be shorter."""
-    while some := list(islice(problems, rows)):
+    """Yield problems as batches of `rows` rows; the last may be shorter, as are those of long questions."""
+    while some := list(_some(problems, rows)):
         yield _batch(map(_fields, some), SCHEMA)
+
+
+def _some(problems: Iterator[Problem], rows: int) -> Iterator[Problem]:
+    left = MOST_CHARACTERS
+    for problem in islice(problems, rows):
+        yield problem
+        left -= len(problem.question) + len(problem.expected)
+        if left < 0:
+            return
 
 
 def drafted(drafts: Iterable[Draft]) -> pa.RecordBatch:
