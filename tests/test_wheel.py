@@ -1,16 +1,22 @@
 """What is no module of ours goes into the wheel as well: the page, its script, the endpoints, small talk."""
 
+import html
+import re
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+import vl_convert
 
-from asyncbench.analysis.page.writing import _APP
+from asyncbench.analysis.page.writing import _APP, write_page
+from asyncbench.store.folder import Store
+from tests.store.made import answered, keep
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL = ("tool", "hatch", "build", "targets", "wheel")
 MADE = {".pyc", ".pyo"}
+NOTICES = (ROOT / "asyncbench" / "THIRD_PARTY.md").read_text("utf-8")
 
 
 def test_the_wheel_takes_the_whole_package_and_leaves_out_nothing_by_name():
@@ -24,7 +30,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
     if not (ROOT / ".git").exists():
         pytest.skip("no checkout: what git ignores does not show")
     files = [path for path in (ROOT / "asyncbench").rglob("*") if path.is_file() and path.suffix not in MADE]
-    assert {path.suffix for path in files} == {".py", ".html", ".css", ".js", ".toml", ".json"}
+    assert {path.suffix for path in files} == {".py", ".html", ".css", ".js", ".toml", ".json", ".md"}
     names = "\0".join(str(path.relative_to(ROOT)) for path in files)
     asked = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
     ignored = subprocess.run(asked, input=names, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -34,3 +40,38 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
 def test_the_page_is_made_of_every_script_that_is_there():
     there = {path.stem for path in (ROOT / "asyncbench" / "analysis" / "page" / "app").iterdir()}
     assert there == set(_APP)
+
+
+def bundled() -> set[str]:
+    """Return the libraries, with their versions, that vl_convert was built from; it names them by address."""
+    built = Path(vl_convert.vl_convert.__file__).read_bytes()
+    found = re.findall(rb"/npm/((?:@[a-z0-9.-]+/)?[a-z0-9._-]+)@([0-9]+\.[0-9]+\.[0-9]+)/", built)
+    latest = vl_convert.get_vegalite_versions()[-1]  # it holds several, and a page one
+    pairs = {(name.decode(), version.decode()) for name, version in found}
+    return {f"{name} {at}" for name, at in pairs if name != "vega-lite" or at.startswith(f"{latest}.")}
+
+
+def test_every_library_of_the_page_has_its_notice():
+    libraries = bundled()
+    assert {name.split()[0] for name in libraries} >= {"vega", "vega-lite", "vega-embed", "d3-array"}
+    headings = {
+        one for line in NOTICES.splitlines() if line.startswith("## ") for one in line[3:].split(", ")
+    }
+    assert libraries - headings == set()
+    # what the libraries hold within themselves: a word of its code → whose it is
+    within = {"JsonPatchError": "fast-json-patch", "SEMVER_SPEC_VERSION": "semver"}
+    script = vl_convert.javascript_bundle()
+    assert [name for word, name in within.items() if word in script and f"## {name} " not in NOTICES] == []
+    assert NOTICES.count("```text\n") == sum(line.startswith("## ") for line in NOTICES.splitlines()) - 1
+
+
+def test_the_notices_go_with_the_page_and_with_the_wheel(tmp_path):
+    with Store.open(tmp_path, sweep="night") as store:
+        keep(store, *answered(1))
+    page = write_page(tmp_path).path.read_text("utf-8")
+    assert NOTICES in html.unescape(page)
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["license-files"]
+    assert {path for pattern in said for path in ROOT.glob(pattern)} == {
+        ROOT / "LICENSE",
+        ROOT / "asyncbench" / "THIRD_PARTY.md",
+    }

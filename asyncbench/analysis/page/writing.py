@@ -75,6 +75,7 @@ def _page(contents: Contents, library: str) -> str:
         "policy": escape(policy([library, own], [styles])),
         "title": escape(f"{contents.title} · asyncbench"),
         "styles": style(styles),
+        "licences": escape(files("asyncbench").joinpath("THIRD_PARTY.md").read_text("utf-8")),
         "data": "\n".join(data_block(name, value) for name, value in contents.blocks.items()),
         "scripts": f"{script(library)}\n{script(own)}",
     }
