@@ -620,7 +620,7 @@ def test_an_alias_stands_for_what_it_names(tmp_path):
 
 
 def test_a_parameter_that_python_nests_without_end_is_refused():
-    deep = []
+    deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
     assert "cannot be sent as JSON" in complaint_about(with_model(params={"x": deep}))

@@ -87,7 +87,7 @@ def check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
             )
 
 
-def _rows_of(problem_id: str, path: Path) -> list[int]:
+def _rows_of(problem_id: object, path: Path) -> list[int]:
     """Return the rows that bear an id, the first being 1."""
     rows, before = [], 0
     with opened(path) as file:

@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from asyncbench.problems import files, open_set
 ROOT = Path(__file__).resolve().parents[2]
 MB = 1_000_000
 ROWS = 300
-CUSTOM = {"suite": "custom", "grader": "exact"}
+CUSTOM: dict[str, Any] = {"suite": "custom", "grader": "exact"}
 READ = """
 import json, resource, sys
 from asyncbench.problems import open_set
@@ -34,7 +35,7 @@ print(json.dumps([told, peak_mb() - before]))
 """
 
 
-def repeated(text: str, rows: int) -> pa.DictionaryArray:
+def repeated(text, rows):
     return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([text]))
 
 
@@ -45,7 +46,7 @@ def custom(path: Path, question: str, rows: int = ROWS) -> Path:
     return path
 
 
-def contract(path: Path, large: Path, column: str, text: str) -> Path:
+def contract(path, large, column, text):
     """Write problems that are told apart, with the same text in a column of each."""
     table = pq.read_table(large).slice(0, ROWS).replace_schema_metadata({})
     texts = repeated(text, ROWS)
@@ -56,7 +57,7 @@ def contract(path: Path, large: Path, column: str, text: str) -> Path:
     return path
 
 
-def read_elsewhere(*asked) -> tuple[list[list[int]], float]:
+def read_elsewhere(*asked):
     """Open and read sets in a process that has 3 GB; return what it found and how many MB it grew by."""
     done = subprocess.run(
         [sys.executable, "-c", READ, json.dumps([[str(path), how] for path, how in asked])],
