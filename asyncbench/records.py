@@ -137,6 +137,7 @@ class Model:
     limits: Limits = field(default_factory=Limits)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the results folder whose replies are given again
 
 
@@ -240,6 +241,7 @@ class Reply:
     ttft_s: float | None = None  # request sent to first token; None when not streamed
     latency_s: float | None = None  # request sent to last byte; None where that was not measured
     http_status: int | None = 200  # None: recorded by others, who did not say
+    note: str | None = None  # what of it was mended or is not believed; None: nothing
     allowances: tuple[Allowance, ...] = field(default=(), compare=False, metadata=UNSTORED)
     max_tokens: int | None = field(default=None, compare=False, metadata=UNSTORED)  # allowed, as sent
 
@@ -326,6 +328,7 @@ class Attempt:
     reserved_usd: float | None = None  # set aside for it; None: no budget held it
     most_usd: float | None = None  # it could cost; None: no price was known, or nothing bounded its tokens
     error: str | None = None  # why there is no reply, in words
+    note: str | None = None  # what of its reply was mended or is not believed; None: nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,7 @@ def test_every_key_of_a_model_arrives():
         "concurrency": 7,
         "retry": {"attempts": 3, "total_s": 60},
         "timeouts": {"connect": 5, "total": 50, "first_byte": 20, "between_chunks": 10.5},
+        "max_reply_mb": 2.5,
     }
     (model,) = sweep_from(small(models=[entry])).models
     assert (model.alias, model.base_url, model.key_env) == ("mini", "https://example.test/v1", "OTHER_KEY")
@@ -84,6 +85,7 @@ def test_every_key_of_a_model_arrives():
     assert model.limits == Limits(rpm=60, tpm=1000.5, concurrency=7, counts="demanded")
     assert model.retry == RetryPolicy(attempts=3, total_s=60)
     assert model.timeouts == Timeouts(connect=5, total=50, first_byte=20, between_chunks=10.5)
+    assert model.max_reply_mb == 2.5
 
 
 THINKER = {"model": "anthropic/claude-sonnet-4-6", "thinking_tokens": 16_000, "max_tokens": 20_000}

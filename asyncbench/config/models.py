@@ -95,6 +95,7 @@ class ModelEntry(LimitsEntry):
     budget_usd: Dollars | None = None
     retry: Keys
     timeouts: Keys
+    max_reply_mb: Annotated[float, Field(gt=0, le=10_000, strict=False)] | None = None
     problems: Annotated[list[object], Field(min_length=1)] | None = None
     replay: Name | None = None  # a results folder whose replies the simulator repeats
 
@@ -154,6 +155,7 @@ def model_from(
         limits=_merged(_of_endpoint(endpoint), limits.get(provider), entry),
         retry=_retry(entry.retry, place),
         timeouts=_timeouts(entry.timeouts, place),
+        max_reply_mb=entry.max_reply_mb,
         replay=entry.replay,
     )
     check_alias(model.alias, place=place)
@@ -269,7 +271,7 @@ def _merged(endpoint: LimitsEntry, provider: LimitsEntry | None, model: LimitsEn
 
 _AS_SAID = (
     *("alias", "base_url", "key_env", "api", "system", "temperature", "top_p", "seed", "max_tokens"),
-    *("effort", "thinking_tokens", "thinking", "stream", "budget_usd", "replay"),
+    *("effort", "thinking_tokens", "thinking", "stream", "budget_usd", "replay", "max_reply_mb"),
 )
 
 

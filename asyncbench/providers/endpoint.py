@@ -8,6 +8,8 @@ from asyncbench.errors import ConfigError
 from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
 
+MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
+BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
 KEEPALIVE_S: Final = 60.0  # an idle connection is kept this long
 
 
@@ -23,6 +25,7 @@ class Endpoint:
     api_key: str = field(repr=False)  # empty: the server asks for none
     key_header: str | None = None  # what carries the key, through the openai SDK; None: the SDK's own way
     timeouts: Timeouts = field(default_factory=Timeouts)
+    most_bytes: int = MOST_BYTES  # of a body, decompressed; see `streams` for what that means to a stream
     connections: int = 100  # at least the lane's concurrency
     requests_per: Span = "minute"  # see `Quirks`
 

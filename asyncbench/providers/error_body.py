@@ -1,12 +1,11 @@
 """What the body of a refusal says, whatever its shape: it is read without ever failing."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-import orjson
-
-from asyncbench.providers.loose_json import items, mapping, text
+from asyncbench.providers.loose_json import UnreadableError, items, mapping, read, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +21,14 @@ class ErrorBody:
 
 _MESSAGES: Final = ("message", "msg", "detail", "error", "error_description", "title")
 _CODES: Final = ("code", "type", "status", "error")
+_READ: Final = 2**16  # bytes of what is no JSON; what matters stands at the beginning
 _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def read_error(body: bytes) -> ErrorBody:
     """Read a body: an error in JSON of many shapes, a stream of events, HTML, plain text, nothing."""
-    written = body.decode("utf-8", "replace")
-    found = _json(written)
+    written = body[:_READ].decode("utf-8", "replace")
+    found = _json(body)
     error = _innermost(found)
     told = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
     whole = mapping(found)
@@ -42,16 +42,14 @@ def read_error(body: bytes) -> ErrorBody:
     )
 
 
-def _json(written: str) -> object:
+def _json(body: bytes) -> object:
     """Return the JSON of the body, or of the first event of a stream that holds an object."""
-    events = (line[5:] for line in written.splitlines() if line.startswith("data:"))
-    for candidate in (written, *events):
-        try:
-            found = orjson.loads(candidate)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(found, dict | list | str):
-            return found
+    events = (line[5:] for line in body[:_READ].splitlines() if line.startswith(b"data:"))
+    for candidate in (body, *events):
+        with suppress(UnreadableError):
+            found = read(candidate, [])
+            if isinstance(found, dict | list | str):
+                return found
     return None
 
 

@@ -10,6 +10,7 @@ import orjson
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.error_body import read_error
 from asyncbench.providers.kinds import kind_of
+from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.response import Response
 from asyncbench.providers.retry_after import retry_after_s
 from asyncbench.providers.secrets import without
@@ -34,7 +35,11 @@ def stream_error(event: Mapping[str, object], response: Response) -> ProviderErr
     The answer had begun: what it costs is unknown. The message is as the provider wrote it: for whoever knows
     the API key to `withhold`.
     """
-    error = _refusal(replace(response, body=orjson.dumps(event)), str)
+    try:
+        body = orjson.dumps(event)
+    except orjson.JSONEncodeError:  # it nests deeper than can be written
+        body = b""
+    error = _refusal(replace(response, body=body), str)
     error.may_have_been_billed = True
     return error
 
@@ -88,9 +93,10 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
             gateways answer 200 to a call that failed.
     """
     try:
-        found = orjson.loads(response.body)
-    except orjson.JSONDecodeError:
-        raise bad_reply(response, f"its body of {len(response.body):,} bytes is not JSON") from None
+        found = read(response.body, response.notes)
+    except UnreadableError as error:
+        why = f"its body of {len(response.body):,} bytes is not JSON: {error}"
+        raise bad_reply(response, why) from None
     if not isinstance(found, dict):
         raise bad_reply(response, "its body is not a JSON object")
     if found.get("error"):

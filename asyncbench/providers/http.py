@@ -9,7 +9,8 @@ from asyncbench.providers.endpoint import Endpoint
 from asyncbench.providers.failures import encoded, refusal
 from asyncbench.providers.pool import session
 from asyncbench.providers.response import Response
-from asyncbench.providers.streams import is_json, read_stream, whole_reply
+from asyncbench.providers.sse import TooLongError
+from asyncbench.providers.streams import is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Reply, Request
 
@@ -36,7 +37,7 @@ class HttpProvider:
         async with Call(self._endpoint.timeouts, key=self._key) as call:
             try:
                 return await self._post(content, call, stream=stream)
-            except (aiohttp.ClientError, OSError) as error:
+            except (aiohttp.ClientError, OSError, TooLongError) as error:
                 raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:
@@ -55,10 +56,11 @@ class HttpProvider:
             response.release()  # to be used again where the body was read to its end
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
+        chunks, most = response.content.iter_any(), self._endpoint.most_bytes
         if stream and response.status < 300 and not is_json(response.headers):
             head = self._received(response, b"")
-            return await read_stream(response.content.iter_any(), self._wire, head, call, key=self._key)
-        whole = self._received(response, await response.read())
+            return await read_stream(chunks, self._wire, head, call, key=self._key, most=most)
+        whole = self._received(response, await whole_body(chunks, most))
         if whole.status >= 300:
             raise refusal(whole, key=self._key)
         return whole_reply(whole, self._wire, call, key=self._key)

@@ -1,7 +1,7 @@
 """A model of a sweep → the provider that reaches it."""
 
 from asyncbench.providers import PROVIDERS, Provider
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoint import BYTES_OF_A_TOKEN, MOST_BYTES, Endpoint
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.wire import Wire
 from asyncbench.providers.wires import WIRES
@@ -11,6 +11,13 @@ from asyncbench.records import Model
 def wire_of(model: Model) -> Wire:
     """Return the wire format that a model is asked in, with the ways of its endpoint."""
     return WIRES[model.api](known_endpoints()[model.provider].quirks)
+
+
+def most_bytes(model: Model) -> int:
+    """Return how many bytes of an answer are read, decompressed: generous for the longest reply."""
+    if model.max_reply_mb is not None:
+        return round(model.max_reply_mb * 1_000_000)
+    return max(MOST_BYTES, BYTES_OF_A_TOKEN * (model.max_tokens or 0))
 
 
 def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
@@ -31,6 +38,7 @@ def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | No
         api_key=key,
         key_header=known.key_header,
         timeouts=model.timeouts,
+        most_bytes=most_bytes(model),
         connections=model.limits.most_in_flight,
         requests_per=known.quirks.requests_per,
     )

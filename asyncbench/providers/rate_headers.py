@@ -20,6 +20,7 @@ from asyncbench.records import Allowance
 Span = Literal["minute", "day"]
 
 SPANS_S: Final[Mapping[Span, float]] = {"minute": 60.0, "day": 86_400.0}
+MOST_AMOUNT: Final = 1e12  # of requests or tokens; more is no limit
 LONGEST_RESET_S: Final = 7 * 86_400.0  # what is said to take longer is not believed
 _MORE_THAN_A_MINUTE_S: Final = 62.0  # clocks that tell whole seconds may add two
 
@@ -171,7 +172,7 @@ def _amount(written: str) -> float | None:
         amount = float(written)
     except ValueError:
         return None
-    return amount if 0 <= amount < math.inf else None
+    return amount if 0 <= amount <= MOST_AMOUNT else None
 
 
 def _duration_s(written: str) -> float:

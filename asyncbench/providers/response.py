@@ -1,7 +1,7 @@
 """An HTTP response as it came, whichever library fetched it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.providers.loose_json import mapping, text
@@ -36,6 +36,7 @@ class Response:
     headers: Mapping[str, str]  # looked up in lower case
     body: bytes
     requests_per: Span = "minute"  # what a limit of requests is for, where its header does not say it
+    notes: list[str] = field(default_factory=list)  # what of it was mended or is not believed
 
     @property
     def request_id(self) -> str | None:

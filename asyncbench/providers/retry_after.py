@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+LONGEST_WAIT_S: Final = 31 * 86_400.0  # a month's money; a longer wait is no word of anybody's
 _HEADERS: Final = (  # name, parts of a second it counts in; the first that says a number wins
     ("retry-after-ms", 1000),
     ("retry-after", 1),
@@ -14,7 +15,7 @@ _HEADERS: Final = (  # name, parts of a second it counts in; the first that says
 
 
 def retry_after_s(headers: Mapping[str, str], body_delay: str | None = None) -> float | None:
-    """Return the seconds to wait; None when nothing readable says so.
+    """Return the seconds to wait; None when nothing readable says so, or it is longer than a month.
 
     Args:
         headers: a number of seconds, or a date (read against the server's own clock where it sends one).
@@ -33,14 +34,18 @@ def _number(written: str | None) -> float | None:
         wait = float(written or "")
     except ValueError:
         return None
-    return max(0.0, wait) if math.isfinite(wait) else None
+    return _believed(wait)
+
+
+def _believed(wait: float) -> float | None:
+    return max(0.0, wait) if -math.inf < wait <= LONGEST_WAIT_S else None  # NaN is not
 
 
 def _until(due: str | None, now: str | None) -> float | None:
     due_at = http_date(due)
     if due_at is None:
         return None
-    return max(0.0, (due_at - (http_date(now) or datetime.now(UTC))).total_seconds())
+    return _believed((due_at - (http_date(now) or datetime.now(UTC))).total_seconds())
 
 
 def http_date(written: str | None) -> datetime | None:

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+import aiohttp
 import httpx2
 
 from asyncbench.errors import ConfigError
@@ -15,10 +17,12 @@ from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
 from asyncbench.providers.pool import session
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.response import Response
-from asyncbench.providers.streams import is_json, read_stream, whole_reply
+from asyncbench.providers.sse import TooLongError
+from asyncbench.providers.streams import is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Reply
 
+BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
 
@@ -65,7 +69,16 @@ def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient
                 " needs it: install the releases of the SDKs and of httpx2 that asyncbench was released with"
             )
         transport.client = partial(session, endpoint, tls=transport.ssl_context)
+    client.event_hooks = {"response": [partial(_read_refusal, most=endpoint.most_bytes)]}
     return client
+
+
+async def _read_refusal(response: httpx2.Response, *, most: int) -> None:
+    """Read what an SDK would read to its end, however far that is."""
+    if response.is_success:
+        return
+    async with aclosing(response.aiter_bytes()) as chunks:
+        response._content = await whole_body(chunks, most)
 
 
 def joined(base_url: httpx2.URL, path: str) -> str:
@@ -79,23 +92,25 @@ def received(response: httpx2.Response, *, requests_per: Span) -> Response:
 
 
 async def read(
-    response: httpx2.Response, wire: Wire, call: Call, *, stream: bool, key: str, requests_per: Span
+    response: httpx2.Response, wire: Wire, call: Call, endpoint: Endpoint, *, stream: bool
 ) -> Reply:
     """Read a good response, whole or as it comes, and close it.
 
     Raises:
         ProviderError: see `read_stream` and `payload`.
         httpx2.HTTPError: it breaks off.
+        TooLongError: it does not end.
     """
+    key, most = endpoint.api_key, endpoint.most_bytes
+    head = _response(response, b"", endpoint.requests_per)
     try:
-        if stream and not is_json(response.headers):
-            head = _response(response, b"", requests_per)
-            async with aclosing(_chunks(response)) as chunks:
-                return await read_stream(chunks, wire, head, call, key=key)
-        await response.aread()
+        async with aclosing(_chunks(response)) as chunks:
+            if stream and not is_json(response.headers):
+                return await read_stream(chunks, wire, head, call, key=key, most=most)
+            body = await whole_body(chunks, most)
     finally:
         await response.aclose()
-    return whole_reply(received(response, requests_per=requests_per), wire, call, key=key)
+    return whole_reply(replace(head, body=body), wire, call, key=key)
 
 
 def _response(response: httpx2.Response, body: bytes, requests_per: Span) -> Response:

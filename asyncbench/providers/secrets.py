@@ -23,15 +23,8 @@ SECRET_NAMES: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "PROXY", 
 
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")  # no way to escape changes these
-_TEXTS: Final = (
-    "text",
-    "reasoning",
-    "finish_reason",
-    "model_served",
-    "fingerprint",
-    "upstream",
-    "service_tier",
-)
+WORDS: Final = ("finish_reason", "model_served", "fingerprint", "upstream", "service_tier")
+_TEXTS: Final = ("text", "reasoning", *WORDS)
 
 
 def looks_secret(name: str) -> bool:

@@ -6,21 +6,21 @@ to do: `[DONE]` without `data:`, and a last event without the blank line that sh
 
 from typing import Final
 
-LONGEST_EVENT: Final = 16 * 2**20  # bytes; the last event of a response may repeat the whole reply
 _DONE: Final = b"[DONE]"
 _BOM: Final = b"\xef\xbb\xbf"  # some put it before a stream; it is no part of a line
 
 
 class TooLongError(ValueError):
-    """An event that does not end: no stream of ours."""
+    """A body, or an event of a stream, that is longer than any reply."""
 
 
 class Scanner:
     """Finds the events of one stream; each byte is looked at a bounded number of times."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_size", "done")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "_most", "_size", "done")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most  # bytes of an event; the last one of a response may repeat the whole reply
         self.done = False  # the stream said that it is complete
         self._at_start = True  # no line was read yet
         self._line: list[bytes] = []  # the pieces of a line that has not ended yet
@@ -32,7 +32,7 @@ class Scanner:
         """Take in the next bytes; return the data of the events that they complete.
 
         Raises:
-            TooLongError: an event is longer than `LONGEST_EVENT`.
+            TooLongError: an event is longer than it may be.
         """
         if not chunk:
             return []
@@ -86,6 +86,6 @@ class Scanner:
 
     def _keep(self, pieces: list[bytes], piece: bytes) -> None:
         self._size += len(piece) + 1  # an empty one counts too
-        if self._size > LONGEST_EVENT:
-            raise TooLongError(f"it holds an event of more than {LONGEST_EVENT:,} bytes")
+        if self._size > self._most:
+            raise TooLongError(f"it holds an event of more than {self._most:,} bytes")
         pieces.append(piece)

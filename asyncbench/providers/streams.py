@@ -1,36 +1,55 @@
-"""A streamed answer, read as it comes: chunks of bytes → events → one reply."""
+"""An answer, read as it comes and no longer than may be: chunks of bytes → a body or events → one reply."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 import aiohttp
 import httpx2
-import orjson
 
 from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
-from asyncbench.providers.failures import bad_reply, payload, withhold
+from asyncbench.providers.failures import LONGEST_MESSAGE, bad_reply, payload, told, withhold
+from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.response import Response, body_id
-from asyncbench.providers.secrets import keyless
+from asyncbench.providers.secrets import WORDS, keyless
 from asyncbench.providers.sse import Scanner, TooLongError
+from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Wire
 from asyncbench.records import Reply
 
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
+# A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
+STREAM_SHARE: Final = 16
+PIECE: Final = 32  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
-
-
-class UnreadableError(ValueError):
-    """An event that is no JSON object."""
 
 
 def is_json(headers: Mapping[str, str]) -> bool:
     """Whether an answer is one JSON body, whatever was asked for."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
+
+
+async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes, None]:
+    """Yield a body as it comes, and no more than `most` bytes of it.
+
+    Raises:
+        TooLongError: it is longer.
+    """
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > most:
+            raise TooLongError(f"it is longer than {most:,} bytes; the model's `max_reply_mb` says how long")
+        yield chunk
+
+
+async def whole_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
+    """Return a body of no more than `most` bytes; raises TooLongError."""
+    return b"".join([chunk async for chunk in capped(chunks, most)])
 
 
 def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Reply:
@@ -51,7 +70,7 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
 
 
 async def read_stream(
-    chunks: AsyncIterator[bytes], wire: Wire, response: Response, call: Call, *, key: str
+    chunks: AsyncIterator[bytes], wire: Wire, response: Response, call: Call, *, key: str, most: int
 ) -> Reply:
     """Read a stream to its end, or to the word that it is done.
 
@@ -63,15 +82,16 @@ async def read_stream(
         response: status and headers; its body is empty.
         call: told of every event, which moves its deadline; knows when the request was sent.
         key: the API key, which no message must repeat.
+        most: bytes of an event, and of all text together; the stream may have `STREAM_SHARE` times as many.
 
     Raises:
         ProviderError: what an event means that is an error; `bad_reply` for a stream that cannot be read or
             ends before it is complete; `timeout`.
     """
-    reading = _Reading(wire.stream(response), call)
+    reading = _Reading(wire.stream(response), call, response.notes, most)
     call.streams()
     try:
-        await _to_its_end(chunks, reading, call)
+        await _to_its_end(capped(chunks, STREAM_SHARE * most), reading, call)
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         latency_s, ttft_s = reading.latest_s, reading.ttft_s
@@ -88,11 +108,15 @@ async def read_stream(
 class _Reading:
     """What was read so far."""
 
-    __slots__ = ("_assembly", "_begun", "_body", "_call", "_flows", "_scanner", "latest_s", "ttft_s")
+    __slots__ = (
+        *("_assembly", "_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
+        *("latest_s", "ttft_s"),
+    )
 
-    def __init__(self, assembly: Assembly, call: Call) -> None:
-        self._assembly, self._call = assembly, call
-        self._scanner = Scanner()
+    def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int) -> None:
+        self._assembly, self._call, self._notes = assembly, call, notes
+        self._scanner = Scanner(most)
+        self._most, self._held = most, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
         self._begun = False  # an event came
         self._body: list[bytes] = []  # what may be no stream: an object, and no event yet
@@ -110,6 +134,7 @@ class _Reading:
         self.latest_s = self._call.age_s()
         if not self._begun and (self._body or chunk.lstrip()[:1] == b"{"):
             self._body.append(chunk)
+            self._hold(len(chunk))
         self._feed(self._scanner.feed(chunk))
 
     def end(self) -> None:
@@ -131,7 +156,7 @@ class _Reading:
     def _feed(self, events: list[bytes]) -> None:
         for data in events:
             if not self._assembly.ended:
-                self._note(_event(data))
+                self._note(_event(data, self._notes))
 
     def _note(self, event: Json) -> None:
         self._begun = True
@@ -140,15 +165,19 @@ class _Reading:
         self._call.heard()
         if self._call.body_id is None:
             self._call.body_id = body_id(event)
-        if self._assembly.feed(event) and self.ttft_s is None:
-            self.ttft_s = self.latest_s
+        if length := self._assembly.feed(event):
+            self._hold(length + PIECE)
+            if self.ttft_s is None:
+                self.ttft_s = self.latest_s
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._held > self._most:
+            raise TooLongError(f"its text is longer than {self._most:,} bytes")
 
 
-def _event(data: bytes) -> dict[str, object]:
-    try:
-        event = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise UnreadableError(str(error)) from None
+def _event(data: bytes, notes: list[str]) -> dict[str, object]:
+    event = read(data, notes)
     if not isinstance(event, dict):
         raise UnreadableError("an event is not a JSON object")
     return event
@@ -180,19 +209,30 @@ def _finished(
     ttft_s: float | None = None,
     key: str,
 ) -> Reply:
-    """Return a reply with what its body does not tell."""
+    """Return a reply with what its body does not tell, and without what cannot be kept of it."""
+    notes = [*response.notes, *doubts(reply.raw_usage)]
+    plain = keyless(replace(reply, raw_usage=kept_account(reply.raw_usage, notes)), key=key)
     return replace(
-        keyless(reply, key=key),
+        plain,
+        **{name: _shortened(name, word, notes) for name in WORDS if (word := getattr(plain, name))},
         latency_s=latency_s,
         ttft_s=ttft_s,
         request_id=call.request_id,
+        note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
         allowances=response.allowances,
     )
 
 
+def _shortened(name: str, word: str, notes: list[str]) -> str:
+    if len(word) <= LONGEST_MESSAGE:
+        return word
+    notes.append(f"{name} was cut")
+    return word[:LONGEST_MESSAGE]
+
+
 async def _rest(chunks: AsyncIterator[bytes]) -> None:
     """Wait a little for the end of a body whose reply is there; how it ends makes no difference."""
-    with suppress(*_BREAKS):  # a timeout is an OSError
+    with suppress(*_BREAKS, TooLongError):  # a timeout is an OSError
         async with asyncio.timeout(PATIENCE_AFTER_DONE_S):
             async for _ in chunks:
                 pass

@@ -6,10 +6,14 @@ Of counts that do not fit together the larger is believed: what is missing from 
 from collections.abc import Mapping
 from decimal import Decimal
 
+import orjson
+
 from asyncbench.providers.loose_json import count, items, mapping
 from asyncbench.records import Usage
 
 MOST_TOKENS = 10**9  # of one call; more is a fault of who counted
+MOST_USD = 1_000  # likewise: several times what the longest call of the dearest model costs
+MOST_WRITTEN, MOST_NESTED = 50_000, 100  # bytes of an account, and objects and lists in it
 XAI_TICKS_IN_A_DOLLAR = 10**10  # docs.x.ai, cost tracking, read 2026-11
 
 
@@ -140,16 +144,51 @@ def told_cost_usd(raw: Mapping[str, object]) -> float | None:
     """
     ticks = count(raw.get("cost_in_usd_ticks"))
     if ticks is not None:
-        return float(Decimal(ticks) / XAI_TICKS_IN_A_DOLLAR)
+        return _usd(Decimal(ticks) / XAI_TICKS_IN_A_DOLLAR)
     cost = _dollars(raw.get("cost"))
     if cost is None or raw.get("is_byok") is not True:
         return None if cost is None else float(cost)
     upstream = _dollars(mapping(raw.get("cost_details")).get("upstream_inference_cost"))
-    return None if upstream is None else float(cost + upstream)
+    return None if upstream is None else _usd(cost + upstream)
+
+
+def _usd(dollars: Decimal) -> float | None:
+    return float(dollars) if 0 <= dollars <= MOST_USD else None
 
 
 def _dollars(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     dollars = Decimal(str(value))  # the shortest text that reads back: what was written
-    return dollars if dollars.is_finite() and dollars >= 0 else None
+    return dollars if dollars.is_finite() and 0 <= dollars <= MOST_USD else None
+
+
+def doubts(raw: Mapping[str, object] | None) -> list[str]:
+    """Return what of an account cannot be, and so counts as not told."""
+    if raw is None:
+        return []
+    parts = (raw, *(part for part in raw.values() if isinstance(part, dict)))
+    told = ((name, value) for part in parts for name, value in part.items() if isinstance(value, int | float))
+    return [f"{name} of {value} is not believed" for name, value in told if not _can_be(name, value)]
+
+
+def _can_be(name: str, value: float) -> bool:
+    if name.endswith("tokens"):
+        return _tokens(value) is not None
+    if name.endswith("_ticks"):
+        return 0 <= value <= MOST_USD * XAI_TICKS_IN_A_DOLLAR
+    return not name.endswith("cost") or _dollars(value) is not None
+
+
+def kept_account(raw: Mapping[str, object] | None, notes: list[str]) -> Mapping[str, object] | None:
+    """Return an account that can be written down; None, with a note, where it is too large or too deep."""
+    if raw is None:
+        return None
+    try:
+        written = orjson.dumps(raw)
+    except orjson.JSONEncodeError:  # it nests deeper than can be written
+        written = b"{" * (MOST_NESTED + 1)
+    if len(written) <= MOST_WRITTEN and written.count(b"{") + written.count(b"[") <= MOST_NESTED:
+        return raw
+    notes.append("its account was too large to be kept")
+    return None

@@ -20,8 +20,8 @@ class Assembly(Protocol):
         """Whether an event said that nothing follows it: then the end of the body is not waited for."""
         ...
 
-    def feed(self, event: Json) -> bool:
-        """Take in the next event; return whether it brought text or thinking (the first such is TTFT).
+    def feed(self, event: Json) -> int:
+        """Take in the next event; return how much text or thinking it brought (the first such is TTFT).
 
         Raises:
             ProviderError: the event is an error.

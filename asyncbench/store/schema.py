@@ -132,6 +132,7 @@ ATTEMPTS = _schema(
     _maybe("reserved_usd", REAL),
     _maybe("most_usd", REAL),
     _maybe("error", TEXT),
+    _maybe("note", TEXT),
 )
 LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
@@ -290,6 +291,7 @@ def attempt_row(attempt: Attempt) -> Row:
         "reserved_usd": attempt.reserved_usd,
         "most_usd": attempt.most_usd,
         "error": attempt.error and attempt.error[:LONGEST_ERROR],
+        "note": attempt.note,
     }
 
 

@@ -29,6 +29,7 @@ class RawServer:
         self.manner = manner
         self.received: list[Received] = []
         self.asked = asyncio.Event()
+        self.left = asyncio.Event()  # somebody hung up on an answer
         self.connections = 0
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,7 +37,11 @@ class RawServer:
         while not writer.is_closing():
             self.received.append(await _read(reader))
             self.asked.set()
-            await self.manner(writer)
+            try:
+                await self.manner(writer)
+            except ConnectionError:
+                self.left.set()
+                raise
 
 
 @asynccontextmanager
@@ -146,6 +151,7 @@ def dripping(after: bytes, drop: bytes = b" ") -> Manner:
         writer.write(after)
         while True:
             writer.write(drop)
+            await writer.drain()
             await asyncio.sleep(0.05)
 
     return manner

@@ -44,7 +44,7 @@ COLUMNS = {
         trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
         in_flight loop_lag_s raw_usage max_tokens reserved_usd
-        most_usd error
+        most_usd error note
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit

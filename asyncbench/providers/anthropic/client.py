@@ -2,7 +2,6 @@
 
 from typing import Final, cast
 
-import aiohttp
 import anthropic
 import httpx2
 
@@ -32,8 +31,7 @@ class AnthropicProvider:
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         self._wire = wire
         self._key = endpoint.api_key
-        self._timeouts = endpoint.timeouts
-        self._requests_per = endpoint.requests_per
+        self._endpoint = endpoint
         self._client = anthropic.AsyncAnthropic(
             base_url=endpoint.base_url or ANTHROPIC_URL,
             api_key=endpoint.api_key or sdk.NO_KEY,
@@ -57,22 +55,15 @@ class AnthropicProvider:
         body, stream = self._wire.body(request), request.trial.model.stream
         content = encoded(body)
         options = _SAMPLING_OPTIONS if models.needs_sampling_version(body) else _OPTIONS
-        async with Call(self._timeouts, key=self._key) as call:
+        async with Call(self._endpoint.timeouts, key=self._key) as call:
             try:
                 response = await self._post(content, options)
-                return await sdk.read(
-                    response,
-                    self._wire,
-                    call,
-                    stream=stream,
-                    key=self._key,
-                    requests_per=self._requests_per,
-                )
+                return await sdk.read(response, self._wire, call, self._endpoint, stream=stream)
             except anthropic.APIStatusError as error:  # its class knows the status alone; the body says more
                 hush(error, key=self._key)
-                refused = sdk.received(error.response, requests_per=self._requests_per)
+                refused = sdk.received(error.response, requests_per=self._endpoint.requests_per)
                 raise refusal(refused, key=self._key) from error
-            except (anthropic.AnthropicError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            except (anthropic.AnthropicError, *sdk.BREAKS) as error:
                 raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.loose_json import count, mapping, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_anthropic, merged
@@ -88,12 +88,12 @@ class _Events:
         """Whether the message was stopped; see `Assembly`."""
         return self._stopped
 
-    def feed(self, event: Json) -> bool:
+    def feed(self, event: Json) -> int:
         """Take in an event; see `Assembly`. Pings and what is not known bring nothing."""
         kind = event.get("type")
         if kind == "content_block_delta":
             delta = mapping(event.get("delta"))
-            return self._add(_DELTAS.get(delta.get("type")), event.get("index"), delta)
+            return self._add(_DELTAS.get(text(delta.get("type"))), event.get("index"), delta)
         if kind == "content_block_start":
             block = mapping(event.get("content_block"))
             return self._add(text(block.get("type")), event.get("index"), block)
@@ -105,7 +105,7 @@ class _Events:
             self._note_end(event)
         elif kind == "message_stop":
             self._stopped = True
-        return False
+        return 0
 
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""
@@ -116,12 +116,12 @@ class _Events:
         ]
         return self._wire.reply({**self._message, "content": content}, self._response)
 
-    def _add(self, kind: str | None, index: object, holder: Mapping[str, object]) -> bool:
+    def _add(self, kind: str | None, index: object, holder: Mapping[str, object]) -> int:
         words = text(holder.get(_WORDS[kind])) if kind in _WORDS else None
         if kind is None or words is None:
-            return False  # a signature, a citation, a tool: nothing for us to read
-        self._blocks.setdefault((kind, index), []).append(words)
-        return True
+            return 0  # a signature, a citation, a tool: nothing for us to read
+        self._blocks.setdefault((kind, count(index)), []).append(words)
+        return len(words)
 
     def _note_end(self, event: Json) -> None:
         told = {name: value for name, value in mapping(event.get("delta")).items() if value is not None}

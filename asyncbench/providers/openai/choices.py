@@ -82,20 +82,20 @@ class Chunks:
         """Never: a usage may follow the finish, and `[DONE]` is no event; see `Assembly`."""
         return False
 
-    def feed(self, event: Json) -> bool:
+    def feed(self, event: Json) -> int:
         """Take in a chunk; see `Assembly`."""
         if event.get("error"):
             raise stream_error(event, self._response)
         self._note(event)
         choice = first_choice(event, self._response)
         if choice.get("index"):
-            return False  # another answer to the same question: only the first is asked for
+            return 0  # another answer to the same question: only the first is asked for
         self._finish_reason = text(choice.get("finish_reason")) or self._finish_reason
-        said, thought, refused = self._read(choice)
-        self._said.append(said)
-        self._thought.append(thought)
-        self._refused.append(refused)
-        return bool(said or thought or refused)
+        brought = self._read(choice)
+        for piece, pieces in zip(brought, (self._said, self._thought, self._refused), strict=True):
+            if piece:
+                pieces.append(piece)
+        return sum(map(len, brought))
 
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""

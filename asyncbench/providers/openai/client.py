@@ -2,7 +2,6 @@
 
 from typing import Final, cast
 
-import aiohttp
 import httpx2
 import openai
 
@@ -48,8 +47,7 @@ class OpenAIProvider:
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         self._wire = wire
         self._key = endpoint.api_key
-        self._timeouts = endpoint.timeouts
-        self._requests_per = endpoint.requests_per
+        self._endpoint = endpoint
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.base_url or OPENAI_URL,
             api_key=endpoint.api_key or sdk.NO_KEY,
@@ -73,22 +71,15 @@ class OpenAIProvider:
     async def ask(self, request: Request) -> Reply:
         """Make one call, once; see `Provider`."""
         content, stream = encoded(self._wire.body(request)), request.trial.model.stream
-        async with Call(self._timeouts, key=self._key) as call:
+        async with Call(self._endpoint.timeouts, key=self._key) as call:
             try:
                 response = await self._post(content)
-                return await sdk.read(
-                    response,
-                    self._wire,
-                    call,
-                    stream=stream,
-                    key=self._key,
-                    requests_per=self._requests_per,
-                )
+                return await sdk.read(response, self._wire, call, self._endpoint, stream=stream)
             except openai.APIStatusError as error:  # its class knows the status alone; the body says more
                 hush(error, key=self._key)
-                refused = sdk.received(error.response, requests_per=self._requests_per)
+                refused = sdk.received(error.response, requests_per=self._endpoint.requests_per)
                 raise refusal(refused, key=self._key) from error
-            except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+            except (openai.OpenAIError, *sdk.BREAKS) as error:
                 raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
 
     async def aclose(self) -> None:

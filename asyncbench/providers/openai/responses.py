@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import finish_of
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import items, mapping, text
+from asyncbench.providers.loose_json import count, items, mapping, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
@@ -110,7 +110,7 @@ class _Events:
         """Whether the response was closed, completed or not; see `Assembly`."""
         return self._last is not None
 
-    def feed(self, event: Json) -> bool:
+    def feed(self, event: Json) -> int:
         """Take in an event; see `Assembly`."""
         kind = event.get("type")
         part = _DELTAS.get(kind)
@@ -122,7 +122,7 @@ class _Events:
             raise stream_error(mapping(event.get("response")), self._response)
         if kind in _ENDS:
             self._last = {"status": _ENDS[kind], **mapping(event.get("response"))}
-        return False
+        return 0
 
     def complete(self) -> Reply:
         """Return the whole reply; see `Assembly`."""
@@ -131,13 +131,13 @@ class _Events:
         output = items(self._last.get("output")) or self._output()
         return self._wire.reply({**self._last, "output": output}, self._response)
 
-    def _add(self, part: str, event: Json) -> bool:
+    def _add(self, part: str, event: Json) -> int:
         piece = text(event.get("delta"))
         if piece is None:
-            return False
-        place = (part, event.get("output_index"), event.get("content_index"), event.get("summary_index"))
+            return 0
+        place = (part, *(count(event.get(f"{index}_index")) for index in ("output", "content", "summary")))
         self._parts.setdefault(place, []).append(piece)
-        return True
+        return len(piece)
 
     def _output(self) -> list[object]:
         """Return the output as the pieces told it: some servers leave it out at the end."""
