@@ -41,6 +41,7 @@ from asyncbench.engine.limits import Counting
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.faults import Faults
 from asyncbench.forecast.kept import is_told, read_forecasts
 from asyncbench.grading import graded
 from asyncbench.interrupts import on_interrupt
@@ -151,6 +152,7 @@ async def run_sweep(
                 answers=answers,
                 store=store,
                 salvage=salvage,
+                faults=Faults(store.folder, keys.values()),
                 screen=screen,
                 notifier=notifier,
                 command=partial(
@@ -271,6 +273,7 @@ class _Run:
     notifier: Notifier
     command: Callable[[str | None], str]  # that goes on with it, with so many dollars
     may_raise: bool  # whether it may take more of them: of a pilot's budget and the sweep's the lower holds
+    faults: Faults
     ledger: Ledger | None = None  # from `go` on; None: there is no budget
     before: Before | None = None  # from `go` on; None: no rule stops a cell
 
@@ -461,6 +464,7 @@ class _Run:
     ) -> Asker:
         provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
+        tell_fault = partial(self.faults.note, model.alias)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit, per_cell=self.pilot))
         met = Counters()  # what earlier runs closed, as far as trials were looked at
         skip = partial(_is_finished, self.store, met)
@@ -478,7 +482,8 @@ class _Run:
             model=model,
             source=_unfinished(every, self.store, self.room, needed, counters, met),
             ask=provider.ask,
-            grade=graded,
+            grade=partial(graded, tell_fault=tell_fault),
+            tell_fault=tell_fault,
             keep=self.salvage.keep,
             characters=characters,
             longest=lambda request: longest_reply(request.trial.model, request.trial.condition),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.telemetry import Counters
+from asyncbench.faults import FAULTS
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars, usd_text
 from asyncbench.progress import cap_text, cost_text
 from asyncbench.records import Outcome
@@ -165,6 +166,7 @@ class Summary:
                 "skipped": one.skipped,
                 "failed": one.failed,
                 "grader_errors": one.grader_errors,
+                "faults": one.faults,
                 "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
                 "attempts": one.attempts,
                 "rate_limited": one.rate_limited,
@@ -201,6 +203,8 @@ class Summary:
             f"once, and gave {one['delivered']:,} answers"
             for one in self.seen
         ]
+        if any(one.faults or one.grader_errors for one in self.models.values()):
+            lines.append(f"the first bug of each kind, with its traceback, is in {self.out / FAULTS}")
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
         return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
 
@@ -279,6 +283,8 @@ def _sentence(alias: str, one: Counters, conditions: int) -> str:
         parts.append(f"{correct:,} of {closed:,} correct now{together}")
     if one.failed:
         parts.append(f"{one.failed:,} failed")
+    if one.faults:
+        parts.append(f"{one.faults:,} calls ended as bad_reply by a bug of ours")
     if one.grader_errors:
         parts.append(f"{one.grader_errors:,} not graded (a bug of ours; the replies are kept)")
     parts.append(cost_text(one))

@@ -13,7 +13,7 @@ LAYERS = """
 allowance, interrupts, screen | errors | records, reading, writing | suites, pricing | prompting, turns |
 problems, providers, store |
 config, known_models, copies | sweep | engine | simulator |
-preflight, progress, grading, corrections, longer | summary, reuse, budgeting, forecast, skipping |
+preflight, progress, grading, faults, corrections, longer | summary, reuse, budgeting, forecast, skipping |
 plan, starter, notify | run | regrade, merge | exchange, analysis | doctor, listing | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it

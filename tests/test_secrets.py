@@ -329,8 +329,8 @@ async def test_the_traceback_of_a_bug_tells_no_key(tmp_path, adapter, manner, mo
         sweep_file, keys = written(tmp_path, model(server, adapter, manner, key_env="FROM_FILE"))
         crash = BUG.format(module=module, name=name)
         code, told = await told_by("run", sweep_file, "--limit", 1, "--env-file", keys, code=("-c", crash))
-    assert code == 1
-    assert "RuntimeError: a bug of ours" in told
+    assert code == 3
+    assert "RuntimeError: a bug of ours" in (tmp_path / "out" / "faults.txt").read_text()
     assert traces_in(told) == []
     assert traces_in_folder(tmp_path / "out") == {}
 

@@ -16,7 +16,7 @@ from asyncbench.engine.retry import wait_before_retry
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
-from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError, UnwrittenError
+from asyncbench.errors import FINAL_FOR_LANE, AsyncbenchError, ErrorKind, ProviderError, UnwrittenError
 from asyncbench.pricing import Charge, RatesAt, charge, dollars_of, usd_text
 from asyncbench.records import (
     Attempt,
@@ -51,7 +51,7 @@ GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not kee
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
 
-def _nobody(_: str) -> None:
+def _nobody(_: object) -> None:
     """Tell nobody."""
 
 
@@ -77,6 +77,7 @@ class Asker:
     jitter: random.Random
     counting: Counting = Counting.USED
     tell_suspended: Callable[[str], None] = _nobody  # is called once, with the reason
+    tell_fault: Callable[[Exception], None] = _nobody  # is called with what no adapter foresaw
     account: Account | None = None  # of the sweep's budget; None: none holds this model
     most_usd: MostUsd = _nothing_known  # without one
     stopping: Stopping | None = None  # of its cells; None: no rule stops any
@@ -298,12 +299,23 @@ class Asker:
         except asyncio.CancelledError:
             self._end(turn, sent_s, "lost", None)
             raise
+        except AsyncbenchError:
+            raise
+        except Exception as error:  # whatever it is, it is about one reply: the others go on
+            ended = self._stumbled(error)
         if isinstance(ended, ProviderError):
             self._mark(ended, sent_s)
             return self._end(turn, sent_s, ended.kind.value, ended), ended
         self._answers += 1
         self.accept()
         return self._end(turn, sent_s, "ok", ended), ended
+
+    def _stumbled(self, error: Exception) -> ProviderError:
+        """Take a reply that nobody could read for a bad one; its text is not repeated, it may hold a key."""
+        self.counters.faults += 1
+        self.tell_fault(error)
+        name = type(error).__name__
+        return ProviderError(ErrorKind.BAD_REPLY, f"asyncbench stumbled over the reply ({name})")
 
     def _mark(self, error: ProviderError, sent_s: float) -> None:
         """Say of a timeout whether it may have been our own."""
@@ -369,6 +381,7 @@ class Asker:
             in_flight=turn.in_flight,
             loop_lag_s=self.lag.worst_since(sent_s),
             raw_usage=reply.raw_usage if reply else None,
+            note=reply.note if reply else None,
             max_tokens=self.longest(turn.request),
             reserved_usd=self._reserved_usd(turn),
             most_usd=turn.most_usd,

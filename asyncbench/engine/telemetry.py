@@ -26,6 +26,7 @@ class Counters:
     unpriced: int = 0  # attempts whose cost is not
     lost: int = 0  # those of them without a reply: billed or not, whatever the price
     grader_errors: int = 0  # replies that a grader stumbled over: kept, and counted as no answer
+    faults: int = 0  # replies that asyncbench stumbled over: each a bad reply of its call
     suspended: str | None = None  # why this model was given up before its work was done
     budget_stopped: bool = False  # whether it was left before its work was done, for want of money
     client_bound: bool = False  # this machine, not the provider, held it back at some time

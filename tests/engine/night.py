@@ -3,7 +3,7 @@
 import asyncio
 import random
 import selectors
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -12,7 +12,6 @@ from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
-from asyncbench.errors import ProviderError
 from asyncbench.pricing import rates_at
 from asyncbench.records import (
     Condition,
@@ -236,9 +235,9 @@ def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ..
 class Desk:
     """A provider: answers after `latency_s`, failing as the script of each question says."""
 
-    def __init__(self, latency_s: float = 1.0, **scripts: list[ProviderError]) -> None:
+    def __init__(self, latency_s: float = 1.0, **scripts: Sequence[Exception]) -> None:
         self.latency_s = latency_s
-        self.scripts = scripts
+        self.scripts: dict[str, list[Any]] = {name: [*errors] for name, errors in scripts.items()}
         self.calls: list[tuple[float, str]] = []
         self.in_flight = self.most_in_flight = 0
 

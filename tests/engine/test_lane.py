@@ -69,6 +69,33 @@ def test_every_trial_ends_exactly_once():
     assert {result.grades[0].outcome for result in night.results.values()} == {Outcome.CORRECT}
 
 
+@pytest.mark.parametrize("fault", [RecursionError, KeyError, TypeError, MemoryError, OSError])
+def test_what_an_adapter_stumbles_over_is_a_bad_reply_of_its_call(fault):
+    """And its words, which may hold a key, are told to whoever writes them down."""
+    told: list[Exception] = []
+
+    async def night() -> Night:
+        begun = Night()
+        asker = begun.lane(Desk(q3=[fault("sk-secret")]).ask, fresh(10))
+        asker.tell_fault = told.append
+        await begun.go()
+        assert asker.counters.faults == 1
+        return begun
+
+    kept = virtually(night())
+
+    assert {result.grades[0].outcome for result in kept.results.values()} == {Outcome.CORRECT}
+    bad = [ended.attempt for ended in kept.of(Ended) if ended.attempt.status != "ok"]
+    assert [(one.trial_id, one.status, one.cost_usd) for one in bad] == [("t3", "bad_reply", None)]
+    assert [type(error) for error in told] == [fault]
+
+
+def test_what_asyncbench_itself_cannot_do_still_ends_the_night():
+    with pytest.raises(ExceptionGroup) as caught:
+        night_of(Desk(q3=[StoreError("no room")]), fresh(10))
+    assert caught.group_contains(StoreError)
+
+
 def test_as_many_calls_are_in_flight_as_allowed_and_never_more():
     desk = Desk(latency_s=1.0)
     night = night_of(desk, fresh(100))

@@ -1,0 +1,95 @@
+"""One odd reply is one call's fault: the run goes on, and says what it stumbled over."""
+
+import asyncio
+
+import pytest
+
+from asyncbench import read_attempts, run_sweep
+from asyncbench.config import Sweep
+from asyncbench.providers.openai.chat import ChatWire
+from asyncbench.summary import Exit, Summary
+from tests.providers.asking import ADAPTERS, KEY
+from tests.providers.hostile import beside, nested, used, written
+from tests.providers.raw_server import answering, raw_server
+from tests.sweeps import ADAPTERS as NAMES
+from tests.sweeps import problem_set, sweep
+
+OPENAI = ADAPTERS[0]
+
+
+async def asked(folder, server, *models, **keys) -> Summary:
+    """Run a sweep of two problems against a raw server."""
+    entries = [
+        {
+            "model": f"{name}/m",
+            "base_url": server.url if name == "simulated-anthropic" else f"{server.url}/v1",
+            **({"max_tokens": 50} if name == "simulated-anthropic" else {}),
+            **keys,
+        }
+        for name in models
+    ]
+    planned: Sweep = sweep(folder / "out", await asyncio.to_thread(problem_set, folder), *entries)
+    return await run_sweep(planned, limit=2, env={"MY_KEY": KEY})
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_usage_that_nests_deep_costs_nobody_the_run(tmp_path, name):
+    adapter = ADAPTERS[NAMES.index(name)]
+    async with raw_server() as server:
+        server.manner = answering(body=beside(adapter, b'"usage":' + nested(900)))
+        summary = await asked(tmp_path, server, name)
+
+    assert (summary.exit, summary.models[f"{name}/m"].attempts) == (Exit.COMPLETE, 2)
+    rows = read_attempts(tmp_path / "out").to_pylist()
+    assert {(row["status"], row["raw_usage"]) for row in rows} == {("ok", None)}
+    assert {row["note"] for row in rows} == {"its account was too large to be kept"}
+
+
+async def test_the_first_traceback_of_a_fault_is_in_the_folder_without_any_key(tmp_path, monkeypatch):
+    faults = [KeyError(KEY), KeyError(f"again {KEY}"), RecursionError("deep")]
+    read = ChatWire.reply
+
+    def reply(wire, payload, response):
+        if faults:
+            raise faults.pop(0)
+        return read(wire, payload, response)
+
+    monkeypatch.setattr(ChatWire, "reply", reply)
+    async with raw_server() as server:
+        server.manner = answering(body=written(OPENAI))
+        summary = await asked(tmp_path, server, "simulated", key_env="MY_KEY")
+
+    assert (summary.exit, summary.models["simulated/m"].faults) == (Exit.COMPLETE, 3)
+    told = (tmp_path / "out" / "faults.txt").read_text()
+    assert "3 calls ended as bad_reply by a bug of ours" in summary.as_text()
+    assert str(tmp_path / "out" / "faults.txt") in summary.as_text()
+    assert (told.count("KeyError: '[key]'"), told.count("RecursionError: deep")) == (1, 1)
+    assert "model simulated/m" in told
+    assert KEY not in told
+    statuses = [row["status"] for row in read_attempts(tmp_path / "out").to_pylist()]
+    assert (statuses.count("bad_reply"), statuses.count("ok")) == (3, 2)
+
+
+async def test_what_a_grader_stumbles_over_is_in_the_folder_too(tmp_path, monkeypatch):
+    def stumbling(*_):
+        raise ZeroDivisionError("odd reply")
+
+    monkeypatch.setattr("asyncbench.grading.grade", stumbling)
+    async with raw_server() as server:
+        server.manner = answering(body=written(OPENAI))
+        summary = await asked(tmp_path, server, "simulated")
+
+    assert summary.models["simulated/m"].grader_errors == 2
+    assert "faults.txt" in summary.as_text()
+    assert (tmp_path / "out" / "faults.txt").read_text().count("ZeroDivisionError: odd reply") == 1
+
+
+async def test_a_cost_that_cannot_be_is_unknown_and_never_summed(tmp_path):
+    async with raw_server() as server:
+        server.manner = answering(body=used(OPENAI, b"5", cost=1e308))
+        summary = await asked(tmp_path, server, "simulated")
+
+    assert summary.models["simulated/m"].cost_usd == 0
+    rows = read_attempts(tmp_path / "out").to_pylist()
+    assert {row["cost_usd"] for row in rows} == {None}
+    assert {row["note"] for row in rows} == {"cost of 1e+308 is not believed"}
