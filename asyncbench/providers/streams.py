@@ -214,7 +214,7 @@ def _finished(
     plain = keyless(replace(reply, raw_usage=kept_account(reply.raw_usage, notes)), key=key)
     return replace(
         plain,
-        **{name: _shortened(name, word, notes) for name in WORDS if (word := getattr(plain, name))},
+        **{name: _shortened(name, word, notes) for name in WORDS if (word := getattr(plain, name))},  # type: ignore[arg-type]  # texts, as they were
         latency_s=latency_s,
         ttft_s=ttft_s,
         request_id=call.request_id,

@@ -5,13 +5,14 @@ import asyncio
 import pytest
 
 from asyncbench.errors import ProviderError
-from asyncbench.records import Reply
+from asyncbench.providers import Provider
+from asyncbench.records import Reply, Request
 from tests.providers.asking import asking, deadlines
 from tests.providers.hostile import BEHAVIOURS, ENDLESS, LATE, spoiled, used
 from tests.providers.raw_server import answering
 
 
-async def ended_of(provider, request) -> Reply | ProviderError:
+async def ended_of(provider: Provider, request: Request) -> Reply | ProviderError:
     try:
         return await provider.ask(request)
     except ProviderError as error:

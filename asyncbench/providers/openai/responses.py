@@ -135,7 +135,10 @@ class _Events:
         piece = text(event.get("delta"))
         if piece is None:
             return 0
-        place = (part, *(count(event.get(f"{index}_index")) for index in ("output", "content", "summary")))
+        output, content, summary = (
+            count(event.get(f"{of}_index")) for of in ("output", "content", "summary")
+        )
+        place = (part, output, content, summary)
         self._parts.setdefault(place, []).append(piece)
         return len(piece)
 
