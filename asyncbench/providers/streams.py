@@ -23,7 +23,7 @@ from asyncbench.records import Reply
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
 STREAM_SHARE: Final = 16
-PIECE: Final = 32  # bytes that a piece of a text takes beside its letters
+PIECE: Final = 48  # bytes that a piece of a text takes beside its letters
 _BREAKS: Final = (OSError, aiohttp.ClientError, httpx2.HTTPError)  # of a connection, or of what is packed
 
 
