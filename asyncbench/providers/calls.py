@@ -54,6 +54,7 @@ class Call:
         "_token",
         "answered",
         "body_id",
+        "handed_over",
         "repeated",
         "reused",
         "sent_s",
@@ -62,7 +63,8 @@ class Call:
     def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:
         self.sent_s = 0.0  # a connection was there: the request is being written
         self.reused = False  # the connection had served another call before
-        self.repeated = False  # made again because that connection had gone
+        self.handed_over = False  # the kernel has the whole request: the server may have read it
+        self.repeated = False  # made again because that connection had gone unread
         self.answered = False  # the headers of the answer are there
         self.body_id: str | None = None  # the id that the answer gives itself
         self._headers: Mapping[str, str] = {}
@@ -107,7 +109,7 @@ class Call:
 
     def sent(self, *, reused: bool) -> None:
         """Note that the request is about to be written."""
-        self.sent_s, self.reused = self._loop.time(), reused
+        self.sent_s, self.reused, self.handed_over = self._loop.time(), reused, False
         self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
 
     def began(self, headers: Mapping[str, str]) -> None:

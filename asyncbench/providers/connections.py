@@ -20,9 +20,6 @@ KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (OSError, ErrorKind.UNREACHABLE, "no connection"),
 )
 
-# Of a connection; where another was there before, it had gone, and the request was not read.
-_NEVER_MADE: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-
 
 def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool = False) -> ProviderError:
     """Say what an error without a whole response means.
@@ -30,7 +27,7 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
     Args:
         error: of a library; its causes are looked at.
         key: the API key, which the message must not repeat.
-        sent: a connection was there, and the request was written: it may be worked for, and billed.
+        sent: the whole request was handed over: it may be worked for, and billed.
         answered: the answer had begun, and may be billed: then nothing is called unreachable.
 
     The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
@@ -46,7 +43,7 @@ def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool
                 return ProviderError(
                     kind,
                     told(f"{meaning}: {cause}".removesuffix(": "), key=key),
-                    may_have_been_billed=True if sent and not isinstance(cause, _NEVER_MADE) else None,
+                    may_have_been_billed=True if sent else None,
                 )
     *_, last = _causes(error)
     return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))

@@ -38,7 +38,7 @@ class HttpProvider:
             try:
                 return await self._post(content, call, stream=stream)
             except (aiohttp.ClientError, OSError, TooLongError) as error:
-                raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
+                raise broken(error, key=self._key, sent=call.handed_over, answered=call.answered) from error
 
     async def aclose(self) -> None:
         """Close every connection."""

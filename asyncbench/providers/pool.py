@@ -1,32 +1,39 @@
 """The connections to one endpoint, as every adapter uses them: kept, and replaced when they had gone.
 
-Some servers close a connection after an answer though they announced to keep it (llama-server after each
-stream, uvicorn after an unhandled error); a call that takes it up in that moment fails at once. Such a call
-is made again at once, once, over a fresh connection, and counts as one. It is safe enough: no byte of an
-answer came, the connection was a used one, and it was closed within milliseconds, as it is when the server
-had closed it before it could read the request. Should it have read it all the same, it gave up on it sooner
-than a model answers. A reset is no such sign: it comes from a server that has something it did not read, and
-is an attempt of its own, as every failure is that a server may have worked for.
+Servers close idle connections, some right after an answer though they announced to keep them. Of a call that
+takes up such a connection it must be certain that nobody read it before it is made again. There are two
+proofs: the connection was found closed before the first byte was written, or the kernel never took the whole
+request. Such a call is made again at once, once, over a fresh connection, and counts as one. A connection
+that breaks later ends the attempt, however soon: the server may have worked for it.
+
+What is left are calls that a server's close crosses on the way. Idle connections are therefore closed sooner
+than the server does: a second before the time that it tells (`Keep-Alive: timeout=5`), else after
+`KEEPALIVE_S`. `max=100` is not counted: the last answer says `Connection: close`. A server that closes even
+sooner is found out by the first call that meets it: then connections serve one call each for `WARY_S`.
 """
 
-import errno
+import asyncio
+import re
+import select
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 import aiohttp
 
-from asyncbench.providers.calls import Call, under_way
-from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
+from asyncbench.providers.calls import under_way
+from asyncbench.providers.endpoint import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 
 if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-STALE_WITHIN_S: Final = 0.05  # a server that has read the request does not give up on it sooner
-_GONE: Final = (aiohttp.ClientOSError, aiohttp.ClientConnectionResetError, aiohttp.ServerDisconnectedError)
+WARY_S: Final = 300.0
+_TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
 
 
 def session(
@@ -36,11 +43,13 @@ def session(
 
     Deadlines are those of `Call`, except for a connection that is not made.
     """
+    connector = _Connector(endpoint, tls)
     return aiohttp.ClientSession(
-        connector=_Connector(endpoint, tls),
+        connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
-        middlewares=(_again_if_stale,),
+        middlewares=(connector.again_if_unread,),
+        request_class=_Request,
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=endpoint.timeouts.connect),
     )
 
@@ -54,41 +63,73 @@ class _Connector(aiohttp.TCPConnector):
         # repeated has just lost the connection that counted.
         self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
         self._used: WeakSet[ResponseHandler] = WeakSet()
+        self._kept_s = KEEPALIVE_S
+        self._wary_until_s = 0.0
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
     ) -> "Connection":
         call = under_way()
+        self._keepalive_timeout = self._kept_s if self._loop.time() >= self._wary_until_s else 0.0
         connecting = self._fresh.connect if call.repeated else super().connect
         connection = await connecting(req, traces, timeout)
-        call.sent(reused=connection.protocol in self._used)
-        if connection.protocol is not None:
-            self._used.add(connection.protocol)
+        protocol, transport = connection.protocol, connection.transport
+        call.sent(reused=protocol in self._used)
+        if not call.reused and protocol is not None and transport is not None:
+            self._used.add(protocol)
+            transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`
         return connection
 
     async def close(self, *, abort_ssl: bool = False) -> None:
         await self._fresh.close(abort_ssl=abort_ssl)
         await super().close(abort_ssl=abort_ssl)
 
+    async def again_if_unread(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        """Make a call; again where nobody can have read it, because its used connection had gone."""
+        call = under_way()
+        try:
+            response = await handler(request)
+        except aiohttp.ClientConnectionError:
+            if call.reused:
+                self._wary_until_s = self._loop.time() + WARY_S
+            if call.handed_over or not call.reused:
+                raise
+            call.repeated = True
+            response = await handler(request)
+        call.began(response.headers)
+        if said := _TIMEOUT.search(response.headers.get("Keep-Alive", "")):
+            kept_s = int(said[1])
+            self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
+        return response
 
-async def _again_if_stale(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    call = under_way()
-    try:
-        response = await handler(request)
-    except _GONE as error:
-        if not _was_stale(call, error):
-            raise
-        call.repeated = True
-        response = await handler(request)
-    call.began(response.headers)
-    return response
+
+class _Request(aiohttp.ClientRequest):
+    """Looks at a used connection before it writes, and tells the call when the kernel has every byte."""
+
+    async def write_bytes(
+        self, writer: "AbstractStreamWriter", conn: "Connection", content_length: int | None = None
+    ) -> None:
+        call, transport = under_way(), conn.transport
+        if transport is None or (call.reused and _is_closed(transport)):
+            if transport is not None:
+                transport.abort()  # the call ends, nothing written
+            return
+        await super().write_bytes(writer, conn, content_length)
+        with suppress(OSError):
+            await writer.drain()  # until nothing waits in front of the kernel: so low are the limits set
+            call.handed_over = not transport.is_closing()
 
 
-def _was_stale(call: Call, error: aiohttp.ClientConnectionError) -> bool:
-    # A server that left in the middle of its headers is told by what it had said, instead of by words.
-    silent = isinstance(getattr(error, "message", ""), str)
-    # Linux calls a write to what the other side has closed a broken pipe.
-    closed = getattr(error, "errno", None) != errno.ECONNRESET
-    return call.reused and silent and closed and (call.age_s() or 0.0) <= STALE_WITHIN_S
+def _is_closed(transport: asyncio.Transport) -> bool:
+    """Whether the other side has closed an idle connection, which the event loop may not have seen yet.
+
+    The kernel is asked. Nothing is due on an idle connection, so that anything to be read is an end, a reset
+    or a farewell: of TLS, or an answer to a request that nobody made (408).
+    """
+    if transport.is_closing():
+        return True
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket"), select.POLLIN)
+    return bool(poll.poll(0))

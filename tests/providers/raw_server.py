@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -30,10 +31,14 @@ class RawServer:
         self.received: list[Received] = []
         self.asked = asyncio.Event()
         self.left = asyncio.Event()  # somebody hung up on an answer
-        self.connections = 0
+        self.writers: list[asyncio.StreamWriter] = []
+
+    @property
+    def connections(self) -> int:
+        return len(self.writers)
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
+        self.writers.append(writer)
         while not writer.is_closing():
             self.received.append(await _read(reader))
             self.asked.set()
@@ -45,15 +50,15 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server() -> AsyncIterator[RawServer]:
+async def raw_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         talks[asyncio.create_task(server.talk(reader, writer))] = writer
 
-    listener = await asyncio.start_server(welcome, "127.0.0.1", 0, backlog=1024)
+    listener = await asyncio.start_server(welcome, "127.0.0.1", 0, backlog=1024, ssl=tls)
     host, port = listener.sockets[0].getsockname()
-    server = RawServer(f"http://{host}:{port}", answering())
+    server = RawServer(f"{'https' if tls else 'http'}://{host}:{port}", answering())
     yield server
     listener.close()
     for talk, writer in talks.items():
@@ -129,11 +134,15 @@ def resetting(after: bytes = b"") -> Manner:
     async def manner(writer: asyncio.StreamWriter) -> None:
         writer.write(after)
         await writer.drain()
-        no_lingering = struct.pack("ii", 1, 0)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
-        writer.transport.abort()
+        reset(writer)
 
     return manner
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    no_lingering = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+    writer.transport.abort()
 
 
 def stalling(after: bytes = b"") -> Manner:

@@ -74,16 +74,9 @@ def test_what_breaks_after_the_answer_began_may_be_billed(error):
     assert broken(aiohttp.ServerTimeoutError(), key="", answered=True).kind is ErrorKind.TIMEOUT
 
 
-@pytest.mark.parametrize(
-    ("error", "billed"),
-    [
-        pytest.param(aiohttp.ServerDisconnectedError(), True, id="closed"),
-        pytest.param(ConnectionResetError("gone"), True, id="reset"),
-        pytest.param(aiohttp.ConnectionTimeoutError(), False, id="no connection in time"),
-    ],
-)
-def test_what_breaks_after_the_request_was_sent_may_be_billed(error, billed):
-    assert broken(error, key="", sent=True).may_have_been_billed is billed
+@pytest.mark.parametrize("error", [aiohttp.ServerDisconnectedError(), ConnectionResetError("gone")])
+def test_what_breaks_after_the_request_was_handed_over_may_be_billed(error):
+    assert broken(error, key="", sent=True).may_have_been_billed
     assert not broken(error, key="", sent=False).may_have_been_billed
 
 

@@ -1,7 +1,13 @@
 """A connection that had gone already costs no attempt; one that breaks in earnest does."""
 
 import asyncio
-import itertools
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 import httpx2
 import orjson
@@ -9,9 +15,20 @@ import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers import pool, sdk
+from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoint import Endpoint
 from tests.providers.asking import ADAPTERS, asking, deadlines
-from tests.providers.raw_server import answering, events, head, resetting, sending, stream_of
+from tests.providers.raw_server import (
+    answering,
+    events,
+    head,
+    raw_server,
+    reset,
+    resetting,
+    sending,
+    stream_of,
+    together,
+)
 
 
 async def kind_of_end(provider, request) -> ErrorKind | None:
@@ -22,13 +39,6 @@ async def kind_of_end(provider, request) -> ErrorKind | None:
     return None
 
 
-@pytest.fixture
-def _patient(monkeypatch):
-    """However busy this machine is, a connection that had gone counts as such."""
-    monkeypatch.setattr(pool, "STALE_WITHIN_S", 30.0)
-
-
-@pytest.mark.usefixtures("_patient")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_server_that_closes_after_each_answer_fails_no_call(adapter, server, provider, stream):
     """It announces the opposite, as llama-server does."""
@@ -51,47 +61,244 @@ async def used(adapter, server, provider):
     return provider
 
 
-CLOSING = sending(b"", then_close=True)
+# ── gone before it was written to ────────────────────────────────────────────────────────────
 
 
-@pytest.mark.usefixtures("_patient")
-async def test_a_call_is_repeated_once(server, used):
-    server.manner = CLOSING
+class Elsewhere:
+    """A server in a thread of its own: while it does something, our event loop stands still."""
 
-    assert await kind_of_end(used, asking()) is ErrorKind.UNREACHABLE
-    assert len(server.received) == 2
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._running = raw_server(tls)
+        self.server = self._wait(self._running.__aenter__())
+
+    def close_all(self, close: Callable[[asyncio.StreamWriter], None]) -> None:
+        async def closing() -> None:
+            for writer in self.server.writers:
+                close(writer)
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+
+        self._wait(closing())
+
+    def end(self) -> None:
+        self._wait(self._running.__aexit__(None, None, None))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _wait(self, what: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+
+
+@pytest.fixture
+def elsewhere(request):
+    there = Elsewhere(getattr(request, "param", None))
+    yield there
+    there.end()
+
+
+def hang_up(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()  # nothing lingers unread: an end, no reset
+
+
+@pytest.fixture
+def closes_once(elsewhere, monkeypatch, close):
+    """When the next call has taken its connection up, and before it writes, the server closes all."""
+    sent = Call.sent
+
+    def then_closed(call, *, reused):
+        sent(call, reused=reused)
+        monkeypatch.setattr(Call, "sent", sent)
+        elsewhere.close_all(close)
+
+    return lambda: monkeypatch.setattr(Call, "sent", then_closed)
+
+
+BOTH_ENDS = pytest.mark.parametrize("close", [hang_up, reset])
+
+
+@BOTH_ENDS
+async def test_a_connection_that_closed_while_our_loop_stood_still_fails_no_call(
+    adapter, elsewhere, opened, closes_once
+):
+    server = elsewhere.server
+    server.manner = answering(body=adapter.body)
+    provider = opened(adapter.provider(server.url))
+    await provider.ask(asking())
+    closes_once()
+
+    assert (await provider.ask(asking())).text == "42"
+    assert len(server.received) == 2  # each call was read once
     assert server.connections == 2
 
 
-@pytest.mark.usefixtures("_patient")
-async def test_the_repeat_is_over_a_fresh_connection(adapter, server, provider):
-    """Not over another of the kept ones, which may have gone too."""
-    server.manner = answering(body=adapter.body)
+@BOTH_ENDS
+async def test_a_pool_that_died_fails_no_call(adapter, elsewhere, opened, close):
+    server = elsewhere.server
+    server.manner = together(5, answering(body=adapter.body))
+    provider = opened(adapter.provider(server.url))
     await asyncio.gather(*(provider.ask(asking()) for _ in range(5)))
-    ours = server.connections
-    server.manner = closing_once_then(answering(body=adapter.body))
+    elsewhere.close_all(close)
 
-    assert await kind_of_end(provider, asking()) is None
-    assert server.connections == ours + 1
+    replies = await asyncio.gather(*(provider.ask(asking()) for _ in range(5)))
 
-
-def closing_once_then(then):
-    manners = itertools.chain([CLOSING], itertools.repeat(then))
-
-    async def manner(writer):
-        await next(manners)(writer)
-
-    return manner
+    assert [reply.text for reply in replies] == ["42"] * 5
+    assert len(server.received) == 10
+    assert server.connections == 10
 
 
-async def test_a_call_that_the_server_thought_about_is_not_repeated(server, used):
-    async def thinks_and_closes(writer):
-        await asyncio.sleep(0.2)
-        writer.close()
+LONGER_THAN_THE_KERNEL_TAKES = "x" * 16_000_000
+large = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 
-    server.manner = thinks_and_closes
 
-    assert await kind_of_end(used, asking()) is ErrorKind.UNREACHABLE
+@large
+async def test_a_request_that_the_kernel_never_took_whole_is_made_again(server, used):
+    """The server closed while it was written: nobody has read it."""
+    server.writers[0].transport.pause_reading()
+    call = asyncio.create_task(used.ask(asking(system=LONGER_THAN_THE_KERNEL_TAKES)))
+    await asyncio.sleep(0.05)
+    reset(server.writers[0])
+
+    assert (await call).text == "42"
+    assert len(server.received) == 1
+    assert server.connections == 2
+
+
+@large
+async def test_over_a_first_connection_it_costs_nothing_and_is_not_made_again(server, provider):
+    """There the server may be in trouble: the lane waits and tries again."""
+    call = asyncio.create_task(provider.ask(asking(system=LONGER_THAN_THE_KERNEL_TAKES)))
+    while not server.writers:  # noqa: ASYNC110  the server tells of requests alone
+        await asyncio.sleep(0.001)
+    reset(server.writers[0])
+
+    with pytest.raises(ProviderError) as caught:
+        await call
+    assert (caught.value.kind, caught.value.may_have_been_billed) == (ErrorKind.UNREACHABLE, False)
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("close", [hang_up])
+@pytest.mark.parametrize(("wary_s", "connections"), [(300.0, 3), (0.0, 1)])
+async def test_after_a_close_too_soon_connections_serve_one_call_each_for_a_while(
+    elsewhere, opened, closes_once, monkeypatch, wary_s, connections
+):
+    monkeypatch.setattr(pool, "WARY_S", wary_s)
+    adapter, server = ADAPTERS[2], elsewhere.server
+    server.manner = answering(body=adapter.body, keep_alive="timeout=5, max=100")
+    provider = opened(adapter.provider(server.url))
+    await provider.ask(asking())
+    closes_once()
+    await provider.ask(asking())
+    before = server.connections
+
+    for _ in range(3):
+        await provider.ask(asking())
+
+    assert server.connections == before + connections
+
+
+@pytest.mark.parametrize(
+    ("said", "usual_s", "rests_s", "connections"),
+    [
+        pytest.param({}, 4.0, 0.0, 1, id="nothing"),
+        pytest.param({}, 0.0, 0.0, 2, id="nothing, and we keep none"),
+        pytest.param({"keep_alive": "timeout=5, max=100"}, 0.0, 0.0, 1, id="longer than we keep it"),
+        pytest.param({"keep_alive": 'max=100, Timeout = "75"'}, 0.0, 0.0, 1, id="in another form"),
+        pytest.param({"keep_alive": "timeout=1"}, 4.0, 0.0, 1, id="a second"),
+        pytest.param({"keep_alive": "timeout=1"}, 4.0, 0.6, 2, id="a second, half of which is over"),
+        pytest.param({"keep_alive": "timeout=0"}, 4.0, 0.0, 2, id="not at all"),
+        pytest.param({"keep_alive": "max=100"}, 4.0, 0.0, 1, id="no time"),
+        pytest.param({"keep_alive": "timeout=soon"}, 4.0, 0.0, 1, id="no number"),
+    ],
+)
+async def test_a_server_is_believed_how_long_it_keeps_connections(
+    server, opened, monkeypatch, said, usual_s, rests_s, connections
+):
+    monkeypatch.setattr(pool, "KEEPALIVE_S", usual_s)
+    adapter = ADAPTERS[2]
+    server.manner = answering(body=adapter.body, **said)
+    provider = opened(adapter.provider(server.url))
+
+    await provider.ask(asking())
+    await asyncio.sleep(rests_s)
+    await provider.ask(asking())
+
+    assert server.connections == connections
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """Contexts of a server with a certificate of its own making, and of a client that trusts it."""
+    if (openssl := shutil.which("openssl")) is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(
+        [openssl, *made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(certificate, key)
+    return ours, ssl.create_default_context(cafile=certificate)
+
+
+@BOTH_ENDS
+async def test_a_connection_with_tls_is_looked_at_too(certified, close):
+    ours, theirs = certified
+    elsewhere = Elsewhere(ours)
+    server = elsewhere.server
+    server.manner = answering(body={})
+    endpoint = Endpoint(base_url=server.url, api_key="")
+    try:
+        async with pool.session(endpoint, tls=theirs) as session:
+            await post(session, server.url)
+            await post(session, server.url)
+            assert server.connections == 1  # what TLS itself says is no end
+            elsewhere.close_all(close)
+            await post(session, server.url)
+    finally:
+        elsewhere.end()
+
+    assert len(server.received) == 3
+    assert server.connections == 2
+
+
+async def post(session, url):
+    async with Call(deadlines()), session.post(url, data=b"{}") as response:
+        return await response.read()
+
+
+# ── gone after it was written to ─────────────────────────────────────────────────────────────
+
+
+async def lost(provider) -> bool:
+    """Whether a call ends without an answer, and may have been billed."""
+    with pytest.raises(ProviderError) as caught:
+        await provider.ask(asking())
+    return caught.value.kind is ErrorKind.UNREACHABLE and caught.value.may_have_been_billed
+
+
+CLOSING = sending(b"", then_close=True)
+
+
+@pytest.mark.parametrize("manner", [resetting(), CLOSING], ids=["reset", "closed"])
+async def test_a_request_that_the_server_read_is_an_attempt_of_its_own(server, used, manner):
+    """However soon it breaks."""
+    server.manner = manner
+
+    assert await lost(used)
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("manner", [resetting(), CLOSING], ids=["reset", "closed"])
+async def test_a_first_connection_that_breaks_is_not_tried_again(server, provider, manner):
+    server.manner = manner
+
+    assert await lost(provider)
     assert len(server.received) == 1
 
 
@@ -107,21 +314,6 @@ async def test_an_answer_that_had_begun_is_not_asked_for_again(server, used, beg
     server.manner = sending(begun, then_close=True)
 
     assert await kind_of_end(used, asking()) is not None
-    assert len(server.received) == 1
-
-
-async def test_a_reset_is_an_attempt_of_its_own(server, used):
-    server.manner = resetting()
-
-    assert await kind_of_end(used, asking()) is ErrorKind.UNREACHABLE
-    assert len(server.received) == 1
-
-
-@pytest.mark.parametrize("manner", [resetting(), CLOSING], ids=["reset", "closed"])
-async def test_a_first_connection_that_breaks_is_not_tried_again(server, provider, manner):
-    server.manner = manner
-
-    assert await kind_of_end(provider, asking()) is ErrorKind.UNREACHABLE
     assert len(server.received) == 1
 
 

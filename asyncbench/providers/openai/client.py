@@ -80,7 +80,7 @@ class OpenAIProvider:
                 refused = sdk.received(error.response, requests_per=self._endpoint.requests_per)
                 raise refusal(refused, key=self._key) from error
             except (openai.OpenAIError, *sdk.BREAKS) as error:
-                raise broken(error, key=self._key, sent=call.sent_s > 0, answered=call.answered) from error
+                raise broken(error, key=self._key, sent=call.handed_over, answered=call.answered) from error
 
     async def aclose(self) -> None:
         """Close every connection."""
