@@ -8,8 +8,9 @@ that breaks later ends the attempt, however soon: the server may have worked for
 
 What is left are calls that a server's close crosses on the way. Idle connections are therefore closed sooner
 than the server does: a second before the time that it tells (`Keep-Alive: timeout=5`), else after
-`KEEPALIVE_S`. `max=100` is not counted: the last answer says `Connection: close`. A server that closes even
-sooner is found out by the first call that meets it: then connections serve one call each for `WARY_S`.
+`KEEPALIVE_S`. `max=100` is not counted: the last answer says `Connection: close`. Where more than `MANY_GONE`
+of the used connections turn out to be closed, the server closes even sooner: then connections serve one call
+each for `WARY_S`. A few closed ones are no such sign; fresh connections for all would cost more than they.
 """
 
 import asyncio
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from aiohttp.tracing import Trace
 
 WARY_S: Final = 300.0
+MANY_GONE: Final = 0.03  # of the used connections lately: two within some thirty calls
+_LATELY: Final = 0.02  # the weight of the latest call
 _TIMEOUT: Final = re.compile(r"\btimeout *= *\"?(\d{1,9})", re.IGNORECASE)
 
 
@@ -64,6 +67,7 @@ class _Connector(aiohttp.TCPConnector):
         self._fresh = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
         self._used: WeakSet[ResponseHandler] = WeakSet()
         self._kept_s = KEEPALIVE_S
+        self._gone_share = 0.0  # of used connections, the latest counting most
         self._wary_until_s = 0.0
 
     async def connect(
@@ -91,9 +95,9 @@ class _Connector(aiohttp.TCPConnector):
         call = under_way()
         try:
             response = await handler(request)
+            self._note(gone=False)
         except aiohttp.ClientConnectionError:
-            if call.reused:
-                self._wary_until_s = self._loop.time() + WARY_S
+            self._note(gone=True)
             if call.handed_over or not call.reused:
                 raise
             call.repeated = True
@@ -103,6 +107,14 @@ class _Connector(aiohttp.TCPConnector):
             kept_s = int(said[1])
             self._kept_s = min(max(kept_s - 1, kept_s / 2), LONGEST_KEEPALIVE_S)
         return response
+
+    def _note(self, *, gone: bool) -> None:
+        """Count a used connection that answered, or was gone."""
+        if not under_way().reused:
+            return
+        self._gone_share += _LATELY * (gone - self._gone_share)
+        if self._gone_share > MANY_GONE:
+            self._gone_share, self._wary_until_s = 0.0, self._loop.time() + WARY_S
 
 
 class _Request(aiohttp.ClientRequest):

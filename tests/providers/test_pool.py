@@ -182,17 +182,25 @@ async def test_over_a_first_connection_it_costs_nothing_and_is_not_made_again(se
 
 
 @pytest.mark.parametrize("close", [hang_up])
-@pytest.mark.parametrize(("wary_s", "connections"), [(300.0, 3), (0.0, 1)])
-async def test_after_a_close_too_soon_connections_serve_one_call_each_for_a_while(
-    elsewhere, opened, closes_once, monkeypatch, wary_s, connections
+@pytest.mark.parametrize(
+    ("closed", "wary_s", "connections"),
+    [
+        pytest.param(1, 300.0, 1, id="one is no sign"),
+        pytest.param(2, 300.0, 3, id="two"),
+        pytest.param(2, 0.0, 1, id="two, and the while is over"),
+    ],
+)
+async def test_where_many_connections_close_too_soon_each_serves_one_call_for_a_while(
+    elsewhere, opened, closes_once, monkeypatch, closed, wary_s, connections
 ):
     monkeypatch.setattr(pool, "WARY_S", wary_s)
     adapter, server = ADAPTERS[2], elsewhere.server
     server.manner = answering(body=adapter.body, keep_alive="timeout=5, max=100")
     provider = opened(adapter.provider(server.url))
-    await provider.ask(asking())
-    closes_once()
-    await provider.ask(asking())
+    for _ in range(closed):
+        await provider.ask(asking())
+        closes_once()
+        await provider.ask(asking())
     before = server.connections
 
     for _ in range(3):
