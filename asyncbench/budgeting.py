@@ -25,8 +25,9 @@ from asyncbench.providers.prices import (
     tiers_set_elsewhere,
 )
 from asyncbench.records import Condition, Model, Request, Trial
+from asyncbench.store.costs import Spending, Unknown
 from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
-from asyncbench.store.spending import Books, Spending, Unknown, spending
+from asyncbench.store.spending import Books, spending
 
 LENGTHS = 4096  # of prompts, tokens, whose price is remembered
 NEVER = picodollars(Decimal(10**15))  # what no budget has room for
@@ -288,6 +289,8 @@ def _counted(sweep: Sweep, folder: Path, found: Books, asked: "Named") -> tuple[
         raise ConfigError(_refusal(folder, nobody_knows, left=nobody_knows.keys() - models.keys()))
     if found.damaged and found.dearest is None:
         raise ConfigError(_unreadable(folder, found.damaged))
+    if found.unknown_loss:
+        raise ConfigError(_lost(folder))
     for cap in caps:
         cap.spent = sum(found.under(cap.kind, cap.of, cap.also)) + cap.unknown
         ended, unended = found.doubt_under(cap.kind, cap.of, cap.also)
@@ -400,6 +403,14 @@ def _refusal(folder: Path, unknown: Mapping[str, int], *, left: Collection[str])
         "them, and what they could cost at most was not known then: nobody can say how much of `budget_usd` "
         "is left. Ask in a folder of its own (`out:`), and take over what is answered here with --reuse "
         f"{folder}."
+    )
+
+
+def _lost(folder: Path) -> str:
+    return (
+        f"{folder} has lost calls of which nothing tells what they cost: nobody can say how much of "
+        "`budget_usd` is left. Ask in a folder of its own (`out:`), and take over what is answered here with "
+        f"--reuse {folder}."
     )
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
 
 import typer
 
-from asyncbench.errors import AsyncbenchError, StoreError
+from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.writing import NO_ROOM, unwritten
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ def main() -> None:
     for name in _LOGS:
         os.environ.pop(name, None)
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", DamageWarning)
+            warnings.showwarning = _warn
+            app()
     except AsyncbenchError as error:
         _refuse(error)
     except (Exception, BaseExceptionGroup) as error:
@@ -82,6 +86,10 @@ def main() -> None:
             sys.exit(5)
         typer.echo(_withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"asyncbench: {_harmless(str(message))}", err=True)
 
 
 def _refuse(error: AsyncbenchError) -> NoReturn:
@@ -308,6 +316,9 @@ def run(
     ] = None,
     reuse: Annotated[Path | None, typer.Option(help="A results folder whose answers are taken over.")] = None,
     ignore: Annotated[str | None, typer.Option(help="With --reuse: max_tokens may differ.")] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Ask again what is lost of the results folder.")
+    ] = False,
     env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -325,6 +336,7 @@ def run(
     --budget takes the place of the sweep's `budget_usd` this time. It is never passed; a higher one goes on.
     --retry takes failed, no_answer, truncated and refused; where the new call fails, the old answer stays.
     --reuse takes over complete answers to what would be asked here; they cost nothing.
+    --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
     """
     from asyncbench.config import load_sweep, sweep_from
     from asyncbench.progress import default_screen
@@ -346,6 +358,7 @@ def run(
             max_tokens=max_tokens,
             reuse=reuse,
             ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
+            accept_loss=accept_loss,
             env=env,
             screen=default_screen(quiet=quiet or as_json),
         )

@@ -36,6 +36,10 @@ class UnwrittenError(StoreError):
     """A call that could not be written down first, and so must not be made."""
 
 
+class DamageWarning(UserWarning):
+    """Something of a results folder was damaged and left out of what was read; the rest is right."""
+
+
 class ErrorKind(StrEnum):
     """Why a call failed, in the terms that decide what follows."""
 

@@ -93,6 +93,7 @@ async def run_sweep(
     max_tokens: int | None = None,
     reuse: Path | str | None = None,
     ignore: Collection[str] = (),
+    accept_loss: bool = False,
     env: Mapping[str, str] | None = None,
     screen: Screen | None = None,
 ) -> Summary:
@@ -110,6 +111,8 @@ async def run_sweep(
         max_tokens: with `truncated` in `retry`: what those get, more than they had; they stay the same.
         reuse: another results folder; its complete answers to what would be asked here are taken over.
         ignore: `max_tokens`: take over also what was asked with another one, unless it is longer than ours.
+        accept_loss: take for lost what is missing or damaged in the folder, and ask it again; what it cost
+            counts still.
         env: where keys are looked up by variable name; None: this process's environment.
         screen: shows progress; None: nothing is shown.
 
@@ -135,7 +138,7 @@ async def run_sweep(
     asked = preflight.raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
-    store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry)
+    store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry, accept=accept_loss)
     salvage = Salvage(store)
     async with notifier.until_the_end():
         try:
@@ -509,8 +512,8 @@ class _Run:
     def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
         """Write down in the folder what is being run, before the first call."""
         used = {one.problems.path.name: one.problems for many in sets.values() for one in many}
-        self.store.write_file(SWEEP_FILE, yaml.safe_dump(as_mapping(self.sweep), sort_keys=False).encode())
-        self.store.write_manifest(
+        self.store.write_sweep_file(
+            yaml.safe_dump(as_mapping(self.sweep), sort_keys=False).encode(),
             {
                 "asyncbench": version("asyncbench"),
                 "python": platform.python_version(),
@@ -522,7 +525,7 @@ class _Run:
                     name: {"name": one.name, "rows": one.rows, "digest": one.digest, "seed": one.seed}
                     for name, one in sorted(used.items())
                 },
-            }
+            },
         )
 
     def _forecast(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
@@ -560,6 +563,10 @@ class _Run:
     def _warn_of_damage(self) -> None:
         for one in self.store.damaged:
             self.screen.say(f"{one.segment.name}, line {one.line}: damaged and left out; the rest is kept")
+        for path in self.store.lost:
+            self.screen.say(f"{path}: taken for lost; what its calls cost counts still")
+        if any(path.startswith("grades/") for path in self.store.lost):
+            self.screen.say(f"lost grades are made anew by `asyncbench regrade {self.sweep.out} --write`")
 
     def _warn_of_corrected(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
         """Say what stays as it was though another would be right: that asks for grades, not for answers."""

@@ -29,7 +29,7 @@ from asyncbench.records import Outcome
 from asyncbench.store.catalog import counts
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
-from asyncbench.store.manifest import read_manifest
+from asyncbench.store.manifest import changed_manifest, read_manifest
 from asyncbench.summary import Exit
 from tests.store import made
 from tests.sweeps import entry, outcomes, problem_set, simulator, sweep
@@ -124,9 +124,8 @@ def test_the_forecasts_of_both_folders_are_taken_along(halves):
 def test_a_folder_that_says_nothing_of_its_aliases_leaves_them_unknown_in_the_whole(halves):
     folder, _ = halves
     older = shutil.copytree(folder / "a", folder / "older")
-    with Store.open(older, sweep="test") as store:
-        said = {name: told for name, told in store.manifest.items() if name != ASKED}
-    (older / "manifest.json").write_bytes(orjson.dumps(said))
+    with changed_manifest(older) as manifest:
+        del manifest[ASKED]
     merge_folders([older, folder / "b"], folder / "of an older")
     asked = read_manifest(folder / "of an older")[ASKED]
     assert asked == read_manifest(folder / "b")[ASKED] | {"simulated/oracle": [ANY]}

@@ -16,7 +16,7 @@ from asyncbench.providers.loose_json import mapping
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.usage import from_anthropic
 from asyncbench.records import Usage
-from asyncbench.store.manifest import SWEEP_FILE
+from asyncbench.store.manifest import kept_sweep_file
 
 _TOKENS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 TRIAL_COLUMNS = (
@@ -141,7 +141,7 @@ def known_rates(folder: Path, trials: pa.Table) -> dict[tuple[str, str | None], 
 
     An imported folder has no sweep: there, providers are taken at their word and at their list price.
     """
-    if (sweep_file := folder / SWEEP_FILE).exists():
+    if (sweep_file := kept_sweep_file(folder)) is not None:
         from asyncbench.config import priced_models  # 0.2 s, which a report without it need not wait for
 
         models = [(one.alias, one.model_id, rates_of(one)) for one in priced_models(sweep_file)]

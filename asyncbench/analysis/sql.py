@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from asyncbench.analysis.views import MADE_OF, SUMS, VIEWS, add_views
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.screen import fitted
-from asyncbench.store.catalog import LOOKS, patiently
+from asyncbench.store.catalog import patiently
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import MovedError, Snapshot, look
+from asyncbench.store.snapshot import LOOKS, MovedError, Snapshot, look
 from asyncbench.store.staging import check_parts
 from asyncbench.writing import replacing, writing
 

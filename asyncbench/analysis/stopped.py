@@ -11,7 +11,7 @@ import pyarrow as pa
 from asyncbench.analysis.tables import Sheet, percent
 from asyncbench.engine.stopping import Figures, still_stopped
 from asyncbench.store.catalog import read_skipped, read_trials
-from asyncbench.store.manifest import SWEEP_FILE
+from asyncbench.store.manifest import kept_sweep_file
 
 MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
@@ -56,8 +56,8 @@ def held(folder: Path | str, known: Iterable[Figures]) -> frozenset[Figures]:
     Raises:
         ConfigError: the folder's sweep.yaml cannot be read.
     """
-    sweep_file, different = Path(folder) / SWEEP_FILE, set(known)
-    if not different or not sweep_file.exists():
+    different = set(known)
+    if not different or (sweep_file := kept_sweep_file(Path(folder))) is None:
         return frozenset(different)
     from asyncbench.config import rule_in  # 0.2 s, which a folder without skips need not wait for
 

@@ -26,6 +26,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
 from asyncbench.reading import yaml_of
 from asyncbench.records import Condition, Limits, Model, StopWhen
+from asyncbench.store.manifest import check_sweep_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,9 @@ def load_sweep(path: Path | str) -> Sweep:
 
     Raises:
         ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
+        StoreError: it lies in a results folder and is not what a run wrote there.
     """
+    check_sweep_file(Path(path))
     return replace(sweep_from(yaml_of(Path(path)), place=str(path)), file=Path(path))
 
 

@@ -21,7 +21,7 @@ from asyncbench.merge.agreement import Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
 from asyncbench.store.durable import OWNERS, make_folder, sync, write
 from asyncbench.store.lock import LOCK, locked
-from asyncbench.store.manifest import SWEEP_FILE, Manifest, claim, read_manifest, write_manifest
+from asyncbench.store.manifest import Manifest, claim, read_manifest, write_sweep_file
 from asyncbench.store.merging import Joined, join
 from asyncbench.store.staging import TEMPORARY
 from asyncbench.writing import local, storing
@@ -87,10 +87,10 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         sweep = merged_sweep(found, place)
         forecasts = joined_forecasts(map(read_forecasts, paths))
         with _built_beside(place.absolute()) as draft:
-            manifest = claim(draft, sweep=sweep.name)
+            claim(draft, sweep=sweep.name)
             joined = join(paths, draft)
             _copy_problems(found, draft)
-            _describe(found, sweep, manifest, draft)
+            _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
                 write(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(str, paths)), joined=joined)
@@ -172,7 +172,6 @@ def _copy_problems(found: Sequence[Source], draft: Path) -> None:
 def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:
     """Write the sweep and the manifest of the merged folder."""
     text = yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode()
-    write(draft / SWEEP_FILE, text, temporary=draft / TEMPORARY / SWEEP_FILE)
     said: dict[str, object] = {}
     for one in reversed(found):
         said |= one.manifest
@@ -181,8 +180,9 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
         for alias, names in named_before(one.folder, one.manifest).items():
             asked[alias] = list(dict.fromkeys([*asked.get(alias, []), *names]))
     sets = {name: each for one in found for name, each in one.manifest.get("problem_sets", {}).items()}
-    write_manifest(
+    write_sweep_file(
         draft,
+        text,
         said
         | manifest
         | {

@@ -16,12 +16,11 @@ from asyncbench.store.partitions import part_files
 from asyncbench.store.quarantine import quarantined
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, segments
-from asyncbench.store.snapshot import BATCH_ROWS, Filters, MovedError, Snapshot, look
+from asyncbench.store.snapshot import BATCH_ROWS, LOOKS, Filters, MovedError, Snapshot, look
 from asyncbench.store.suspensions import suspended
 
 T = TypeVar("T")
 
-LOOKS = 5  # a folder is rewritten once in a long while
 _MANY = 65_536  # rows at a time where few columns are read
 
 

@@ -9,9 +9,12 @@ of ours holds a block of 32-bit numbers, little-endian:
 So who reads two columns checks the footer and the bytes of those two, not the replies beside them.
 """
 
+import os
 import struct
 import zlib
 from collections.abc import Collection, Iterator
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,7 +23,12 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.schema import SCHEMA_VERSION
 
-STAMPED = {b"asyncbench.checksums": b"1"}  # in the metadata of a part that must have the block
+WAYS_OUT = (
+    "Put back a copy, or let `asyncbench run SWEEP --accept-loss` ask again what is lost: what its calls "
+    "cost counts still."
+)
+STAMP = b"asyncbench.checksums"
+STAMPED = {STAMP: b"1"}  # in the metadata of a part that must have the block
 MAGIC = b"ABCRC32\n"
 _ENDS = struct.Struct("<III8s")  # chunks, footer, block, MAGIC
 _TAIL = struct.Struct("<I4s")  # how Parquet ends: bytes of the footer before it, PAR1
@@ -63,12 +71,34 @@ def check(path: Path, columns: Collection[str] | None = None) -> bool:
     return bool(sums)
 
 
+def fingerprint(path: Path) -> tuple[int, str]:
+    """Return the bytes of a part, and a digest of its checksums and footer: of all that is in it.
+
+    Of a part of a version without checksums it is of the footer alone. A file that is no part has one, too.
+
+    Raises:
+        FileNotFoundError: the part is not there any more.
+    """
+    with path.open("rb") as file:
+        at = os.fstat(file.fileno())
+    return at.st_size, _digest(str(path), at.st_size, at.st_mtime_ns, at.st_ino)
+
+
+@lru_cache(65_536)
+def _digest(path: str, *_: int) -> str:
+    """Return the digest of a file, which is not read again as long as it is the same."""
+    with open(path, "rb") as file:  # a name is kept, and no object
+        try:
+            start, footer = _footer(file)
+            block = _before(file, start, _ENDS.size) if STAMP in footer else b""
+        except (ValueError, struct.error):
+            return ""  # no part: no other is like it
+    return blake2b(block + footer, digest_size=16).hexdigest()
+
+
 def damaged(path: Path, what: str) -> StoreError:
     """Return the complaint about a part that cannot be trusted."""
-    return StoreError(
-        f"{path} is damaged: {what}. Put back a copy of that part, or move it out of the folder: a run then "
-        "asks its trials again."
-    )
+    return StoreError(f"{path} is damaged: {what}. {WAYS_OUT}")
 
 
 def _check_version(path: Path, version: int) -> None:
@@ -87,7 +117,7 @@ def _sums(file: BinaryIO) -> tuple[int, ...]:
     footer_at, footer = _footer(file)
     ends = _before(file, footer_at, _ENDS.size)
     if not ends.endswith(MAGIC):
-        if next(iter(STAMPED)) in footer:
+        if STAMP in footer:
             raise ValueError("its checksums are gone")
         return ()
     chunks, footer_sum, block_sum, _ = _ENDS.unpack(ends)

@@ -13,13 +13,29 @@ from asyncbench.store.catalog import known
 from asyncbench.store.compaction import compact, worthwhile
 from asyncbench.store.durable import OWNERS, make_folder, write
 from asyncbench.store.generation import Generation, next_generation, settle
+from asyncbench.store.holdings import (
+    accept_loss,
+    accept_missing_calls,
+    begin_list,
+    check_holdings,
+    list_journal,
+)
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.lock import locked
-from asyncbench.store.manifest import IMPORTED, Manifest, check, claim, read_manifest, write_manifest
+from asyncbench.store.manifest import (
+    IMPORTED,
+    Manifest,
+    changed_manifest,
+    check,
+    claim,
+    read_manifest,
+    write_sweep_file,
+)
 from asyncbench.store.mark import left_mark, set_mark, take_away
 from asyncbench.store.partitions import next_number, part_files, seal
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
+from asyncbench.store.snapshot import tell_damage
 from asyncbench.store.staging import TEMPORARY
 from asyncbench.writing import local, refused, storing
 
@@ -35,11 +51,11 @@ class Store:
     `finished` are the ids of the trials that were closed when the folder was opened, `failed` those of them
     that were closed without a reply, `again` those that are to be asked again, with their outcomes so far;
     `histories` is what is known of the unfinished for which calls were made; `damaged` are lines that a crash
-    or the disk spoiled.
+    or the disk spoiled, `lost` the files whose loss was accepted just now.
     One thread at a time may use it; `tend` takes what is slow to another.
     """
 
-    def __init__(self, folder: Path, *, sweep: str, imported: bool, held: ExitStack) -> None:
+    def __init__(self, folder: Path, *, sweep: str, imported: bool, accept: bool, held: ExitStack) -> None:
         """Use `Store.open` or `Store.reopen`."""
         self.folder = folder
         self.damaged: list[Damage] = []
@@ -47,8 +63,14 @@ class Store:
         self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
         settle(self.folder)
-        self._manifest = claim(folder, sweep=sweep, imported=imported)
+        claim(folder, sweep=sweep, imported=imported)
+        begin_list(folder, accept=accept)
+        self.lost = accept_loss(folder) if accept else []
+        check_holdings(folder, calls=not accept)
         self._recover()
+        if accept:
+            accept_missing_calls(folder)
+        check_holdings(folder)
         self.finished = frozenset[str]()
         self.failed = frozenset[str]()
         self.again: Mapping[str, Outcome] = {}
@@ -62,6 +84,7 @@ class Store:
         sweep: str,
         imported: bool = False,
         again: Collection[Outcome] = (),
+        accept: bool = False,
     ) -> Self:
         """Open the results folder of a sweep, made if it is missing, and recover what a crash left in it.
 
@@ -70,16 +93,17 @@ class Store:
             sweep: its name.
             imported: what is written was recorded by others; no sweep can be run in such a folder.
             again: trials with these outcomes count as unfinished; their next result replaces the earlier one.
+            accept: take for lost what is missing of the folder or damaged in it; what it cost counts still.
 
         Raises:
             ConfigError: the folder holds the results of another sweep, or something that is none of ours.
-            StoreError: another process is writing to it, or it cannot be written.
+            StoreError: another process is writing to it, it cannot be written, or it is not what was written.
         """
         path = local(folder).absolute()
         check(path, sweep=sweep, imported=imported)
         with storing(path):
             make_folder(path, mode=OWNERS)
-        return cls._locked(path, sweep=sweep, imported=imported, know=again)
+        return cls._locked(path, sweep=sweep, imported=imported, know=again, accept=accept)
 
     @classmethod
     def reopen(cls, folder: Path | str) -> Self:
@@ -93,14 +117,25 @@ class Store:
         """
         path = Path(folder).absolute()
         manifest = read_manifest(path)
-        return cls._locked(path, sweep=manifest["sweep"], imported=manifest.get(IMPORTED, False), know=None)
+        imported = manifest.get(IMPORTED, False)
+        store = cls._locked(path, sweep=manifest["sweep"], imported=imported, know=None)
+        tell_damage(path, store.damaged)
+        return store
 
     @classmethod
-    def _locked(cls, path: Path, *, sweep: str, imported: bool, know: Collection[Outcome] | None) -> Self:
+    def _locked(
+        cls,
+        path: Path,
+        *,
+        sweep: str,
+        imported: bool,
+        know: Collection[Outcome] | None,
+        accept: bool = False,
+    ) -> Self:
         """Open a folder under its lock; `know`: what counts as unfinished, None where nobody will ask."""
         with ExitStack() as held:
             held.enter_context(locked(path))
-            store = cls(path, sweep=sweep, imported=imported, held=held)
+            store = cls(path, sweep=sweep, imported=imported, accept=accept, held=held)
             if know is not None:
                 store._learn(know)
             store._held = held.pop_all()
@@ -113,7 +148,7 @@ class Store:
 
     @property
     def manifest(self) -> Manifest:
-        return dict(self._manifest)
+        return read_manifest(self.folder)
 
     def keep(self, event: Event) -> None:
         """Write an event down; from here on it outlives the process. A run closes a trial once.
@@ -141,8 +176,12 @@ class Store:
 
     def write_manifest(self, update: Mapping[str, object]) -> None:
         """Add to the manifest, or change what it says."""
-        self._manifest |= update
-        write_manifest(self.folder, self._manifest)
+        with changed_manifest(self.folder) as manifest:
+            manifest |= update
+
+    def write_sweep_file(self, text: bytes, update: Mapping[str, object]) -> None:
+        """Write the folder's sweep file, and add to the manifest."""
+        write_sweep_file(self.folder, text, update)
 
     def write_file(self, name: str, data: bytes) -> None:
         """Write a file of the folder in one step; `name` is relative to it."""
@@ -200,6 +239,7 @@ class Store:
                 self._seal_complete()
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
                     self._compact(worth=True)
+                self._close_journal()
                 settle(self.folder)
 
     @contextmanager
@@ -252,10 +292,20 @@ class Store:
         for segment in segments(folder):
             left.follow(payloads(segment, []))
         self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
-        self._held.callback(self._journal.close)
+        self._held.callback(self._close_journal)
         for sent in list(left.sent.values()):
             self._journal.append(Ended(attempt=lost(sent), reply=None))
         self._seal_complete()
+
+    def _close_journal(self) -> None:
+        """Stop writing; a segment of no event leaves the list before it goes, or it would be missed."""
+        if self._journal.empty:
+            try:
+                list_journal(self.folder, but=self._journal.segment.path)
+            except StoreError:
+                self._journal.segment.close()
+                return
+        self._journal.close()
 
     def _seal_complete(self) -> None:
         current = self._journal.segment
@@ -263,6 +313,7 @@ class Store:
         for segment in segments(self.folder / "journal"):
             if segment != current.path:
                 self.damaged += seal(segment, self.folder)
+        list_journal(self.folder)
 
     def _seal(self) -> None:
         with self._sealing:

@@ -18,11 +18,12 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError
 from asyncbench.store.durable import discard, make_folder, sync
+from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part
 from asyncbench.writing import storing
 
-_NEXT, _READY, _OLD = (Path(TEMPORARY, name) for name in ("next", "ready", "old"))
+_NEXT, _OLD = (Path(TEMPORARY, name) for name in ("next", "old"))
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
 
@@ -36,6 +37,7 @@ class Generation:
         self._folder = folder
         self._table = table
         self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
+        self._kept: dict[str, Path] = {}  # earlier parts that are taken over, by their paths in the list
         self._left = set(earlier)
 
     def part(self, of: Sequence[Path]) -> Part:
@@ -73,7 +75,8 @@ class Generation:
         Raises:
             StoreError: it has been given already, or the disk does not take it.
         """
-        target = self._folder / _NEXT / self._place([path])
+        place = self._place([path])
+        self._kept[place.as_posix()], target = path, self._folder / _NEXT / place
         with storing(target):
             make_folder(target.parent)
             try:
@@ -91,6 +94,13 @@ class Generation:
         for part, _ in self._parts:
             part.finish()
             part.publish()
+
+    def changes(self) -> Changes:
+        """Return what becomes of the list of the folder's parts."""
+        known = known_parts(self._folder)
+        old = {path: path.relative_to(self._folder).as_posix() for path in self.earlier}
+        kept = {key: known.get(old[path]) for key, path in self._kept.items()}
+        return dict.fromkeys(old.values()) | kept | {part.key: part.entry for part, _ in self._parts}
 
     def _place(self, of: Sequence[Path]) -> Path:
         places = {path.parent for path in of}
@@ -126,6 +136,7 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
             return
         with storing(folder / table):
             _sync_folders(building)
+        with declared(folder, generation.changes(), table=table), storing(folder / table):
             swap(folder, table)
     except BaseException:
         # Half a table must not take the room that the journal needs. Parts that are kept are links: only what
@@ -143,7 +154,7 @@ def swap(folder: Path, table: str) -> None:
         sync(folder)
         shutil.rmtree(building, ignore_errors=True)
         return
-    ready, old = folder / _READY / table, folder / _OLD / table
+    ready, old = folder / READY / table, folder / _OLD / table
     for path in (ready, old):
         make_folder(path.parent)
         shutil.rmtree(path, ignore_errors=True)
@@ -162,17 +173,11 @@ def settle(folder: Path) -> None:
     """
     with storing(folder):
         for table in SCHEMAS:
-            ready, present = folder / _READY / table, folder / table
+            ready, present = folder / READY / table, folder / table
             if ready.exists() and not present.exists():
                 ready.rename(present)
                 sync(folder)
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
-
-
-def standing(folder: Path, table: str) -> Path:
-    """Return where a table stands: in its place, but for a process that died between two renames."""
-    present, ready = folder / table, folder / _READY / table
-    return ready if not present.exists() and ready.exists() else present
 
 
 def sealed_up_to(part: Path) -> int:

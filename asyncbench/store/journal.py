@@ -24,7 +24,7 @@ from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result,
 from asyncbench.store.durable import make_folder
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, skipped_row, trial_row
-from asyncbench.store.segment import HEAD, Segment, name_of, number_of
+from asyncbench.store.segment import Segment, head_of, name_of, number_of
 from asyncbench.writing import storing
 
 
@@ -84,7 +84,7 @@ class Journal:
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
-        self._empty = False
+        self.empty = False
         match event:
             case Sent():
                 self.segment.append(encode({"sent": event}))
@@ -111,21 +111,21 @@ class Journal:
         complete.close()
 
     def close(self) -> None:
-        """Stop writing. A segment of no event is removed."""
+        """Stop writing. A segment of no event is removed. Doing it again changes nothing."""
         self.segment.close()
-        if self._empty:
-            self.segment.path.unlink()
+        if self.empty:
+            self.segment.path.unlink(missing_ok=True)
 
     def _begin(self, number: int) -> None:
         fresh, carried = Segment(self._folder / name_of(number)), self._unfinished.payloads()
         try:
-            for payload in (HEAD, *carried):
+            for payload in (head_of(number), *carried):
                 fresh.append(payload)
         except StoreError:  # or its calls would seem to begin after the ends that follow elsewhere
             fresh.close()
             fresh.path.unlink()
             raise
-        self.segment, self._empty = fresh, not carried
+        self.segment, self.empty = fresh, not carried
         self.attempts = self.results = self.minutes = self.skipped = 0  # lines that will become rows
 
 

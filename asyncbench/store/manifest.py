@@ -1,7 +1,10 @@
 """manifest.json: whose results a folder holds, and what wrote them."""
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,12 @@ from asyncbench.writing import local
 
 MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
+HOLDS = "holds"  # the key of what the folder holds: see `holdings`
+DIGEST = "digest"  # the key of the digest of all else in it
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
+
+_CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
 
 _REFUSALS = {  # by whether it is an import that is refused
     False: "holds imported results: no sweep can add to them. Give the sweep an `out:` that is new or empty.",
@@ -49,19 +56,26 @@ def read_manifest(folder: Path) -> Manifest:
         manifest: Manifest = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(
-            f"{folder} is not a results folder: it has no {MANIFEST}. Name the folder that a run wrote."
+            f"{folder} is not a results folder: it has no {MANIFEST}. Name the folder that a run wrote; if "
+            f"this is one, put back a copy of {path}."
         ) from None
     except (OSError, orjson.JSONDecodeError) as error:
         raise StoreError(f"{path} cannot be read: {error}. Put back a copy of it.") from error
     match manifest:
         case {"schema_version": int(version), "sweep": str()} if version <= SCHEMA_VERSION:
+            said = manifest.pop(DIGEST, None)
+            if said != _digest(manifest) and (said or HOLDS in manifest):  # earlier versions wrote neither
+                raise StoreError(f"{path} is not what was written. Put back a copy of it.")
             return manifest
         case {"schema_version": int(version), "sweep": str()}:
             raise ConfigError(
                 f"{folder} has schema version {version}; this asyncbench knows versions up to "
                 f"{SCHEMA_VERSION}. Install a later one."
             )
-    raise ConfigError(f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder.")
+    raise ConfigError(
+        f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder; if it is one, "
+        f"put back a copy of {path}."
+    )
 
 
 def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str, int]]]:
@@ -79,9 +93,84 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
-    """Write the manifest in one step."""
-    text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    """Write the manifest, with the digest of what it says, in one step."""
+    stamped = {**manifest, DIGEST: _digest(manifest)}
+    text = orjson.dumps(stamped, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     write(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
+
+
+def _digest(manifest: Mapping[str, object]) -> str:
+    return digest_of(orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS))
+
+
+def digest_of(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+@contextmanager
+def changed_manifest(folder: Path) -> Iterator[Manifest]:
+    """Yield the manifest, to be changed; it is written on the way out. The folder's lock must be held."""
+    with _CHANGING:
+        manifest = read_manifest(folder)
+        yield manifest
+        write_manifest(folder, manifest)
+
+
+# ── the folder's sweep file ──────────────────────────────────────────────────────────────────
+
+
+def write_sweep_file(folder: Path, text: bytes, update: Mapping[str, object]) -> None:
+    """Write the folder's sweep file, and into the manifest its digest and what else is new.
+
+    In between, the manifest names the digests of both: killed there, the folder is sound.
+    """
+    digest = digest_of(text)
+    with changed_manifest(folder) as manifest:
+        holds = manifest.setdefault(HOLDS, {})
+        holds[SWEEP_FILE] = [*holds.get(SWEEP_FILE, [])[-1:], digest]
+    write(folder / SWEEP_FILE, text, temporary=folder / TEMPORARY / SWEEP_FILE)
+    with changed_manifest(folder) as manifest:
+        manifest[HOLDS][SWEEP_FILE] = [digest]
+        manifest |= {key: value for key, value in update.items() if key != HOLDS}
+
+
+def kept_sweep_file(folder: Path) -> Path | None:
+    """Return the sweep file of a results folder; None: it never had one.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: the manifest or the sweep file is not what was written.
+    """
+    path = folder / SWEEP_FILE
+    said = read_manifest(folder).get(HOLDS, {}).get(SWEEP_FILE)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        if said is None:
+            return None
+        raise StoreError(f"{path} is missing. {_AGAIN}") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
+    if said is not None and digest_of(data) not in said:
+        raise StoreError(f"{path} is not what a run wrote: it was damaged, or edited by hand. {_AGAIN}")
+    return path
+
+
+_AGAIN = (
+    "Put back a copy of it, or run the sweep again from its own file, edited as you like: that writes this "
+    "one anew. If this is the only one, copy it out of the folder and run the copy."
+)
+
+
+def check_sweep_file(path: Path) -> None:
+    """Refuse a sweep file that lies in a results folder and is not what was written there.
+
+    Raises:
+        StoreError: it is not.
+    """
+    if path.name == SWEEP_FILE:
+        with suppress(ConfigError):  # it lies elsewhere
+            kept_sweep_file(path.parent)
 
 
 def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
@@ -111,7 +200,8 @@ def claim(folder: Path, *, sweep: str, imported: bool = False) -> Manifest:
     check(folder, sweep=sweep, imported=imported)
     if not is_results_folder(folder):
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
+        manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}
+        manifest[HOLDS] = {"parts": {}}
         manifest |= {IMPORTED: True} if imported else {}
         write_manifest(folder, manifest)
     return read_manifest(folder)

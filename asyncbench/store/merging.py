@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Ended, Outcome
 from asyncbench.store.durable import write
+from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal, Unfinished, lost
+from asyncbench.store.manifest import HOLDS, changed_manifest, read_manifest
 from asyncbench.store.partitions import by_partition, next_number
 from asyncbench.store.quarantine import QUARANTINE, lines_of
 from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS, attempt_row
-from asyncbench.store.segment import Damage
+from asyncbench.store.segment import Damage, segments
 from asyncbench.store.snapshot import Snapshot, look
 from asyncbench.store.staging import TEMPORARY, Part
 
@@ -62,6 +64,7 @@ def join(folders: Sequence[Path], out: Path) -> Joined:
             part.publish()
     damaged = _set_aside(folders, seen, out)
     _carry(seen, trials, calls, out)
+    _list(folders, out)
     kept = look(out)
     return Joined(
         trials=len(kept.read("trials", ["trial_id"])),
@@ -70,6 +73,17 @@ def join(folders: Sequence[Path], out: Path) -> Joined:
         attempts_twice=calls.twice,
         damaged=damaged,
     )
+
+
+def _list(folders: Sequence[Path], out: Path) -> None:
+    """Write down what `out` holds, and which parts were lost before, wherever they were."""
+    lost = [part for one in folders for part in read_manifest(one).get(HOLDS, {}).get("lost", [])]
+    with changed_manifest(out) as manifest:
+        manifest[HOLDS] = {
+            "parts": list_of(out),
+            JOURNAL: [path.name for path in segments(out / JOURNAL)],
+            "lost": [part for n, part in enumerate(lost) if part not in lost[:n]],
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ removed when all its parts stand: whatever stops that half-way, doing it again c
 regrading give parts of several segments new names (see `generation`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from asyncbench.errors import StoreError
 from asyncbench.store.durable import discard, sync
-from asyncbench.store.generation import sealed_up_to, standing
+from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.groups import groups_of
+from asyncbench.store.holdings import declared, standing
 from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
 from asyncbench.store.staging import TEMPORARY, Part
-from asyncbench.store.supersede import supersede, withdraw
+from asyncbench.store.supersede import superseded
 from asyncbench.store.tables import tables
 from asyncbench.writing import storing
 
@@ -49,13 +50,15 @@ def _seal(segment: Path, folder: Path) -> list[Damage]:
     damaged: list[Damage] = []
     staged = _stage(segment, folder, damaged)
     quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
+    changed: list[Part] = []
     for name in ONCE:
         own = {part.path for part in staged[name]}
         earlier = [path for path in part_files(folder, name) if path not in own]
-        supersede(staged[name], earlier, folder)
-    withdraw(staged["trials"], part_files(folder, "skipped"), folder)
-    for parts in staged.values():
-        for part in parts:
+        asked = staged["trials"] if name == "skipped" else ()
+        changed += superseded(name, staged[name], earlier, folder, asked=asked)
+    changed += [part for parts in staged.values() for part in parts]
+    with declared(folder, {part.key: part.entry for part in changed}, sealed=segment):
+        for part in changed:
             part.publish()
     with storing(segment):
         segment.unlink()
@@ -65,7 +68,10 @@ def _seal(segment: Path, folder: Path) -> list[Damage]:
 
 def part_files(folder: Path, name: str) -> list[Path]:
     """Return the parts of a table: partition by partition, in each what was sealed first."""
-    parts = standing(folder, name).rglob("*.parquet")
+    return in_order(standing(folder, name).rglob("*.parquet"))
+
+
+def in_order(parts: Iterable[Path]) -> list[Path]:
     return sorted(parts, key=lambda path: (path.parent, sealed_up_to(path), path.name))
 
 

@@ -7,21 +7,20 @@ out and reported, and the lines around it are kept. The first line says by which
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
-from asyncbench.errors import ConfigError
+from asyncbench.errors import ConfigError, StoreError
 from asyncbench.store.durable import sync
 from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.writing import refused, storing
 
 BATCH_BYTES = 4 * 2**20
 _PREFIX = len(b"01234567 ")
-HEAD = b'{"schema_version":%d}' % SCHEMA_VERSION
 _HEAD_STARTS = b'{"schema_version":'
 
 
@@ -74,7 +73,8 @@ class Segment:
             sync(self.path.parent)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
         self._descriptor = -1  # a late line is refused; it must not find another file under the old number
 
 
@@ -84,11 +84,18 @@ def segments(folder: Path) -> list[Path]:
 
 
 def number_of(segment: Path) -> int:
+    if not segment.stem.isdecimal():
+        raise StoreError(f"{segment} is no segment of a journal: move it out of the folder.")
     return int(segment.stem)
 
 
 def name_of(number: int) -> str:
     return f"{number:06d}.wal"
+
+
+def head_of(number: int) -> bytes:
+    """Return the first line of a segment: by which version it is, and its number, which a copy lacks."""
+    return b'{"schema_version":%d,"segment":%d}' % (SCHEMA_VERSION, number)
 
 
 def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
@@ -97,6 +104,7 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
     Raises:
         FileNotFoundError: the segment was sealed meanwhile.
         ConfigError: a later asyncbench wrote it.
+        StoreError: it is a copy of another segment.
     """
     with segment.open("rb") as lines:
         offset = 0
@@ -106,14 +114,16 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
                 if line != b"\n":
                     damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
             elif payload.startswith(_HEAD_STARTS):
-                _check_version(segment, orjson.loads(payload)["schema_version"])
+                _check_head(segment, orjson.loads(payload))
             else:
                 yield payload
             offset += len(line)
 
 
-def _check_version(segment: Path, version: int) -> None:
-    if version > SCHEMA_VERSION:
+def _check_head(segment: Path, head: Mapping[str, int]) -> None:
+    if (own := head.get("segment", number_of(segment))) != number_of(segment):
+        raise StoreError(f"{segment} is a copy of {name_of(own)}: move it out of the folder.")
+    if (version := head["schema_version"]) > SCHEMA_VERSION:
         raise ConfigError(
             f"{segment} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
             "Install a later one."

@@ -4,6 +4,8 @@ Reads only: works while a run is writing, and after one was killed. A row stands
 part or, while a segment is being sealed, in both; here it is read once.
 """
 
+import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,15 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import ConfigError, DamageWarning, StoreError
+from asyncbench.store.holdings import refusal, stored, wrong_with
 from asyncbench.store.journal import Unfinished
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.partitions import ONCE, part_files, part_name
+from asyncbench.store.manifest import HOLDS, Manifest, read_manifest
+from asyncbench.store.partitions import ONCE, in_order, part_name
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.staging import check_parts, dataset, scanned
 from asyncbench.store.tables import Tables, tables
 
+LOOKS = 5  # a folder is rewritten once in a long while
+PAUSE_S = 0.05  # between two: as long as two folders may take to be exchanged
 BATCH_ROWS = 8192  # as many as a row group has
 
 Filters = pc.Expression | list[tuple[str, str, object]]  # as pyarrow.parquet.read_table takes them
@@ -161,26 +166,62 @@ def _reading(name: str) -> Iterator[None]:
         raise StoreError(f"{name}: {error}. Put back a copy of that part, or remove it.") from error
 
 
-def look(folder: Path) -> Snapshot:
-    """Return what a results folder holds now.
+def look(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
+    """Return what a results folder holds now; looks again while what it holds is changing.
+
+    Args:
+        folder: a results folder.
+        whatever_is_wrong: also when parts are missing, or others than were written.
 
     Raises:
         ConfigError: it is not a results folder.
-        StoreError: its manifest or its journal cannot be read.
+        StoreError: its manifest or its journal cannot be read, or its parts are not those that were written.
     """
-    read_manifest(folder)
+    for looks_left in reversed(range(LOOKS)):
+        before = read_manifest(folder)
+        seen, found = _look(folder)
+        wrong = [] if whatever_is_wrong else wrong_with(folder, before, found)
+        after = read_manifest(folder)
+        if not wrong and (_same(before, after) or not looks_left):
+            tell_damage(folder, seen.damaged)
+            return seen
+        if wrong and (not looks_left or (_same(before, after) and "next" not in before[HOLDS])):
+            raise refusal(folder, wrong)
+        time.sleep(PAUSE_S)
+    raise AssertionError
+
+
+def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
+    """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
+    if damaged:
+        what = f"{folder}: {len(damaged):,} lines of its journal are damaged and left out"
+        warnings.warn(f"{what}; `asyncbench status {folder} --verify` names them", DamageWarning, 4)
+
+
+def _same(before: Manifest, after: Manifest) -> bool:
+    return bool(before.get(HOLDS) == after.get(HOLDS))
+
+
+def _look(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
+    """Return what is found, and the parts by their paths in the folder's list."""
     covered, damaged, left = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]
     for batch in batches(_lines(folder / "journal", covered, damaged)):
         left.follow(batch)
         journalled.append(tables(batch, place=folder / "journal"))
-    return Snapshot(
-        # listed after the journal was read: what was sealed meanwhile is found here
-        files={name: [p for p in part_files(folder, name) if p.name not in covered] for name in SCHEMAS},
-        journalled={name: pa.concat_tables(found[name] for found in journalled) for name in SCHEMAS},
+    found = stored(folder)  # after the journal was read: what was sealed meanwhile is found here
+    snapshot = Snapshot(
+        files={
+            name: in_order(
+                path for key, path in found.items() if key.startswith(f"{name}/") and path.name not in covered
+            )
+            for name in SCHEMAS
+        },
+        journalled={name: pa.concat_tables(rows[name] for rows in journalled) for name in SCHEMAS},
         unfinished=left,
         damaged=damaged,
     )
+    return snapshot, found
 
 
 def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[bytes]:
@@ -191,4 +232,4 @@ def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[
         except FileNotFoundError:  # sealed a moment ago
             continue
         except OSError as error:
-            raise StoreError(f"{segment} cannot be read: {error}") from error
+            raise StoreError(f"{segment} cannot be read: {error}. Put back a copy of it.") from error

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from asyncbench.store.checksums import STAMPED, check, stamp
+from asyncbench.store.checksums import STAMPED, check, fingerprint, stamp
+from asyncbench.store.costs import Spending, Told
 from asyncbench.store.durable import publish
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.writing import storing
@@ -33,21 +34,62 @@ def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
 ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
 
 
+class Entry:
+    """What the list of a folder's parts says of one: gathered from its rows as they come.
+
+    Beside rows, bytes and digest these are, of `trials`, how many calls they count, and, of `attempts`, what
+    the calls cost: so a budget holds when the part is gone.
+    """
+
+    def __init__(self, table: str) -> None:
+        self.rows = 0
+        self._table, self._calls, self._spent = table, 0, Spending()
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows in."""
+        self.rows += len(rows)
+        if self._table == "trials":
+            self._calls += pc.sum(rows["attempts"]).as_py() or 0
+        elif self._table == "attempts":
+            self._spent.add(rows)
+
+    def told(self, file: Path) -> Told:
+        """Return it as JSON holds it, of the finished file."""
+        size, digest = fingerprint(file)
+        entry: Told = {"rows": self.rows, "bytes": size, "digest": digest}
+        if self._table == "trials":
+            entry["attempts"] = self._calls
+        elif self._table == "attempts":
+            entry["spent"] = self._spent.told()
+        return entry
+
+
 class Part:
     """One file of a table: `add` rows, `finish` it, then `publish` it."""
 
-    def __init__(self, folder: Path, place: Path) -> None:
+    def __init__(self, folder: Path, place: Path, *, may_be_empty: bool = False) -> None:
         self.path = folder / place
+        self.key = place.as_posix()
         self.table = place.parts[0]
         self._temporary = folder / TEMPORARY / place.with_suffix(".partial")
-        self.rows = 0
+        self.entry: Told | None = None  # of the list of parts, once it is finished; None: there are no rows
+        self._sums = Entry(self.table)
+        self._may_be_empty = may_be_empty
         self._finished = False
         self._waiting = SCHEMAS[self.table].empty_table()
         self._writer: pq.ParquetWriter | None = None  # opened late: a segment may make hundreds of parts
 
+    @property
+    def rows(self) -> int:
+        return self._sums.rows
+
+    @property
+    def _stands(self) -> bool:
+        return self.rows > 0 or self._may_be_empty
+
     def add(self, rows: pa.Table) -> None:
         """Take rows in; they are written when there are enough for a row group."""
-        self.rows += len(rows)
+        self._sums.add(rows)
         self._finished = False
         self._waiting = pa.concat_tables([self._waiting, rows])
         if len(self._waiting) >= ROW_GROUP:
@@ -60,6 +102,7 @@ class Part:
         with storing(self.path):
             self._write().close()
             stamp(self._temporary)
+            self.entry = self._sums.told(self._temporary) if self._stands else None
         self._writer, self._finished = None, True
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -70,7 +113,7 @@ class Part:
         """Return the rows of these trials and leave them out of the finished file."""
         rows = self.read()
         taken = pc.is_in(rows["trial_id"], value_set=trial_ids)
-        self.rows = 0
+        self._sums = Entry(self.table)
         self.add(rows.filter(pc.invert(taken)))
         self.finish()
         return rows.filter(taken)
@@ -78,7 +121,7 @@ class Part:
     def publish(self) -> None:
         """Give the finished file its name, in place of any file of that name; without rows there is none."""
         with storing(self.path):
-            if self.rows:
+            if self._stands:
                 publish(self._temporary, self.path)
             else:
                 self._temporary.unlink()

@@ -1,6 +1,6 @@
 """Whether a results folder is what was written: every byte is read, every row counted, every id looked up."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
-from asyncbench.store.checksums import check
+from asyncbench.store.checksums import WAYS_OUT, check
+from asyncbench.store.holdings import stored, wrong_with
+from asyncbench.store.manifest import HOLDS, SWEEP_FILE, kept_sweep_file, read_manifest
 from asyncbench.store.quarantine import QUARANTINE, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.snapshot import Snapshot, look
@@ -54,8 +56,8 @@ def verify(folder: Path | str) -> Verified:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = Path(folder)
-    seen = look(path)
-    findings = [*_journal(path, seen)]
+    seen = look(path, whatever_is_wrong=True)
+    findings = [*_journal(path, seen), *_holdings(path)]
     sound: dict[str, list[Path]] = {name: [] for name in SCHEMAS}
     unchecked = 0
     for name, parts in seen.files.items():
@@ -68,12 +70,13 @@ def verify(folder: Path | str) -> Verified:
             else:
                 sound[name].append(part)
     usable = replace(seen, files=sound)
+    lost = {one["path"].partition("/")[0] for one in read_manifest(path).get(HOLDS, {}).get("lost", [])}
     counted = {name: len(usable.read(name, schema.names[:1])) for name, schema in SCHEMAS.items()}
     return Verified(
         rows=counted,
         parts=sum(map(len, seen.files.values())),
         unchecked=unchecked,
-        findings=(*findings, *_ids(usable)),
+        findings=(*findings, *_ids(usable, lost)),
     )
 
 
@@ -85,6 +88,19 @@ def _journal(folder: Path, seen: Snapshot) -> Iterator[Finding]:
     for name, lines in quarantined(folder).items():
         what = f"{lines:,} lines of the journal were damaged and set aside; what they said is lost"
         yield Finding(place=f"{QUARANTINE}/{name}", what=what, known=True)
+
+
+def _holdings(folder: Path) -> Iterator[Finding]:
+    manifest = read_manifest(folder)
+    for key, what in wrong_with(folder, manifest, stored(folder)):
+        yield Finding(place=key, what=f"{what}. {WAYS_OUT}")
+    for one in manifest.get(HOLDS, {}).get("lost", []):
+        what = "was lost, and the loss accepted; what its calls cost counts still"
+        yield Finding(place=one["path"], what=what, known=True)
+    try:
+        kept_sweep_file(folder)
+    except StoreError as error:
+        yield Finding(place=SWEEP_FILE, what=str(error))
 
 
 def _read_all(name: str, part: Path) -> None:
@@ -104,8 +120,13 @@ def _read_all(name: str, part: Path) -> None:
                 )
 
 
-def _ids(seen: Snapshot) -> Iterator[Finding]:
-    """Yield the rows that stand twice, and those that lack their counterpart in another table."""
+def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[Finding]:
+    """Yield the rows that stand twice, and those that lack their counterpart in another table.
+
+    Args:
+        seen: what is sound.
+        lost: tables of which parts are lost, and known to be.
+    """
     for name, keys in (_KEYS | _OTHERS).items():
         counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
         if twice := len(counts.filter(pc.field("count_all") > 1)):
@@ -118,8 +139,9 @@ def _ids(seen: Snapshot) -> Iterator[Finding]:
         ("attempts", "trials have no call", called, attempts),
     ):
         if lacking := _lacking(ids, others):
-            yield Finding(place=place, what=f"{lacking:,} {what}: a part is missing; put back a copy of it")
-    yield from _calls(seen)
+            missing = f"{lacking:,} {what}: a part is missing; put back a copy of it"
+            yield Finding(place=place, what=missing, known=place in lost)
+    yield from (replace(one, known="attempts" in lost) for one in _calls(seen))
 
 
 def _calls(seen: Snapshot) -> Iterator[Finding]:

@@ -301,7 +301,13 @@ def test_trials_that_failed_or_were_taken_over_cost_a_forecast_nothing(tmp_path)
         store.keep(result(replace(request, trial=replace(request.trial, trial_id="failed", run="s")), None))
         (taken,) = (one for one in trials(1, model=MINI).events() if isinstance(one, Result))
         store.keep(
-            replace(taken, trial=replace(taken.trial, trial_id="taken"), reused_from="earlier", cost_usd=0.0)
+            replace(
+                taken,
+                trial=replace(taken.trial, trial_id="taken"),
+                reused_from="earlier",
+                cost_usd=0.0,
+                attempts=0,
+            )
         )
     found, _ = dollars_came(folder, 4, 1.5, 2.5)
     assert (found.actual, found.partial, found.within) == (2.0, False, True)

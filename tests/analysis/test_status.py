@@ -38,12 +38,13 @@ def killed(path, *events):
     with Store.open(path, sweep="night") as store:
         store.write_manifest(PLAN)
         made.keep(store, *events)
-        left = {one.name: one.read_bytes() for one in (path / "journal").glob("*.wal")}
+        files = [*(path / "journal").glob("*.wal"), path / "manifest.json"]
+        left = {file: file.read_bytes() for file in files}
     for table in ("trials", "grades", "attempts"):
         for part in (path / table).rglob("*.parquet"):
             part.unlink()
-    for name, data in left.items():
-        (path / "journal" / name).write_bytes(data)
+    for file, data in left.items():
+        file.write_bytes(data)
     return path
 
 

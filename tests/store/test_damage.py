@@ -158,13 +158,13 @@ def test_who_reads_two_columns_is_not_refused_for_the_damage_of_a_third(sound, t
         read_trials(folder)
 
 
-def test_a_damaged_part_moved_away_is_asked_again_and_no_call_is_forgotten(sound, tmp_path):
+def test_a_damaged_part_is_asked_again_where_its_loss_is_accepted_and_no_call_is_forgotten(sound, tmp_path):
     folder = shutil.copytree(sound, tmp_path / "copy")
     (part,) = look(folder).files["trials"]
     part.write_bytes(b"PAR1 and no more")
-    with pytest.raises(StoreError, match="move it out of the folder"):
+    with pytest.raises(StoreError, match="--accept-loss"):
         Store.open(folder, sweep="night")
-    part.rename(tmp_path / "aside")
-    with Store.open(folder, sweep="night") as store:
+    with Store.open(folder, sweep="night", accept=True) as store:
         assert store.finished == {trial_id(n) for n in (0, *range(30, 40))}
         assert len(store.histories) == 29 + 2
+    assert (folder / "quarantine" / part.relative_to(folder)).read_bytes() == b"PAR1 and no more"

@@ -12,6 +12,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import History
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
+from asyncbench.store.manifest import changed_manifest
 from tests.store.disk import disk_for
 from tests.store.made import AT, answered, ended, keep, refused, reply, result, sent, trial, trial_id
 
@@ -60,8 +61,9 @@ def test_a_folder_of_someone_elses_files_is_refused_and_left_as_it_is(tmp_path):
 
 
 def test_a_folder_of_a_later_schema_is_refused(tmp_path):
-    with opened(tmp_path) as store:
-        store.write_manifest({"schema_version": 2})
+    opened(tmp_path).close()
+    with changed_manifest(tmp_path) as manifest:
+        manifest["schema_version"] = 2
     with pytest.raises(ConfigError, match="schema version 2; this asyncbench knows versions up to 1"):
         opened(tmp_path)
 
@@ -149,7 +151,7 @@ def test_what_a_dead_process_was_writing_is_cleared_away(tmp_path):
     (folder / ".tmp" / "trials").mkdir(parents=True)
     (folder / ".tmp" / "trials" / "part-000001.partial").write_bytes(b"PAR1")
     with opened(folder):
-        assert not (folder / ".tmp").exists()
+        assert not (folder / ".tmp" / "trials").exists()
 
 
 def test_after_closing_nothing_is_kept_any_more(tmp_path):

@@ -28,7 +28,8 @@ def outcomes(folder):
 def keep_again(folder, *numbers, alias="small"):
     with Store.open(folder, sweep="night", again=AGAIN) as store:
         for n in numbers:
-            keep(store, *answered(n, attempt=2, alias=alias))
+            attempt = 2 if trial_id(n) in store.again else 1
+            keep(store, *answered(n, attempt=attempt, alias=alias))
 
 
 def test_the_later_answer_stands_where_the_earlier_stood(folder):

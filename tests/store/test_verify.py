@@ -57,14 +57,18 @@ def test_a_flipped_bit_is_found_where_it_is(folder, table):
     ],
 )
 def test_a_part_that_is_missing_is_missed(folder, table, what):
-    part(folder, table, 0).unlink()
+    path = part(folder, table, 0)
+    path.unlink()
     assert any(what in line for line in told(folder))
+    assert any(line.startswith(f"{path.relative_to(folder)}: is missing") for line in told(folder))
 
 
 def test_a_row_that_stands_twice_is_found(folder):
     path = part(folder, "trials", 0)
-    shutil.copy(path, path.with_name("part-000077.parquet"))
-    assert told(folder) == ["trials: 2 rows stand more than once, by trial_id"]
+    copy = shutil.copy(path, path.with_name("part-000077.parquet"))
+    extra, twice = told(folder)
+    assert extra.startswith(f"{copy.relative_to(folder)}: is no part of this folder")
+    assert twice == "trials: 2 rows stand more than once, by trial_id"
 
 
 def test_a_part_in_the_folder_of_another_model_is_found(folder):
@@ -78,9 +82,9 @@ def test_a_part_in_the_folder_of_another_model_is_found(folder):
 def test_calls_that_are_missing_are_found(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
-    assert told(folder) == [
-        "attempts: of 1 trials calls are missing: a part is missing; put back a copy of it"
-    ]
+    lacking, each = told(folder)
+    assert lacking.startswith("attempts: lacks 1 of the calls that trials count")
+    assert each == "attempts: of 1 trials calls are missing: a part is missing; put back a copy of it"
 
 
 def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_known_from_then_on(folder):

@@ -1,0 +1,144 @@
+"""What calls of one alias cost, or may have cost: sums that hold when the rows are gone."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.pricing import picodollars
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+COLUMNS = ("cost_usd", "reserved_usd", "most_usd", "provider", "input_tokens", "output_tokens")  # read here
+Told = dict[str, Any]  # Any: JSON of our own
+
+
+class Doubt(NamedTuple):
+    """Calls of unknown cost, and the most that they may have cost together, picodollars."""
+
+    most: int = 0
+    calls: int = 0
+
+
+class Unknown(NamedTuple):
+    """Of a call: neither what it cost is known, nor what it could cost at most when it was made."""
+
+    provider: str
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Spending:
+    """What the calls of one alias cost: picodollars, by the provider that was asked."""
+
+    charged_at: Counter[str] = field(default_factory=Counter)  # what they cost, else what they could
+    reserved_at: Counter[str] = field(default_factory=Counter)  # for calls without an end: in flight, or lost
+    doubted_at: Counter[str] = field(default_factory=Counter)  # of `charged_at`: what calls only could cost
+    doubted: Counter[str] = field(default_factory=Counter)  # those calls
+    unended: Counter[str] = field(default_factory=Counter)  # calls for which `reserved_at` is
+    unknown: Counter[Unknown] = field(default_factory=Counter)
+    overrun: Fraction = Fraction(1)  # the most that a call cost, as a multiple of what it could
+    least: int = 0  # the most that a call cost which could cost nothing
+    dearest: int | None = None  # of the most that each could cost, or did; None: of none is it known
+
+    @property
+    def charged(self) -> int:
+        """Return what calls cost or, where that is not known, what was set aside for them, or they could."""
+        return self.charged_at.total()
+
+    @property
+    def reserved(self) -> int:
+        """Return what is set aside for calls without an end."""
+        return self.reserved_at.total()
+
+    def under(self, kind: str, of: str) -> tuple[int, int]:
+        """Return what counts for a cap that holds this alias, or its provider's calls: charged, reserved."""
+        if kind == "provider":
+            return self.charged_at[of], self.reserved_at[of]
+        return self.charged, self.reserved
+
+    def doubt_under(self, kind: str, of: str) -> tuple[Doubt, Doubt]:
+        """Return what of both is not known: of calls that ended, and of those that did not."""
+        if kind == "provider":
+            return Doubt(self.doubted_at[of], self.doubted[of]), Doubt(self.reserved_at[of], self.unended[of])
+        return (
+            Doubt(self.doubted_at.total(), self.doubted.total()),
+            Doubt(self.reserved, self.unended.total()),
+        )
+
+    def add(self, rows: pa.Table) -> None:
+        """Add calls that ended: rows of `attempts`."""
+        for provider in pc.unique(rows["provider"]).to_pylist():
+            _add(self, provider, rows.filter(pc.equal(rows["provider"], pa.scalar(provider))))
+
+    def told(self) -> Told:
+        """Return what calls that ended cost, as JSON holds it: it has no integers so large, so they are text.
+
+        Calls that nothing bounds are taken together, each for the longest of them.
+        """
+        unknown: dict[tuple[str, bool], list[int]] = {}
+        for call, count in self.unknown.items():
+            bare = call.input_tokens is None or call.output_tokens is None
+            known = unknown.setdefault((call.provider, bare), [0, 0, 0])
+            known[0] += count
+            known[1] = max(known[1], call.input_tokens or 0)
+            known[2] = max(known[2], call.output_tokens or 0)
+        return {
+            "charged": {provider: str(pico) for provider, pico in self.charged_at.items()},
+            "doubted": {provider: str(pico) for provider, pico in self.doubted_at.items()},
+            "doubted_calls": dict(self.doubted),
+            "unknown": [[provider, bare, *figures] for (provider, bare), figures in unknown.items()],
+            "overrun": str(self.overrun),
+            "least": str(self.least),
+            "dearest": None if self.dearest is None else str(self.dearest),
+        }
+
+    def add_told(self, told: Mapping[str, Any]) -> None:  # Any: JSON of our own
+        """Add what `told` returned of other calls."""
+        for sums, key in ((self.charged_at, "charged"), (self.doubted_at, "doubted")):
+            sums.update({provider: int(pico) for provider, pico in told[key].items()})
+        self.doubted.update(told["doubted_calls"])
+        for provider, bare, count, *tokens in told["unknown"]:
+            self.unknown[Unknown(provider, *((None, None) if bare else tokens))] += count
+        self.overrun = max(self.overrun, Fraction(told["overrun"]))
+        self.least = max(self.least, int(told["least"]))
+        if told["dearest"] is not None:
+            self.dearest = max(self.dearest or 0, int(told["dearest"]))
+
+
+def _add(to: Spending, provider: str, rows: pa.Table) -> None:
+    """Add calls of a model."""
+    cost, reserved = rows["cost_usd"], pc.coalesce(rows["reserved_usd"], rows["most_usd"])
+    charged = pc.coalesce(cost, reserved)
+    to.charged_at[provider] += _exact_sum(charged)
+    doubted = reserved.filter(pc.is_null(cost)).drop_null()
+    to.doubted_at[provider] += _exact_sum(doubted)
+    to.doubted[provider] += len(doubted)
+    for row in rows.filter(pc.is_null(charged)).select(list(Unknown._fields)).to_pylist():
+        to.unknown[Unknown(**row)] += 1
+    dearest = pc.max(pc.max_element_wise(charged, reserved)).as_py()
+    if dearest is not None:
+        to.dearest = max(to.dearest or 0, picodollars(dearest))
+    _learn(to, cost, pc.coalesce(rows["most_usd"], rows["reserved_usd"]))
+
+
+def _exact_sum(usd: "pa.ChunkedArray[Any]") -> int:
+    """Return the sum of amounts, picodollars: each is made whole by itself, for a sum of floats is off."""
+    amounts = pc.value_counts(usd.drop_null()).to_pylist()
+    return sum(picodollars(one["values"]) * one["counts"] for one in amounts)
+
+
+def _learn(to: Spending, cost: "pa.ChunkedArray[Any]", most: "pa.ChunkedArray[Any]") -> None:
+    """Note calls that cost more than they could."""
+    over = pc.greater(cost, most)
+    for row in pa.table({"cost": cost, "most": most}).filter(over).to_pylist():
+        actual, bound = picodollars(row["cost"]), picodollars(row["most"])
+        if bound:
+            to.overrun = max(to.overrun, Fraction(actual, bound))
+        else:
+            to.least = max(to.least, actual)

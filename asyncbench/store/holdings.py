@@ -1,0 +1,340 @@
+"""What a results folder holds is known: the list in its manifest, compared with what is on the disk.
+
+    "holds": {
+      "parts":      by path: table, partition and name → rows, bytes, digest; what the calls in it cost
+      "next":       the change that is being made: a table that is exchanged, or single parts, and how they
+                    will be, null where they will be gone
+      "journal":    the names of its segments
+      "lost":       parts that are gone, and whose loss was accepted: what their calls cost counts still
+      "sweep.yaml": the digest of the sweep file; two while it is being written
+    }
+
+What changes is written into the list before the first file changes, and again after the last. So a killed
+process, or a power cut, leaves files each of which is as it was or as it was to be, and any other is damage.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from asyncbench.errors import StoreError
+from asyncbench.store.checksums import WAYS_OUT, check, fingerprint
+from asyncbench.store.costs import COLUMNS, Told
+from asyncbench.store.durable import publish
+from asyncbench.store.manifest import (
+    HOLDS,
+    IMPORTED,
+    Manifest,
+    changed_manifest,
+    is_results_folder,
+    read_manifest,
+)
+from asyncbench.store.quarantine import QUARANTINE, calls_in, damaged_lines
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.segment import segments
+from asyncbench.store.staging import TEMPORARY, Entry, Part, scanned
+from asyncbench.writing import storing
+
+READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
+JOURNAL = "journal"
+SHOWN = 3  # wrong files named in a message
+
+Holds = dict[str, Any]  # Any: JSON of our own
+Changes = Mapping[str, Told | None]  # by path: the entry that it will have; None: it will be gone
+Wrong = tuple[str, str]  # the path of a file in the folder, and what is wrong with it
+
+
+def standing(folder: Path, table: str) -> Path:
+    """Return where a table stands: in its place, but for a process that died between two renames."""
+    present, ready = folder / table, folder / READY / table
+    return ready if not present.exists() and ready.exists() else present
+
+
+def stored(folder: Path) -> dict[str, Path]:
+    """Return the parts on the disk, by their paths in the list."""
+    return {
+        f"{name}/{path.relative_to(top).as_posix()}": path
+        for name in SCHEMAS
+        for top in [standing(folder, name)]
+        for path in top.rglob("*.parquet")
+    }
+
+
+# ── writing the list ─────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def declared(
+    folder: Path, changes: Changes, *, table: str | None = None, sealed: Path | None = None
+) -> Iterator[None]:
+    """Say what the body changes, before and after it; the folder's lock must be held.
+
+    Args:
+        folder: the results folder; one without a list stays without.
+        changes: parts that are new, another, or gone.
+        table: the body exchanges this table as a whole: all changes are made, or none.
+        sealed: the segment whose rows stand in parts afterwards.
+    """
+    if not is_results_folder(folder) or "parts" not in read_manifest(folder).get(HOLDS, {}):
+        yield
+        return
+    with changed_manifest(folder) as manifest:
+        holds = _resolved(folder, manifest[HOLDS])
+        holds["next"] = {"table": table, "parts": dict(changes)}
+        holds[JOURNAL] = [path.name for path in segments(folder / JOURNAL)]
+    yield
+    with changed_manifest(folder) as manifest:
+        holds = manifest[HOLDS]
+        _make(holds, holds.pop("next")["parts"])
+        holds[JOURNAL] = [path.name for path in segments(folder / JOURNAL) if path != sealed]
+
+
+def known_parts(folder: Path) -> Changes:
+    """Return the list of a folder's parts; one that has no manifest has no list."""
+    holds = read_manifest(folder).get(HOLDS, {}) if is_results_folder(folder) else {}
+    parts: Changes = holds.get("parts", {})
+    return parts
+
+
+def list_journal(folder: Path, *, but: Path | None = None) -> None:
+    """Write down which segments there are, but one; all of them must be on the disk."""
+    names = [path.name for path in segments(folder / JOURNAL) if path != but]
+    if read_manifest(folder)[HOLDS].get(JOURNAL, []) != names:
+        with changed_manifest(folder) as manifest:
+            manifest[HOLDS][JOURNAL] = names
+
+
+def begin_list(folder: Path, *, accept: bool = False) -> None:
+    """Write down what a folder holds that an earlier version wrote; with `accept` but for damaged parts."""
+    if "parts" not in read_manifest(folder).get(HOLDS, {}):
+        with changed_manifest(folder) as manifest:
+            manifest.setdefault(HOLDS, {})["parts"] = list_of(folder, accept=accept)
+
+
+def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
+    """Return the list of a folder's parts as they are on the disk: a few columns of all are read."""
+    found = {}
+    for key, path in stored(folder).items():
+        try:
+            found[key] = _entry_of(key.partition("/")[0], path)
+        except StoreError:
+            if not accept:
+                raise
+    return found
+
+
+def _entry_of(table: str, path: Path) -> Told:
+    entry, columns = Entry(table), {"trials": ["attempts"], "attempts": COLUMNS}
+    for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
+        entry.add(pa.table(batch))
+    return entry.told(path)
+
+
+def _make(holds: Holds, changes: Changes) -> None:
+    for key, entry in changes.items():
+        if entry is None:
+            holds["parts"].pop(key, None)
+        else:
+            holds["parts"][key] = entry
+
+
+def _resolved(folder: Path, holds: Holds) -> Holds:
+    """Take up what became of a change that a dead process was making."""
+    if coming := holds.pop("next", None):
+        found, before = stored(folder), holds["parts"]
+        changes = coming["parts"]
+        if coming["table"] is None:
+            became = {key: _became(found.get(key), before.get(key), after) for key, after in changes.items()}
+            _make(holds, became)
+        elif _exchanged(found, changes):
+            _make(holds, changes)
+    return holds
+
+
+def _became(path: Path | None, before: Told | None, after: Told | None) -> Told | None:
+    if path is None:
+        return None if before is None or after is None else before
+    return after if after is not None and _is(path, after) else before
+
+
+def _exchanged(found: Mapping[str, Path], changes: Changes) -> bool:
+    """Whether a table is the new one already: every part in it has a name that none had before."""
+    return any(entry is not None and key in found for key, entry in changes.items())
+
+
+# ── comparing it with the disk ───────────────────────────────────────────────────────────────
+
+
+def wrong_with(
+    folder: Path, manifest: Manifest, found: Mapping[str, Path], *, calls: bool = True
+) -> list[Wrong]:
+    """Return what on the disk is not as the list says: by names, sizes and digests of checksums.
+
+    Args:
+        folder: the results folder.
+        manifest: its manifest; of a version that kept no list, nothing is wrong.
+        found: its parts, as `stored` returns them, looked at after the manifest was read.
+        calls: whether as many calls must stand in `attempts` as trials count.
+    """
+    holds = manifest.get(HOLDS, {})
+    if "parts" not in holds:
+        return []
+    expected = _expected(holds, found)
+    wrong = [
+        (key, what)
+        for key in sorted({*expected, *found})
+        if (what := _wrong(found.get(key), expected.get(key, [None])))
+    ]
+    for name in holds.get(JOURNAL, []):
+        if what := _emptied(folder / JOURNAL / name):
+            wrong.append((f"{JOURNAL}/{name}", what))
+    if calls and not wrong and (few := _calls_missing(folder, manifest)):
+        return [("attempts", f"lacks {few:,} of the calls that trials count: a part is missing")]
+    return wrong
+
+
+def _expected(holds: Holds, found: Mapping[str, Path]) -> dict[str, list[Told | None]]:
+    """Return the states that each part may be in."""
+    now: dict[str, list[Told | None]] = {key: [entry] for key, entry in holds["parts"].items()}
+    coming = holds.get("next")
+    if coming is None:
+        return now
+    changes = coming["parts"]
+    if coming["table"] is None:
+        return now | {key: [*now.get(key, [None]), after] for key, after in changes.items()}
+    return now | {key: [after] for key, after in changes.items()} if _exchanged(found, changes) else now
+
+
+def _wrong(path: Path | None, states: Sequence[Told | None]) -> str | None:
+    entries = [state for state in states if state is not None]
+    if path is None:
+        return None if None in states else "is missing"
+    if not entries:
+        return "is no part of this folder, but a copy, or of another state of it: move it away"
+    if any(_is(path, entry) for entry in entries):
+        return None
+    return "is not what was written: it was damaged or replaced"
+
+
+def _is(path: Path, entry: Told) -> bool:
+    try:
+        return fingerprint(path) == (entry["bytes"], entry["digest"])
+    except OSError:
+        return False
+
+
+def _emptied(segment: Path) -> str | None:
+    try:
+        return None if segment.stat().st_size else "is empty: it was cut short"
+    except FileNotFoundError:
+        return "is missing"
+
+
+def _calls_missing(folder: Path, manifest: Manifest) -> int:
+    """Return how many fewer calls stand in `attempts` than trials count, by the list alone; none: 0.
+
+    Damaged lines of the journal may have held them; what was imported never had them. While a segment is
+    being sealed, some of its parts stand before the others.
+    """
+    holds = manifest[HOLDS]
+    if manifest.get(IMPORTED) or "next" in holds:
+        return 0
+    entries = [*holds["parts"].items(), *((lost["path"], lost) for lost in holds.get("lost", []))]
+    made = sum(entry["rows"] for key, entry in entries if key.startswith("attempts/"))
+    said = sum(entry["attempts"] for key, entry in holds["parts"].items() if key.startswith("trials/"))
+    few: int = said - made
+    return max(0, few and few - sum(map(calls_in, damaged_lines(folder, []))))
+
+
+def refusal(folder: Path, wrong: Sequence[Wrong]) -> StoreError:
+    """Return the complaint about a folder that is not what was written."""
+    shown = "; ".join(f"{folder / key} {what}" for key, what in wrong[:SHOWN])
+    more = f"; and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
+    return StoreError(f"{shown}{more}. {WAYS_OUT}")
+
+
+def check_holdings(folder: Path, *, calls: bool = True) -> None:
+    """Refuse a folder that is not what was written, as `wrong_with` has it; nobody may be writing to it.
+
+    Raises:
+        StoreError: names the files, and the ways out.
+    """
+    if wrong := wrong_with(folder, read_manifest(folder), stored(folder), calls=calls):
+        raise refusal(folder, wrong)
+
+
+# ── what was lost ────────────────────────────────────────────────────────────────────────────
+
+
+def accept_loss(folder: Path) -> list[str]:
+    """Take for lost what is missing or damaged, and return it; the folder's lock must be held.
+
+    What is there and should not be is set aside. What the calls of lost parts cost stays known. Where grades
+    are lost, an empty part takes their place: `regrade` fills it.
+
+    Raises:
+        StoreError: the disk does not take it.
+    """
+    found, holds = stored(folder), read_manifest(folder)[HOLDS]
+    expected = _expected(holds, found)
+    lost = {
+        key: next(filter(None, states))
+        for key, states in expected.items()
+        if any(states) and not _sound(found.get(key), states)
+    }
+    for key, path in found.items():
+        if key in lost or not any(expected.get(key, ())):
+            with storing(path):
+                publish(path, folder / QUARANTINE / key)
+    gone = [name for name in holds.get(JOURNAL, []) if _emptied(folder / JOURNAL / name)]
+    with changed_manifest(folder) as manifest:
+        _write_off(manifest[HOLDS], lost, gone)
+    empty = [Part(folder, Path(key), may_be_empty=True) for key in lost if key.startswith("grades/")]
+    for part in empty:
+        part.finish()
+    with declared(folder, {part.key: part.entry for part in empty}):
+        for part in empty:
+            part.publish()
+    return [*lost, *(f"{JOURNAL}/{name}" for name in gone)]
+
+
+def _write_off(holds: Holds, lost: Mapping[str, Told], segments_gone: Sequence[str]) -> None:
+    for parts in (holds["parts"], holds.get("next", {}).get("parts", {})):
+        for key in lost:
+            parts.pop(key, None)
+    holds[JOURNAL] = [name for name in holds.get(JOURNAL, []) if name not in segments_gone]
+    gone = [{"path": f"{JOURNAL}/{name}"} for name in segments_gone]
+    holds["lost"] = [*holds.get("lost", []), *({"path": key, **told} for key, told in lost.items()), *gone]
+
+
+def accept_missing_calls(folder: Path) -> None:
+    """Take for lost calls that trials count and no part holds; nobody knows what they cost."""
+    if calls := _calls_missing(folder, read_manifest(folder)):
+        with changed_manifest(folder) as manifest:
+            manifest[HOLDS].setdefault("lost", []).append({"path": "attempts/", "rows": calls})
+
+
+def _sound(path: Path | None, states: Sequence[Told | None]) -> bool:
+    if _wrong(path, states):
+        return False
+    try:
+        return path is None or check(path) is not None
+    except StoreError:
+        return False
+
+
+def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
+    """Yield of each part of `attempts` that is lost its alias, and what its calls cost."""
+    for entry in manifest.get(HOLDS, {}).get("lost", []):
+        if "spent" in entry:
+            yield unquote(Path(entry["path"]).parent.name.partition("=")[2]), entry["spent"]
+
+
+def unknown_loss(manifest: Manifest) -> bool:
+    """Return whether calls are lost of which no list tells what they cost: say, a segment of the journal."""
+    lost = (entry for entry in manifest.get(HOLDS, {}).get("lost", []) if "spent" not in entry)
+    return any(entry["path"].startswith(("attempts/", f"{JOURNAL}/")) for entry in lost)
