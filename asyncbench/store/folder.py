@@ -20,7 +20,7 @@ from asyncbench.store.holdings import (
     check_holdings,
     list_journal,
 )
-from asyncbench.store.journal import Journal, Unfinished, lost
+from asyncbench.store.journal import Journal, Unfinished, lost, unrecorded
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import (
     IMPORTED,
@@ -32,7 +32,7 @@ from asyncbench.store.manifest import (
     write_sweep_file,
 )
 from asyncbench.store.mark import left_mark, set_mark, take_away
-from asyncbench.store.partitions import next_number, part_files, seal
+from asyncbench.store.partitions import next_number, part_files, seal, without_rows
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.snapshot import tell_damage
@@ -291,10 +291,12 @@ class Store:
         folder, left = self.folder / "journal", Unfinished()
         for segment in segments(folder):
             left.follow(payloads(segment, []))
+        told = unrecorded(payload for segment in segments(folder) for payload in payloads(segment, []))
         self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
         self._held.callback(self._close_journal)
-        for sent in list(left.sent.values()):
-            self._journal.append(Ended(attempt=lost(sent), reply=None))
+        lacking = without_rows(told.keys() - left.sent.keys(), self.folder)
+        for attempt in [*map(lost, left.sent.values()), *(told[call] for call in sorted(lacking))]:
+            self._journal.append(Ended(attempt=attempt, reply=None))
         self._seal_complete()
 
     def _close_journal(self) -> None:

@@ -145,6 +145,38 @@ def lost(sent: Sent) -> Attempt:
     )
 
 
+def unrecorded(payloads: Iterable[bytes]) -> dict[tuple[str, int], Attempt]:
+    """Return the calls that lines tell of, and whose own lines are elsewhere, or lost.
+
+    A power failure may leave later lines without earlier ones. A carried line holds the whole call. If only
+    its trial tells of a call, nothing is known but that it cost no more than the trial.
+    """
+    recorded, told = set[tuple[str, int]](), dict[tuple[str, int], Attempt]()
+    for payload in payloads:
+        match orjson.loads(payload):
+            case {"attempt": {"trial_id": trial_id, "attempt": attempt}}:
+                recorded.add((trial_id, attempt))
+            case {"carried": row, "reply": reply}:
+                told[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
+            case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts:
+                if (trial_id, attempts) not in recorded:  # as it nearly always is
+                    told.setdefault((trial_id, attempts), _unknown(row))
+    return {call: attempt for call, attempt in told.items() if call not in recorded}
+
+
+def _unknown(trial: Row) -> Attempt:
+    """Return the last call of a trial, of which nothing else is known."""
+    call = Sent(
+        trial_id=trial["trial_id"],
+        attempt=trial["attempts"],
+        model=trial["model"],
+        provider=trial["provider"],
+        started_at=trial["finished_at"] / 1_000_000,
+        reserved_usd=trial["cost_usd"],
+    )
+    return lost(call)
+
+
 # what Attempt and its row have in common; the rest is built anew
 _SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage"})
 

@@ -8,11 +8,12 @@ removed when all its parts stand: whatever stops that half-way, doing it again c
 regrading give parts of several segments new names (see `generation`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
 from asyncbench.store.durable import discard, sync
@@ -22,7 +23,7 @@ from asyncbench.store.holdings import declared, standing
 from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
-from asyncbench.store.staging import TEMPORARY, Part
+from asyncbench.store.staging import TEMPORARY, Part, read
 from asyncbench.store.supersede import superseded
 from asyncbench.store.tables import tables
 from asyncbench.writing import storing
@@ -77,6 +78,20 @@ def in_order(parts: Iterable[Path]) -> list[Path]:
 
 def part_name(segment: Path) -> str:
     return f"part-{segment.stem}.parquet"
+
+
+def without_rows(calls: Collection[tuple[str, int]], folder: Path) -> set[tuple[str, int]]:
+    """Return those calls, each a trial and an attempt, of which no part of `attempts` has a row.
+
+    Raises:
+        StoreError: a part is damaged.
+    """
+    if not calls:
+        return set()
+    trials = pa.array({trial_id for trial_id, _ in calls}, pa.string())
+    wanted = pc.field("trial_id").isin(trials)
+    rows = read("attempts", part_files(folder, "attempts"), columns=["trial_id", "attempt"], filters=wanted)
+    return set(calls) - {(row["trial_id"], row["attempt"]) for row in rows.to_pylist()}
 
 
 def next_number(folder: Path) -> int:

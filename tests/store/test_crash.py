@@ -9,9 +9,11 @@ import pytest
 
 from asyncbench.store.catalog import histories, read_attempts, read_grades, read_skipped, read_trials
 from asyncbench.store.folder import Store
+from asyncbench.store.segment import segments
+from asyncbench.store.verify import verify
 from tests.store import night
 from tests.store.dying import outlives, start
-from tests.store.made import ended, reply, trial, trial_id
+from tests.store.made import answered, ended, keep, reply, sent, trial, trial_id
 
 CLOSED = {0: "correct", 1: "correct", 2: "correct", 3: "failed"}
 CALLS = {(0, 1): "overloaded", (0, 2): "ok", (1, 1): "ok", (2, 1): "ok", (3, 1): "overloaded"}
@@ -113,3 +115,36 @@ def outlived(folder, *, seconds):
     process.kill()
     process.join()
     return process.exitcode == 0
+
+
+@pytest.mark.parametrize(
+    ("gone", "reserved_usd"), [([b'{"attempt"'], None), ([b'{"sent"', b'{"attempt"'], 0.25)]
+)
+def test_a_call_whose_end_the_disk_lost_is_taken_for_lost_at_its_trials_cost(tmp_path, gone, reserved_usd):
+    with Store.open(tmp_path / "alive", sweep="night") as store:
+        keep(store, *answered(1))
+        folder = shutil.copytree(store.folder, tmp_path / "cut")
+    (segment,) = segments(folder / "journal")
+    lines = segment.read_bytes().splitlines()
+    kept = [bytes(len(line)) if any(start in line for start in gone) else line for line in lines]
+    segment.write_bytes(b"\n".join([*kept, b""]))
+    night.recover(folder)
+    assert trials(folder) == {1: "correct"}
+    assert calls(folder) == {(1, 1): "lost"}
+    assert read_attempts(folder)["reserved_usd"].to_pylist() == [
+        reserved_usd
+    ]  # a start without one told none
+    assert verify(folder).sound
+
+
+def test_a_call_that_was_carried_is_whole_though_the_segment_before_never_reached_the_disk(tmp_path):
+    with Store.open(tmp_path / "alive", sweep="night") as store:
+        keep(store, sent(trial(1)), ended(trial(1), reply(1)))
+        store._journal.rotate()
+        folder = shutil.copytree(store.folder, tmp_path / "cut")
+    segments(folder / "journal")[0].unlink()
+    night.recover(folder)
+    assert calls(folder) == {(1, 1): "ok"}
+    assert histories(folder)[trial_id(1)].ended == ended(trial(1), reply(1))
+    night.recover(folder)
+    assert calls(folder) == {(1, 1): "ok"}
