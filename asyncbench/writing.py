@@ -41,6 +41,23 @@ def local(path: PathLike[str] | str) -> Path:
     return Path(path)
 
 
+def make_folder(path: Path, *, mode: int = 0o777) -> None:
+    """Make `path`, with the rights in `mode` that the umask leaves, and what is missing above it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode, exist_ok=True)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
     """Turn the system's refusal to write `path` of a results folder into a StoreError that names it."""
@@ -101,6 +118,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         draft.flush()
         os.fsync(draft.fileno())
         Path(draft.name).replace(target)
+        sync(target.parent)
 
 
 @contextmanager
@@ -116,6 +134,7 @@ def creating(path: Path) -> Iterator[BinaryIO]:
         draft.flush()
         os.fsync(draft.fileno())
         _name(Path(draft.name), path)
+        sync(path.parent)
 
 
 def _name(draft: Path, path: Path) -> None:
@@ -136,7 +155,7 @@ def _drafted(path: Path) -> Iterator[BinaryIO]:
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with draft.open("xb") as file:
             yield file
     finally:

@@ -6,26 +6,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from asyncbench.writing import make_folder as make_folder
 from asyncbench.writing import storing
+from asyncbench.writing import sync as sync
 
 OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are for whoever asked
 
 
-def make_folder(path: Path, *, mode: int = 0o777) -> None:
-    """Make `path`, with the rights in `mode` that the umask leaves, and what is missing above it."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(mode, exist_ok=True)
-        sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Wait until a file, or the list of names in a folder, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def sync_folders(top: Path) -> None:
+    """Wait until the names in a folder, and in all folders below it, are on the disk."""
+    for folder, _, _ in os.walk(top):
+        sync(Path(folder))
 
 
 def write(path: Path, data: bytes, *, temporary: Path) -> None:
