@@ -19,7 +19,7 @@ from asyncbench.forecast.kept import FORECAST, read_forecasts
 from asyncbench.forecast.kept import joined as joined_forecasts
 from asyncbench.merge.agreement import Source, sources
 from asyncbench.merge.sweep import merged_plan, merged_sweep
-from asyncbench.store.durable import OWNERS, make_folder, sync, write
+from asyncbench.store.durable import OWNERS, make_folder, sync, sync_folders, write
 from asyncbench.store.lock import LOCK, locked
 from asyncbench.store.manifest import Manifest, claim, read_manifest, write_sweep_file
 from asyncbench.store.merging import Joined, join
@@ -132,7 +132,7 @@ def _built_beside(out: Path) -> Iterator[Path]:
             yield draft
             shutil.rmtree(draft / TEMPORARY, ignore_errors=True)
             with storing(out):
-                _sync_all(draft)
+                sync_folders(draft)
                 if out.exists():
                     raise StoreError(f"{out} was made meanwhile by somebody else: merge into another folder")
                 draft.rename(out)
@@ -148,11 +148,6 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(path)
         elif path.name != LOCK:
             path.unlink()
-
-
-def _sync_all(top: Path) -> None:
-    for folder, _, _ in os.walk(top):
-        sync(Path(folder))
 
 
 def _copy_problems(found: Sequence[Source], draft: Path) -> None:

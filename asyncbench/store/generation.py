@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.store.durable import discard, make_folder, sync
+from asyncbench.store.durable import discard, make_folder, sync, sync_folders
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part
@@ -135,7 +135,8 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
             shutil.rmtree(building, ignore_errors=True)
             return
         with storing(folder / table):
-            _sync_folders(building)
+            sync_folders(building)
+            sync(building.parent)
         with declared(folder, generation.changes(), table=table), storing(folder / table):
             swap(folder, table)
     except BaseException:
@@ -159,7 +160,8 @@ def swap(folder: Path, table: str) -> None:
         make_folder(path.parent)
         shutil.rmtree(path, ignore_errors=True)
     building.rename(ready)  # from here on it is complete
-    sync(ready.parent)
+    sync_folders(folder / TEMPORARY)
+    sync(folder)  # or what is moved there would go with it when the power fails
     present.rename(old)  # in between readers find no table at all
     ready.rename(present)
     sync(folder)
@@ -172,6 +174,8 @@ def settle(folder: Path) -> None:
     The folder's lock must be held.
     """
     with storing(folder):
+        if (folder / TEMPORARY).exists():  # what a killed process did last may be in memory alone: kept first
+            sync_folders(folder)
         for table in SCHEMAS:
             ready, present = folder / READY / table, folder / table
             if ready.exists() and not present.exists():
@@ -201,9 +205,3 @@ def exchanged(one: Path, other: Path) -> bool:
 def _generation_of(part: Path) -> int:
     number = part.stem.removeprefix("part-g").partition("-")[0]
     return int(number) if part.stem.startswith("part-g") and number.isdecimal() else 0
-
-
-def _sync_folders(top: Path) -> None:
-    for path, _, _ in os.walk(top):
-        sync(Path(path))
-    sync(top.parent)

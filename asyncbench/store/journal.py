@@ -164,7 +164,7 @@ def unrecorded(payloads: Iterable[bytes]) -> dict[tuple[str, int], Attempt]:
     return {call: attempt for call, attempt in told.items() if call not in recorded}
 
 
-def _unknown(trial: Row) -> Attempt:
+def _unknown(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
     """Return the last call of a trial, of which nothing else is known."""
     call = Sent(
         trial_id=trial["trial_id"],
