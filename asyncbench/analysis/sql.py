@@ -1,14 +1,15 @@
 """SQL over a results folder: DuckDB with ready views, read-only, within a bounded memory."""
 
 import csv
+import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -16,14 +17,12 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from asyncbench.analysis.views import MADE_OF, SUMS, VIEWS, add_views
+from asyncbench.analysis.views import VIEWS, Sources, add_views
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.screen import fitted
+from asyncbench.screen import fitted, safe
 from asyncbench.store.catalog import patiently
 from asyncbench.store.encoding import encode
-from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import LOOKS, MovedError, Snapshot, look
-from asyncbench.store.staging import check_parts
+from asyncbench.store.snapshot import LOOKS, MovedError, look
 from asyncbench.writing import replacing, writing
 
 if TYPE_CHECKING:
@@ -32,6 +31,23 @@ if TYPE_CHECKING:
 MEMORY = "1GB"  # DuckDB's own; what needs more is put on the disk
 ROWS = 8192  # of a batch of the result
 MOST_SHOWN = 200  # rows of a table on a screen
+_SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
+    "memory_limit": MEMORY,
+    "preserve_insertion_order": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",  # FROM name must not find a variable of the program
+}
+_THEN = """
+SET TimeZone = 'UTC';  -- as the tables have it, whatever the machine's is
+SET enable_external_access = false;
+SET lock_configuration = true;
+"""
+_SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"}  # in the parser's tree
+TABLE_FUNCTIONS = {
+    *("generate_series", "range", "repeat", "repeat_row", "unnest"),
+    *("histogram", "histogram_values", "json_each", "json_tree"),
+}
 _OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about files and memory begin
 
 
@@ -39,11 +55,11 @@ _OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about
 class Look:
     """A query on a folder as it was when it was looked at: batches of rows, which can be taken once."""
 
-    snapshot: Snapshot
+    sources: Sources
     batches: pa.RecordBatchReader
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        with _told_in_one_line(self.snapshot):
+        with _told_in_one_line(self.sources):
             yield from self.batches
 
 
@@ -91,23 +107,28 @@ class Answer:
         return f"{shown}\n{more}"
 
     def write_csv(self, out: IO[str]) -> None:
-        """Write all of it as CSV with a head; NULL is an empty field.
+        """Write all of it as CSV with a head; NULL is an empty field; a terminal gets no control characters.
 
         Raises:
             StoreError: parts of the folder were replaced when rows had been written already.
         """
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.schema.names)
+        shown = _visible if out.isatty() else str
+        writer.writerow(map(shown, self.schema.names))
         for row in self._rows():
-            writer.writerow(map(_field, row))
+            writer.writerow(shown(_field(value)) for value in row)
         out.flush()  # what the disk refuses shows here, not when the interpreter ends
 
     def write_json(self, out: IO[str]) -> None:
-        """Write all of it as an array of objects, one a line; raises as `write_csv` does."""
+        """Write all of it as an array of objects, one a line; raises as `write_csv` does.
+
+        For a terminal, control characters are escaped as JSON has it: it is the same JSON.
+        """
         out.write("[")
+        shown = _escaped if out.isatty() else str
         for n, row in enumerate(self._rows()):
             values = dict(zip(self.schema.names, map(_plain, row), strict=True))
-            out.write(f"{',' if n else ''}\n{encode(values).decode()}")
+            out.write(f"{',' if n else ''}\n{shown(encode(values).decode())}")
         out.write("\n]\n")
         out.flush()
 
@@ -154,30 +175,25 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
     """
     duckdb = _duckdb()
     with tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill, ExitStack() as held:
-        settings = {
-            "memory_limit": MEMORY,
-            "temp_directory": spill,
-            "preserve_insertion_order": "false",
-            "autoinstall_known_extensions": "false",  # nothing is fetched from anywhere
-        }
 
         def ask() -> Look:
             held.close()
-            snapshot = look(Path(folder))
-            with _told_in_one_line(snapshot):
-                connection = held.enter_context(duckdb.connect(":memory:", config=settings))
-                return _asked(connection, Path(folder), query, snapshot)
+            connection = held.enter_context(
+                duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": spill})
+            )
+            _check(connection, query)
+            sources = _contained(connection, Path(folder))
+            with _told_in_one_line(sources):
+                return Look(sources=sources, batches=connection.sql(query).to_arrow_reader(ROWS))
 
         yield Answer(ask)
 
 
-def _asked(connection: "duckdb.DuckDBPyConnection", folder: Path, query: str, snapshot: Snapshot) -> Look:
-    """Ask a query over what a snapshot shows."""
-    connection.execute("SET TimeZone = 'UTC'")  # as the tables have it, whatever the machine's is
-    add_views(connection, folder, snapshot)
-    _check(connection, query)
-    _check_parts(query, snapshot)
-    return Look(snapshot=snapshot, batches=connection.sql(query).to_arrow_reader(ROWS))
+def _contained(connection: "duckdb.DuckDBPyConnection", folder: Path) -> Sources:
+    """Give a connection the views of a folder, and from then on no file and no setting."""
+    sources = add_views(connection, folder, look(folder))
+    connection.execute(_THEN)
+    return sources
 
 
 def sql(folder: PathLike[str] | str, query: str) -> pa.Table:
@@ -200,18 +216,15 @@ def _duckdb() -> "Any":  # the module, which may be missing
 
 
 @contextmanager
-def _told_in_one_line(snapshot: Snapshot) -> Iterator[None]:
-    """Turn DuckDB's errors into ours; a part that the folder does not have any more is none to give up at."""
+def _told_in_one_line(sources: Sources) -> Iterator[None]:
+    """Turn DuckDB's errors into ours; what our readers refused is told in their own words."""
     import duckdb
 
     try:
         yield
-    except (duckdb.Error, OSError) as error:
-        parts = chain.from_iterable(snapshot.files.values())
-        if gone := next((path for path in parts if not path.exists()), None):
-            raise MovedError(
-                f"sql: {gone} is gone: the folder was rewritten meanwhile. Ask again."
-            ) from error
+    except (duckdb.Error, OSError, pa.ArrowException) as error:
+        if sources.refused:
+            raise sources.refused[0] from None
         # Arrow has only an OSError for what DuckDB says when rows are taken
         if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
             raise StoreError(f"sql: {_line(error)}") from error
@@ -224,30 +237,45 @@ def _line(error: Exception) -> str:
     return "; ".join(line.strip() for line in words.splitlines() if line.strip())
 
 
-def _check(connection: "duckdb.DuckDBPyConnection", query: str) -> None:
-    """Refuse all but one SELECT: whatever writes, in the folder or elsewhere."""
-    import duckdb
+# ── what may be asked ────────────────────────────────────────────────────────────────────────
 
-    statements = connection.extract_statements(query)
-    if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+
+def _check(connection: "duckdb.DuckDBPyConnection", query: str) -> None:
+    """Refuse all but one SELECT, by the tree of DuckDB's own parser: a COPY may stand in a CTE.
+
+    Without files and settings, DuckDB could still write to where it spills; some functions take addresses.
+    """
+    parts = _parsed(connection, query)
+    kinds = {str(part.get("type")) for part in parts}
+    written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
+    if parts[-1]["error"] or len(parts[-1]["statements"]) != 1 or written:
         raise ConfigError(
             "sql: give one SELECT statement; nothing else is carried out, for nothing may change"
         )
+    functions = [part["function"] for part in parts if part.get("type") == "TABLE_FUNCTION"]
+    if refused := {one["function_name"].lower() for one in functions} - TABLE_FUNCTIONS:
+        raise ConfigError(
+            f"sql: a query reads nothing but the views {', '.join(VIEWS)}, so it cannot use "
+            f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
+        )
 
 
-def _check_parts(query: str, snapshot: Snapshot) -> None:
-    """Refuse damaged parts, as far as the query looks at them: DuckDB would not notice.
+def _parsed(connection: "duckdb.DuckDBPyConnection", query: str) -> list[Mapping[str, Any]]:
+    """Return every object of a query's tree, the outermost last."""
+    parts: list[Mapping[str, Any]] = []
 
-    A column counts as looked at when the query, or the view that it names, has its name anywhere.
-    """
-    said = query.lower()
-    every = "*" in said.replace("count(*)", "") or not said.lstrip("( \n\t").startswith(("select", "with"))
-    for name, schema in SCHEMAS.items():
-        views = [view for view, table in MADE_OF.items() if table == name and view in said]
-        if name in said or views:
-            text = said + "".join(SUMS[view] for view in views)
-            looked_at = schema.names if every else [column for column in schema.names if column in text]
-            check_parts(name, snapshot.files[name], columns=looked_at)
+    def keep(part: Mapping[str, Any]) -> Mapping[str, Any]:
+        parts.append(part)
+        return part
+
+    with _told_in_one_line(Sources()):
+        connection.extract_statements(query)  # tells where the syntax is wrong
+        ((tree,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    try:
+        json.loads(tree, object_hook=keep)
+    except RecursionError:
+        raise ConfigError("sql: the query is nested too deeply to be checked; write it flatter") from None
+    return parts
 
 
 # ── how values are written ───────────────────────────────────────────────────────────────────
@@ -279,6 +307,15 @@ def _figure(value: float) -> str:
         return f"{value:.6g}"
     text = f"{value:.6f}"
     return text.rstrip("0").rstrip(".")
+
+
+def _visible(text: str) -> str:
+    return safe(text, most=len(text))
+
+
+def _escaped(text: str) -> str:
+    """Return JSON of one line without characters that could do something to a terminal."""
+    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def _field(value: object) -> str:

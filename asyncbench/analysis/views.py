@@ -1,20 +1,27 @@
 """The tables of a results folder as views of a DuckDB connection, and three ready sums over them.
 
-`trials`, `grades`, `attempts`: every row once, those that only the journal holds among them. `problems`: one
-row a set and problem. `accuracy`, `cost`, `latency`: what is asked for most, in the finest cells.
+`trials`, `grades`, `attempts`, `lanes`, `skipped`, `problems`: the rows that every reader gives, those that
+only the journal holds among them. `accuracy`, `cost`, `latency`: the usual questions, in the finest cells.
+
+DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
 
-from collections.abc import Mapping, Sequence
-from glob import escape
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
 from asyncbench.analysis.stats import Z_95
 from asyncbench.copies import SCHEMA as PROBLEMS
-from asyncbench.copies import Copy, copies
+from asyncbench.copies import iter_problems
 from asyncbench.records import Outcome
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import Snapshot, overruled_by
+from asyncbench.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import duckdb
@@ -69,60 +76,68 @@ FROM attempts WHERE status = 'ok' GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
 SUMS: Mapping[str, str] = {"accuracy": _ACCURACY, "cost": _COST, "latency": _LATENCY}
-MADE_OF = {"accuracy": "trials", "cost": "attempts", "latency": "attempts"}
 VIEWS = (*SCHEMAS, "problems", *SUMS)
 
+# some columns, a filter → rows
+Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
 
-def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: Snapshot) -> None:
-    """Make the views in a connection; the folder is as the snapshot has it."""
+
+def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: Snapshot) -> "Sources":
+    """Make the views of a folder, as the snapshot has it, in a connection; return where rows come from."""
+    sources = Sources()
     for name, schema in SCHEMAS.items():
-        connection.register(f"journalled_{name}", snapshot.journalled[name])
-        _add(connection, name, _table(name, schema.names, snapshot))
-    _add(connection, "problems", _problems(copies(folder)))
-    for name, sql in SUMS.items():
-        _add(connection, name, sql)
+        connection.register(name, sources.of(schema, partial(snapshot.batches, name)))
+    connection.register("problems", sources.of(PROBLEMS, partial(iter_problems, folder)))
+    for name, query in SUMS.items():
+        connection.execute(f"CREATE VIEW {name} AS {query}")
+    return sources
 
 
-def _add(connection: "duckdb.DuckDBPyConnection", name: str, sql: str) -> None:
-    connection.execute(f"CREATE VIEW {name} AS {sql}")
+@dataclass(slots=True)
+class Sources:
+    """Where the scans of a connection get their rows, and the error that ended one.
+
+    DuckDB passes on only the words of an error.
+    """
+
+    refused: list[Exception] = field(default_factory=list)
+
+    def of(self, schema: pa.Schema, rows: Rows) -> ds.Dataset:
+        """Return a table that DuckDB can scan, as often as it likes."""
+        return _Table(schema, partial(self._read, rows))
+
+    def _read(
+        self, rows: Rows, columns: Sequence[str], wanted: pc.Expression | None
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows(columns, wanted)
+        except Exception as error:
+            self.refused.append(error)
+            raise
 
 
-def _table(name: str, columns: Sequence[str], snapshot: Snapshot) -> str:
-    """Return the rows of the parts, then of the journal; what was answered again since counts once."""
-    chosen = ", ".join(columns)
-    journalled = f"SELECT {chosen} FROM journalled_{name}"  # noqa: S608  our own words alone
-    if not snapshot.files[name]:
-        return journalled
-    parts = f"SELECT * FROM {_files(snapshot.files[name])}"  # noqa: S608  our own words, quoted paths
-    if later := [one for one in overruled_by(name) if len(snapshot.journalled[one])]:
-        ids = " UNION ALL ".join(f"SELECT trial_id FROM journalled_{one}" for one in later)  # noqa: S608  our own words
-        parts += f" WHERE trial_id NOT IN ({ids})"
-    # by name: a column that the parts do not have yet is NULL
-    return f"SELECT {chosen} FROM ({parts} UNION ALL BY NAME {journalled})"  # noqa: S608  our own words, quoted paths
+class _Table(ds.InMemoryDataset):
+    """A dataset in DuckDB's eyes, which takes no other object whose scans tell what they need."""
+
+    def __init__(self, schema: pa.Schema, rows: Rows) -> None:
+        super().__init__(schema.empty_table())  # type: ignore[call-arg]  # the stubs leave it out
+        self._rows = rows
+
+    def scanner(  # type: ignore[override]  # DuckDB gives no more than this, and needs no more of a scan
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002  as DuckDB calls it
+    ) -> "_Scan":
+        names = self.schema.names if columns is None else columns
+        return _Scan(pa.schema([self.schema.field(name) for name in names]), self._rows(names, filter))
 
 
-def _problems(found: Sequence[Copy]) -> str:
-    if not found:
-        empty = ", ".join(f"NULL::{'INTEGER' if n == 'length' else 'VARCHAR'} AS {n}" for n in PROBLEMS.names)
-        return f"SELECT {empty} WHERE false"
-    return " UNION ALL ".join(map(_copy, found))
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One scan: no thread of Arrow's waits for our readers, which need those threads themselves."""
 
+    projected_schema: pa.Schema
+    rows: Iterator[pa.RecordBatch]
 
-def _copy(copy: Copy) -> str:
-    """Return what counts of a copy: the problems that no newer one holds."""
-    named = f"SELECT {_text(copy.problem_set)} AS problem_set, * FROM {_files([copy.path])}"  # noqa: S608  our own words, quoted paths
-    rows = f"SELECT {', '.join(PROBLEMS.names)} FROM ({named})"  # noqa: S608  our own words, quoted paths
-    if not copy.replaces:
-        return rows
-    return f"{rows} WHERE problem_id NOT IN (SELECT problem_id FROM {_files(copy.replaces)})"  # noqa: S608  our own words, quoted paths
-
-
-def _files(paths: Sequence[Path]) -> str:
-    """Return Parquet files as one table, by their own columns: a folder's name (`model=…`) is none."""
-    names = ", ".join(_text(escape(str(path.absolute()))) for path in paths)
-    return f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
-
-
-def _text(value: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + value.replace("'", "''") + "'"
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.rows)
