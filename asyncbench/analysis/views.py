@@ -77,6 +77,7 @@ FROM attempts WHERE status = 'ok' GROUP BY ALL
 
 SUMS: Mapping[str, str] = {"accuracy": _ACCURACY, "cost": _COST, "latency": _LATENCY}
 VIEWS = (*SCHEMAS, "problems", *SUMS)
+ROWS = 2048  # of a batch, as DuckDB works on: replies may be long
 
 # some columns, a filter → rows
 Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
@@ -86,8 +87,8 @@ def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: S
     """Make the views of a folder, as the snapshot has it, in a connection; return where rows come from."""
     sources = Sources()
     for name, schema in SCHEMAS.items():
-        connection.register(name, sources.of(schema, partial(snapshot.batches, name)))
-    connection.register("problems", sources.of(PROBLEMS, partial(iter_problems, folder)))
+        connection.register(name, sources.of(schema, partial(snapshot.batches, name, rows=ROWS)))
+    connection.register("problems", sources.of(PROBLEMS, partial(iter_problems, folder, batch_rows=ROWS)))
     for name, query in SUMS.items():
         connection.execute(f"CREATE VIEW {name} AS {query}")
     return sources

@@ -15,7 +15,6 @@ from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.writing import storing
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
-READ_AHEAD = 4  # batches: enough to keep a reader busy, few enough to hold long replies
 ROW_GROUP = 8192  # rows: few enough to stream, enough to compress well and to be skipped
 
 _CATEGORY = pa.dictionary(pa.int32(), pa.string())
@@ -180,14 +179,29 @@ def scanned(
     filters: pc.Expression | None = None,
     rows: int = ROW_GROUP,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read` in batches of at most `rows`, of which few are in memory together."""
+    """Yield the rows of `read` in batches of at most `rows`, of which one is in memory at a time."""
     names = SCHEMAS[table].names if columns is None else list(columns)
     for file in files:
         check_parts(table, [file], columns=names, filters=filters)
-        batches = dataset(table, [file]).to_batches(
-            columns=names, filter=filters, batch_size=rows, batch_readahead=READ_AHEAD
-        )
+        batches = _batches(table, file, names, pc.scalar(True) if filters is None else filters, rows)
         yield from (batch for batch in batches if batch.num_rows)
+
+
+def _batches(
+    table: str, file: Path, names: Sequence[str], wanted: pc.Expression, rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield a part's rows page by page: a dataset holds row groups, which may be gigabytes of replies."""
+    (fragment,) = dataset(table, [file]).get_fragments()
+    groups = [group.id for group in fragment.subset(wanted).row_groups]
+    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, names, wanted)])
+    with pq.ParquetFile(file, pre_buffer=False) as part:
+        for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
+            held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            columns = [
+                held[field.name].cast(field.type) if field.name in held else pa.nulls(len(batch), field.type)
+                for field in schema
+            ]
+            yield from pa.table(columns, schema=schema).filter(wanted).select(names).to_batches()
 
 
 def check_parts(
@@ -200,7 +214,10 @@ def check_parts(
         ConfigError: a later asyncbench wrote one.
         StoreError: the bytes of one are not those that were written.
     """
-    said = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
-    looked_at = {name for name in SCHEMAS[table].names if name in columns or name in said}
     for file in files:
-        check(file, looked_at)
+        check(file, _looked_at(table, columns, filters))
+
+
+def _looked_at(table: str, columns: Sequence[str], filters: pc.Expression | None) -> list[str]:
+    said = str(filters)  # an expression does not tell its columns otherwise; one too many does no harm
+    return [name for name in SCHEMAS[table].names if name in columns or name in said]

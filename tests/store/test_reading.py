@@ -1,5 +1,7 @@
 """read_trials and its siblings: any columns, any rows, whole or in batches, with complaints that help."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -7,6 +9,8 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.staging import ROW_GROUP, Part, scanned
 from tests.regrade.made import fill, right, sums
 from tests.store.made import answered, keep
 
@@ -73,3 +77,22 @@ def test_problems_are_told_by_the_set_that_trials_name(folder):
     assert problems["problem_set"].unique().to_pylist() == ["sums"]
     asked = ab.read_trials(folder, ["problem_set", "problem_id"], [("suite", "=", "llm_arithmetic")])
     assert len(asked.join(problems, ["problem_set", "problem_id"], join_type="inner")) == 6
+
+
+def test_long_replies_are_read_page_by_page_not_a_row_group_at_once(tmp_path):
+    with Store.open(tmp_path / "one", sweep="night") as store:
+        keep(store, *answered(1))
+    rows = pa.concat_tables([ab.read_trials(tmp_path / "one")] * ROW_GROUP).combine_chunks()
+    texts = pa.chunked_array([[f"{n}{'9' * 10_000}" for n in range(ROW_GROUP)]])
+    rows = rows.set_column(rows.column_names.index("reply_text"), "reply_text", texts)
+    part = Part(tmp_path, Path("trials", "part-000001.parquet"))
+    part.add(rows.cast(SCHEMAS["trials"]))
+    part.finish()
+    part.publish()
+    del rows, texts
+    before, most, seen = pa.total_allocated_bytes(), 0, 0
+    for batch in scanned("trials", [part.path], columns=["reply_text"], rows=256):
+        most = max(most, pa.total_allocated_bytes() - before)
+        seen += batch.num_rows
+    assert seen == ROW_GROUP
+    assert most < 40_000_000  # all of them are 82 MB
