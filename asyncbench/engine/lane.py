@@ -14,12 +14,12 @@ from aiolimiter import AsyncLimiter
 from asyncbench.engine import minutes
 from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
-from asyncbench.engine.guess import Guess
 from asyncbench.engine.limits import Gate, Wait
 from asyncbench.engine.minutes import Minutes
+from asyncbench.engine.pressure import ONE_TOO_MANY, Pressure
 from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
-from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
+from asyncbench.engine.throttle import Throttle
 from asyncbench.engine.turn import ONE_CALL, Turn
 from asyncbench.errors import ErrorKind, ProviderError, UnwrittenError
 from asyncbench.records import Limits, Reply
@@ -27,20 +27,10 @@ from asyncbench.records import Limits, Reply
 GROWTH: Final = 16  # more calls in flight than before, started in one turn of the event loop
 RAMP_PER_S: Final = 1_000  # more calls in flight than before, each probably on a connection of its own
 SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
-REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
-FEW: Final = 4
 MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
-LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
-LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
-LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
-NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
 WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
-WORTH_TELLING_S: Final = 60.0  # of a pause
 AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this lane
-
-_ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
-_BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,19 +54,16 @@ class Lane:
     _in_flight: int = 0
     _highest: int = 0  # in flight so far
     _stopped: bool = False
-    _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _client_s: float = 0.0  # lost to our own event loop
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
-    _told_pause: bool = False  # of the present one
-    _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
-    _guess: Guess = field(default_factory=Guess)  # of a limit that nobody tells
     _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
     _turns: deque[Asker] = field(init=False)  # whose turn it is
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     _gate: Gate = field(init=False)
+    _pressure: Pressure = field(init=False)
     _slots: Slots = field(init=False)
     _ramp: AsyncLimiter = field(init=False)
     _minutes: Minutes = field(init=False)
@@ -112,6 +99,9 @@ class Lane:
     def _get_ready(self) -> None:
         self._now_s = asyncio.get_running_loop().time
         self._gate = Gate(self.limits, at_s=self._now_s())
+        self._pressure = Pressure(
+            name=self.name, askers=self.askers, gate=self._gate, throttle=self._throttle, say=self.say
+        )
         self._slots = Slots(fixed=self.limits.concurrency, most=self.limits.most)
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
         self._turns = deque(self.askers)
@@ -245,7 +235,7 @@ class Lane:
         if self._in_flight >= FIRST and self._gate.counts_tokens and asker.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self._gate.use(share, at_s)
-        self._raise_guess(share, at_s)
+        self._pressure.raise_guess(share, at_s)
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
         turn.reserved = asker.amounts(turn) if self._gate.counts_tokens else ONE_CALL
         wait = self._gate.wait(turn.reserved, at_s)
@@ -272,7 +262,7 @@ class Lane:
         self._in_flight += 1
         asker.counters.in_flight += 1
         turn.in_flight = self._in_flight
-        self._starts.append(self._now_s())
+        self._pressure.started(self._now_s())
         turn.scouts = self._throttle.scouting = self._throttle.closed
         self._minutes.admitted(self._in_flight)
 
@@ -335,126 +325,24 @@ class Lane:
             self.say(f"{asker.model.alias}: {news}")
         if news := asker.news():
             self.say(f"{asker.model.alias}: {news}")
-        if isinstance(ended, ProviderError) and ended.kind in _ONE_TOO_MANY:
+        if isinstance(ended, ProviderError) and ended.kind in ONE_TOO_MANY:
             self._minutes.refused()
-            self._heed(asker, ended, at_s)
-        self._judge(turn, ended, at_s)
+            self._pressure.heed(asker, ended, at_s)
+        paused = self._throttle.closed
+        self._pressure.judge(turn, ended, at_s, in_flight=self._in_flight)
+        if paused and not self._throttle.closed:
+            self._highest = self._in_flight
         if not self._minutes.left_s(at_s):
             self._close_minute()
-
-    def _heed(self, asker: Asker, error: ProviderError, at_s: float) -> None:
-        """Take in how long a provider says to wait, where that is about more than one call."""
-        wait_s = error.retry_after_s or 0.0
-        self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
-        if wait_s > LONGEST_PAUSE_S:
-            asker.suspend(f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}")
-        elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
-            # Others of the group may be answered all the same; and it may mean another limit.
-            asker.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
-
-    def _judge(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
-        """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
-        throttle = self._throttle
-        kind = ended.kind if isinstance(ended, ProviderError) else None
-        wait_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
-        if turn.scouts and isinstance(ended, ProviderError) and kind in _ONE_TOO_MANY | _BROKEN:
-            throttle.scouted_in_vain(at_s, wait_s=wait_s)
-            self._lose_patience(ended, at_s)
-        elif turn.scouts:
-            paused_s = throttle.closed_for(at_s)
-            throttle.scouted(at_s)
-            self._guess_again(at_s, paused_s=paused_s)
-            self._highest = self._in_flight
-            self._starts.clear()  # a pause is no rate
-        elif kind in _ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.askers) == 1:
-            self._paused(throttle.close(at_s, wait_s=wait_s), ended, at_s)  # nobody means one call by that
-        elif kind in _ONE_TOO_MANY:
-            self._slow_down(at_s)
-            per_s, others = self._per_s(at_s), self._in_flight
-            begins = throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=others)
-            self._paused(begins, ended, at_s)
-        elif kind in _BROKEN:
-            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=self._in_flight)
-            self._paused(begins, ended, at_s)
-        else:
-            throttle.answered(turn.sent_s, at_s)
-        if kind not in _ONE_TOO_MANY | _BROKEN:
-            self._guess.answered(at_s)
-        turn.scouts = False
-
-    def _slow_down(self, at_s: float) -> None:
-        """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
-        known = self._gate.limited or self._gate.guessed_rpm or self._throttle.resigned(at_s)
-        if not known and len(self._starts) > FEW:
-            self._gate.guess(self._guess.first(self._per_s(at_s) * 60, at_s), at_s)
-            self._throttle.start_over(at_s)
-
-    def _guess_again(self, at_s: float, *, paused_s: float) -> None:
-        """Where a guessed limit ended in a pause, guess by what was answered before it."""
-        if (rpm := self._gate.guessed_rpm) is not None and self._throttle.for_refusals:
-            self._gate.guess(self._guess.after_pause(rpm, at_s, paused_s=paused_s), at_s)
-            self._throttle.start_over(at_s)
-
-    def _raise_guess(self, share: float, at_s: float) -> None:
-        """Try more than was guessed now and then; forget a guess that refusals had nothing to do with."""
-        if (rpm := self._gate.guessed_rpm) is None:
-            return
-        if self._throttle.resigned(at_s):
-            self._gate.forget_guess()
-        elif self._guess.drop(rpm, share=share):
-            self._gate.forget_guess()
-            self._throttle.start_over(at_s)
-            self._starts.clear()  # they were as many as the guess allowed
-        elif times := self._guess.growth(rpm, at_s, share=share):
-            self._gate.raise_guess(times, at_s)
-
-    def _per_s(self, at_s: float) -> float:
-        """Return how many calls a second started lately."""
-        return len(self._starts) / max(at_s - self._starts[0], 1.0) if self._starts else 0.0
-
-    def _paused(self, begins: bool, error: Reply | ProviderError, at_s: float) -> None:
-        """Tell of a long pause; give up where it is longer than a run should wait."""
-        if not begins or not isinstance(error, ProviderError):
-            return
-        self._told_pause = False
-        self._tell_pause(error, at_s)
-
-    def _tell_pause(self, error: ProviderError, at_s: float) -> None:
-        """Say once of a pause that it is, or will be, a long one."""
-        told_s, so_far_s = error.retry_after_s or 0.0, self._throttle.closed_for(at_s)
-        if self._told_pause or max(told_s, so_far_s) < WORTH_TELLING_S:
-            return
-        self._told_pause = True
-        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no answer for {so_far_s:,.0f} s"
-        self.say(
-            f"{self.name}: paused: {asked} ({error.kind.value}: {error.message}); one call sees in "
-            f"{self._throttle.scout_s - at_s:,.0f} s whether it is over"
-        )
-
-    def _lose_patience(self, error: ProviderError, at_s: float) -> None:
-        """Give up a lane that was never answered, or not for longer than a night may wait."""
-        self._tell_pause(error, at_s)
-        if not any(asker.queue for asker in self.askers):
-            return  # what is left was tried before, and will come to its own end
-        since_s = min(self._throttle.closed_for(at_s), at_s - self._there_s)
-        there = self._guess.ever_answered or math.isfinite(self._there_s)
-        answered = there or any(asker.answered_before for asker in self.askers)
-        longest_s = LONGEST_OUTAGE_S if answered else NEVER_S
-        if since_s > longest_s:
-            self._suspend(f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}")
-
-    def _suspend(self, reason: str) -> None:
-        for asker in self.askers:
-            asker.suspend(reason)
-            self._forget(asker)
 
     def _fail(self, asker: Asker, turn: Turn, error: ProviderError) -> None:
         wait_s = asker.failed(turn, error, paused=self._throttle.closed)
         if wait_s is not None:
             asker.waiting += 1
             heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), asker, turn))
-        if asker.over:
-            self._forget(asker)
+        for left in self.askers:
+            if left.over and left.waiting:
+                self._forget(left)
         self._changed.set()
 
     def _forget(self, asker: Asker) -> None:
