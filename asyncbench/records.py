@@ -373,6 +373,7 @@ class LaneMinute:
     most_in_flight: int
     refused: int  # calls that were one too many: 429, 503, 529
     waited_s: Mapping[str, float]  # by what kept the next call from starting
+    pauses: tuple[str, ...] = ()  # of more than ten seconds that began in it: why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

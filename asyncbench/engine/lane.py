@@ -14,7 +14,8 @@ from aiolimiter import AsyncLimiter
 from asyncbench.engine import minutes
 from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
-from asyncbench.engine.limits import Gate, Wait
+from asyncbench.engine.holds import Pause, Wait
+from asyncbench.engine.limits import Gate
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.pressure import ONE_TOO_MANY, Pressure
 from asyncbench.engine.slots import FIRST, Slots
@@ -30,6 +31,7 @@ SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in fli
 MOST_WAITING: Final = 1_000  # trials of a model that wait to be tried again
 SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
 WORTH_BLAMING_S: Final = 5.0  # lost to our own event loop
+TOLD_FOR_S: Final = 600.0  # pauses of one cause: a person need not hear of each
 AWAY_S: Final = 60.0  # of a wait: others who share a budget go on without this lane
 
 
@@ -57,6 +59,7 @@ class Lane:
     _client_s: float = 0.0  # lost to our own event loop
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
+    _told_s: dict[str, float] = field(default_factory=dict)  # by the cause of a pause: when it was told last
     _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
@@ -100,7 +103,7 @@ class Lane:
         self._now_s = asyncio.get_running_loop().time
         self._gate = Gate(self.limits, at_s=self._now_s())
         self._pressure = Pressure(
-            name=self.name, askers=self.askers, gate=self._gate, throttle=self._throttle, say=self.say
+            askers=self.askers, gate=self._gate, throttle=self._throttle, tell=self._tell_pause
         )
         self._slots = Slots(fixed=self.limits.concurrency, most=self.limits.most)
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
@@ -318,9 +321,7 @@ class Lane:
             used = asker.used(turn, ended)
             self._gate.settle(turn.reserved, used, at_s)
             self._minutes.settled(used)
-        for allowance in ended.allowances:
-            if news := self._gate.follow(allowance, at_s, sent_s=turn.sent_s):
-                self.say(f"{self.name}: {news}")
+        self._follow(turn, ended, at_s)
         if asker.account and (news := asker.account.news()):
             self.say(f"{asker.model.alias}: {news}")
         if news := asker.news():
@@ -334,6 +335,25 @@ class Lane:
             self._highest = self._in_flight
         if not self._minutes.left_s(at_s):
             self._close_minute()
+
+    def _follow(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
+        """Follow what a response told of the provider's limits."""
+        if isinstance(ended, Reply):
+            self._gate.admitted(turn.sent_s)
+        retry_after_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
+        for told in ended.allowances:
+            if pause := self._gate.hold(told, at_s, sent_s=turn.sent_s, retry_after_s=retry_after_s):
+                self._tell_pause(pause)
+            if news := self._gate.follow(told, at_s):
+                self.say(f"{self.name}: {news}")
+
+    def _tell_pause(self, pause: Pause) -> None:
+        """Write a long pause down; tell a person of it, unless that was done lately."""
+        at_s = self._now_s()
+        self._minutes.paused(pause.why)
+        if at_s >= self._told_s.get(pause.cause, -math.inf) + TOLD_FOR_S:
+            self._told_s[pause.cause] = at_s
+            self.say(f"{self.name}: paused: {pause.why}")
 
     def _fail(self, asker: Asker, turn: Turn, error: ProviderError) -> None:
         wait_s = asker.failed(turn, error, paused=self._throttle.closed)

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from asyncbench.engine.holds import SOON_S, Holds, Pause, Wait, words
 from asyncbench.records import Allowance, Limits, Usage
 
 CHARACTERS_PER_TOKEN: Final = 4  # a rule of thumb: exact counts need a vocabulary per model
 # Calls arrive a little earlier or later than they were sent, and a window is counted by another clock.
-DAY: Final = "day"  # the name under which a day's limit holds a lane
 HEADROOM: Final = 0.995
-SOON_S: Final = 2.0  # a reset so near is that of a small burst: calls are paced, it comes by itself
 REQUEST_BURST_S: Final = 0.03  # of requests, saved up: what a late wake-up may catch up with
 TOKEN_BURST_S: Final = 0.25  # of tokens; less than the headroom of a minute
 FORGOTTEN_RPM: Final = 60_000  # a guess that has grown to this is none any more
@@ -99,13 +98,6 @@ class Bucket:
         return self._level
 
 
-class Wait(NamedTuple):
-    """How long nothing may be taken, and which limit says so."""
-
-    seconds: float
-    limit: str
-
-
 class Gate:
     """All limits of a lane: a call passes all of them at once or takes nothing of any.
 
@@ -117,7 +109,7 @@ class Gate:
         self._share = 1.0
         self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
         self._told: dict[str, float] = {}  # by the provider's headers
-        self._held: dict[str, tuple[float, float]] = {}  # nothing remains until then, as was told then
+        self._holds = Holds()
         self._guessed = False
         self._buckets = {name: self._bucket(name, at_s) for name in self._said}
 
@@ -143,15 +135,12 @@ class Gate:
 
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
-        longest = Wait(0.0, "")
-        for name, (until_s, _) in self._held.items():
-            if until_s - at_s > longest.seconds:
-                longest = Wait(until_s - at_s, name)
+        longest = self._holds.wait(at_s)
         for name, bucket in self._buckets.items():
             seconds = bucket.wait_s(getattr(amounts, name), at_s)
             if seconds > longest.seconds:
                 longest = Wait(seconds, name)
-        return longest if longest.seconds else None
+        return longest if longest.seconds > 0 else None
 
     def take(self, amounts: Amounts, at_s: float) -> None:
         """Take what a call is counted for."""
@@ -182,18 +171,39 @@ class Gate:
             if name != "requests" and surplus > 0:
                 bucket.take(-surplus, at_s)
 
-    def follow(self, told: Allowance, at_s: float, *, sent_s: float = math.inf) -> str | None:
+    def hold(
+        self,
+        told: Allowance,
+        at_s: float,
+        *,
+        sent_s: float = math.inf,
+        retry_after_s: float | None = None,
+    ) -> Pause | None:
+        """Where a response's headers tell that nothing remains, take nothing until the reset.
+
+        Args:
+            told: by the headers.
+            at_s: now.
+            sent_s: when that call was sent.
+            retry_after_s: what its refusal asks to wait; None: it was none, or does not say.
+        """
+        if told.remaining:
+            self._holds.lift(told, sent_s)
+        elif (
+            told.remaining is not None and (told.reset_s or 0.0) > SOON_S and not self._explained(told, at_s)
+        ):
+            return self._holds.hold(told, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
+        return None
+
+    def admitted(self, sent_s: float) -> None:
+        """Take in that a call was answered."""
+        self._holds.admitted(sent_s)
+
+    def follow(self, told: Allowance, at_s: float) -> str | None:
         """Follow what a response's headers tell of a limit; return what a person should hear of it.
 
-        A lower limit than configured wins, an unset limit starts, one that is told anew is followed again;
-        where nothing remains, nothing is taken until the reset.
+        A lower limit than configured wins, an unset limit starts, one that is told anew is followed again.
         """
-        if told.remaining is not None and told.remaining <= 0 and (told.reset_s or 0.0) > SOON_S:
-            news = self._hold(told, told.reset_s or 0.0, at_s)
-            if news is not None:
-                return news
-        elif told.remaining:
-            self._lift(told, sent_s)
         if told.period_s != 60 or not told.limit or self._told.get(told.what) == told.limit:
             return None
         self.forget_guess()
@@ -207,7 +217,7 @@ class Gate:
         if not first or said is None or said <= told.limit:
             return None
         return (
-            f"the provider allows {told.limit:,.0f} {_words(told.what)} a minute, not {said:,.0f} as "
+            f"the provider allows {told.limit:,.0f} {words(told.what)} a minute, not {said:,.0f} as "
             "configured; its word is followed"
         )
 
@@ -238,26 +248,9 @@ class Gate:
             if "requests" not in self._told:
                 self._buckets.pop("requests", None)
 
-    def _hold(self, told: Allowance, reset_s: float, at_s: float) -> str | None:
-        if told.period_s <= 60 and self._explained(told, at_s):
-            return None
-        name = _held_as(told)
-        before_s, _ = self._held.get(name, (-math.inf, at_s))
-        # A minute's limit is back after a minute, whatever else its reset may mean.
-        self._held[name] = (max(before_s, at_s + min(reset_s, told.period_s)), at_s)
-        if told.period_s <= 60 or before_s > at_s:
-            return None
-        return f"no {_words(told.what)} remain of this day's; waiting {reset_s / 3600:.1f} hours for more"
-
-    def _lift(self, told: Allowance, sent_s: float) -> None:
-        """Take a later word that something remains for the end of a hold."""
-        name = _held_as(told)
-        if name in self._held and sent_s > self._held[name][1]:
-            del self._held[name]
-
     def _explained(self, told: Allowance, at_s: float) -> bool:
         """Whether nothing remains because of our own calls, which are paced by that very limit."""
-        bucket = self._buckets.get(told.what)
+        bucket = self._buckets.get(told.what) if told.period_s <= 60 else None
         return bucket is not None and bucket.taken(at_s) > EXPLAINS * bucket.per_minute
 
     def _most(self, name: str) -> float:
@@ -268,14 +261,6 @@ class Gate:
 
     def _bucket(self, name: str, at_s: float) -> Bucket:
         return Bucket(self._rate(name), burst_s=BURST_S[name], at_s=at_s)
-
-
-def _held_as(told: Allowance) -> str:
-    return DAY if told.period_s > 60 else told.what
-
-
-def _words(what: str) -> str:
-    return what.replace("_", " ")
 
 
 def demanded(characters: int, max_tokens: int | None) -> float:

@@ -51,6 +51,10 @@ class Minutes:
         """Count a call that was one too many."""
         self._refused += 1
 
+    def paused(self, why: str) -> None:
+        """Note why a long pause begins."""
+        self._pauses.append(why)
+
     def left_s(self, at_s: float) -> float:
         """Return how long this minute lasts."""
         return max(0.0, self._end_s - at_s)
@@ -86,6 +90,7 @@ class Minutes:
                 most_in_flight=self._most,
                 refused=self._refused,
                 waited_s=dict(self._waited),
+                pauses=tuple(self._pauses),
             )
         )
 
@@ -100,3 +105,4 @@ class Minutes:
         self._input = 0.0
         self._output = 0.0
         self._waited: dict[str, float] = defaultdict(float)
+        self._pauses: list[str] = []

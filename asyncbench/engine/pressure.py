@@ -8,6 +8,7 @@ from typing import Final
 
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.guess import Guess
+from asyncbench.engine.holds import WORTH_TELLING_S, Pause
 from asyncbench.engine.limits import Gate
 from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
 from asyncbench.engine.turn import Turn
@@ -20,7 +21,6 @@ LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what take
 LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
 LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
 NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
-WORTH_TELLING_S: Final = 60.0  # of a pause
 
 ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
 BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
@@ -30,11 +30,10 @@ BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.S
 class Pressure:
     """Judges how calls ended, and opens, narrows or closes a lane by it; times are the loop's clock."""
 
-    name: str  # of the lane
     askers: Sequence[Asker]
     gate: Gate
     throttle: Throttle
-    say: Callable[[str], None]  # to a person, once
+    tell: Callable[[Pause], None]
     _guess: Guess = field(default_factory=Guess)  # of a limit that nobody tells
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _told_pause: bool = False  # of the present one
@@ -53,6 +52,9 @@ class Pressure:
         elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
             # Others of the group may be answered all the same; and it may mean another limit.
             asker.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
+            alias = asker.model.alias
+            said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
+            self.tell(Pause(alias, f"{alias} alone: {said}; it is asked again now and then"))
 
     def judge(self, turn: Turn, ended: Reply | ProviderError, at_s: float, *, in_flight: int) -> None:
         """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
@@ -127,9 +129,9 @@ class Pressure:
             return
         self._told_pause = True
         asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no answer for {so_far_s:,.0f} s"
-        self.say(
-            f"{self.name}: paused: {asked} ({error.kind.value}: {error.message}); one call sees in "
-            f"{self.throttle.scout_s - at_s:,.0f} s whether it is over"
+        said, scout_in_s = f"{error.kind.value}: {error.message}", self.throttle.scout_s - at_s
+        self.tell(
+            Pause(error.kind, f"{asked} ({said}); one call sees in {scout_in_s:,.0f} s whether it is over")
         )
 
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:

@@ -160,6 +160,7 @@ LANES = _schema(
     _always("most_in_flight", SHORT),
     _always("refused", LONG),
     *((_maybe if name in _LATER_WAITS else _always)(f"waited_for_{name}_s", REAL) for name in WAITS),
+    _maybe("pauses", TEXT),
 )
 
 SKIPPED = _schema(
@@ -308,6 +309,7 @@ def lane_row(minute: LaneMinute) -> Row:
         "most_in_flight": minute.most_in_flight,
         "refused": minute.refused,
         **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
+        "pauses": "\n".join(minute.pauses) or None,
     }
 
 

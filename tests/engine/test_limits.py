@@ -149,20 +149,6 @@ def test_a_limit_of_a_day_is_not_taken_for_one_of_a_minute():
     assert lane.in_force() == {}
 
 
-def test_where_nothing_remains_nothing_is_taken_until_the_reset():
-    lane = gate()
-    assert lane.follow(told("tokens", limit=6_000, remaining=0, reset_s=20.0), at_s=0.0) is None
-    assert lane.wait(Amounts(1, 0), at_s=5.0) == (15.0, "tokens")
-    assert lane.wait(Amounts(1, 0), at_s=20.5) is None
-
-
-def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once():
-    lane, day = gate(), told(limit=14_400, remaining=0, reset_s=7_200.0, period_s=86_400)
-    assert lane.follow(day, at_s=0.0) == "no requests remain of this day's; waiting 2.0 hours for more"
-    assert lane.follow(day, at_s=0.0) is None
-    assert lane.wait(Amounts(), at_s=1.0) == (7_199.0, "day")
-
-
 def test_a_guessed_limit_holds_until_it_is_forgotten_or_the_provider_tells_one():
     lane = gate()
     lane.guess(600, at_s=0.0)

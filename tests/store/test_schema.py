@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.engine import minutes
-from asyncbench.engine.limits import DAY
+from asyncbench.engine.holds import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
 from asyncbench.store.schema import (
     ATTEMPTS,
@@ -51,7 +51,7 @@ COLUMNS = {
         input_tokens_limit output_tokens_limit share most_in_flight refused waited_for_requests_s
         waited_for_tokens_s waited_for_input_tokens_s waited_for_output_tokens_s waited_for_day_s
         waited_for_concurrency_s waited_for_pause_s waited_for_client_s waited_for_ramp_s waited_for_retries_s
-        waited_for_work_s waited_for_budget_s
+        waited_for_work_s waited_for_budget_s pauses
         """,
     "skipped": """
         trial_id run model condition suite task variant representation length problem_id repeat rule asked
