@@ -3,9 +3,13 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 from aiohttp import web
 
 from asyncbench import run_sweep
+from asyncbench.engine.probation import FEW
+from asyncbench.progress import Quiet
+from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_lanes
 from tests.sweeps import problem_set, sweep
 
@@ -18,12 +22,14 @@ GOOD = {
 }
 
 
-class Said(list):
-    def say(self, message: str) -> None:
-        self.append(message)
+class Said(Quiet):
+    """A screen that keeps what it is told."""
 
-    async def show(self, lanes, caps=()) -> None:
-        """Show nothing."""
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
 
 
 @asynccontextmanager
@@ -40,7 +46,9 @@ async def served(answer: Callable[[web.Request], Awaitable[web.StreamResponse]])
         await runner.cleanup()
 
 
-async def run_against(answer, tmp_path, *, trials: int = 1, said: Said | None = None, **keys):
+async def run_against(
+    answer, tmp_path, *, trials: int = 1, limit: int | None = None, said: Said | None = None, **keys
+):
     """Ask one model 72 × `trials` questions through the openai SDK."""
     async with served(answer) as url:
         asked = sweep(
@@ -48,7 +56,34 @@ async def run_against(answer, tmp_path, *, trials: int = 1, said: Said | None = 
             problem_set(tmp_path, trials=trials),
             {"model": "simulated/m", "alias": "m", "base_url": url, **keys},
         )
-        return (await run_sweep(asked, screen=said)).models["m"]
+        return (await run_sweep(asked, screen=said, limit=limit)).models["m"]
+
+
+@pytest.mark.parametrize("status", [429, 529])
+async def test_a_server_that_refuses_from_the_first_call_on_is_told_at_once(tmp_path, status):
+    async def answer(_request):
+        return web.json_response({"error": {"message": "nobody gets in"}}, status=status)
+
+    said, stop = Said(), {"retry": {"attempts": 2, "total_s": 5}}
+    counters = await run_against(answer, tmp_path, said=said, limit=3, **stop)
+    told = [line for line in said.lines if "refused from the first call on" in line]
+    assert len(told) == 1
+    assert told[0].startswith("m: ")
+    assert "nobody gets in" in told[0]
+    assert counters.outcomes[Outcome.CORRECT] == 0
+
+
+async def test_a_dead_key_costs_a_few_calls_of_a_wide_lane(tmp_path):
+    calls = 0
+
+    async def answer(_request):
+        nonlocal calls
+        calls += 1
+        return web.json_response({"error": {"message": "no such key"}}, status=401)
+
+    counters = await run_against(answer, tmp_path, trials=2, concurrency=144)
+    assert counters.suspended == "auth: HTTP 401: no such key"
+    assert calls == counters.attempts <= 4 * FEW  # more than once as many only on a machine that is busy
 
 
 async def test_a_reset_that_is_contradicted_by_a_retry_after_pauses_nothing(tmp_path):
@@ -66,5 +101,5 @@ async def test_a_reset_that_is_contradicted_by_a_retry_after_pauses_nothing(tmp_
     said = Said()
     counters = await run_against(answer, tmp_path, said=said, concurrency=4)
     assert (counters.done, counters.rate_limited) == (72, 3)
-    assert not [line for line in said if "paused" in line]
+    assert not [line for line in said.lines if "paused" in line]
     assert not any(read_lanes(tmp_path / "out")["pauses"].to_pylist())

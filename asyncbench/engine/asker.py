@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -12,6 +12,7 @@ from typing import Final
 from asyncbench.engine.budget import Account, Hold
 from asyncbench.engine.expected import Expected, cell_of
 from asyncbench.engine.limits import Amounts, Counting, counted, demanded
+from asyncbench.engine.probation import Probation
 from asyncbench.engine.retry import wait_before_retry
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
@@ -42,7 +43,6 @@ Source = AsyncGenerator[tuple[Request, History], None]
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
-PROOF: Final = 3  # trials of a model without success, refused in the same words: it is not their questions
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
 SAME_WORDS: Final = 4  # failures in a row of a trial while others do well: it does so for good
 WELL: Final = 20  # answers of others, and for each so many no more than one failure
@@ -84,8 +84,7 @@ class Asker:
     queue: deque[Turn] = field(default_factory=deque)
     _expected: Expected = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
-    _refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
-    _accepted: bool = False  # requests as such: refusals are each about a trial of its own
+    probation: Probation = field(init=False)
     waiting: int = 0  # trials to be tried again
     away: bool = False  # its lane waits for long: other models need not wait for this one
     not_before_s: float = -inf  # the loop's clock: a provider's word about this model of a group
@@ -101,7 +100,7 @@ class Asker:
         """Get ready, on the running loop."""
         self._now_s = asyncio.get_running_loop().time
         self._expected = Expected()
-        self._accepted = self.answered_before
+        self.probation = Probation(answered_before=self.answered_before, accepted=self.answered_before)
         if self.account is not None:
             self.account.join(self.counters, asks=self._asks, now_s=self._now_s)
         if self.stopping is not None:
@@ -125,9 +124,15 @@ class Asker:
     @property
     def ready(self) -> bool:
         """Whether a fresh trial may be taken."""
-        if self._suspicious and self.counters.in_flight:
+        if self.probation.suspicious and self.counters.in_flight:
             return False  # before one of those in flight was answered
-        return bool(self.queue) and not self.suspended and self._now_s() >= self.not_before_s
+        held = self.narrow or self._now_s() < self.not_before_s
+        return bool(self.queue) and not self.suspended and not held
+
+    @property
+    def narrow(self) -> bool:
+        """Whether as many calls are in flight as may be before the first answer."""
+        return self.counters.in_flight >= self.probation.most(self._now_s())
 
     @property
     def exhausted(self) -> bool:
@@ -150,13 +155,11 @@ class Asker:
             return True
         self._price(turn)
         if self.account.fits(turn.hold):
-            return not (self._begins_paid(turn) and self.account.ahead())
+            begins_paid = not turn.tries and turn.hold.amount > 0
+            return not (begins_paid and self.account.ahead())
         if not self.account.ever_fits(turn.hold):
             self._stop_for_money(self.account, turn.hold)
         return False
-
-    def _begins_paid(self, turn: Turn) -> bool:
-        return not turn.tries and turn.hold.amount > 0
 
     def _asks(self) -> bool:
         """Whether this model would begin another trial soon."""
@@ -303,6 +306,7 @@ class Asker:
             raise
         except Exception as error:  # whatever it is, it is about one reply: the others go on
             ended = self._stumbled(error)
+        self.probation.ended(ended, self._now_s())
         if isinstance(ended, ProviderError):
             self._mark(ended, sent_s)
             return self._end(turn, sent_s, ended.kind.value, ended), ended
@@ -402,8 +406,13 @@ class Asker:
             return charged.usd
         return None if ended is None or ended.may_have_been_billed else 0.0
 
-    def news(self) -> str | None:
-        """Return, once, what a person should hear of a bill that is higher than by the price in the sweep."""
+    def news(self) -> Iterator[str]:
+        """Yield what a person should hear, each once."""
+        of_account = self.account.news() if self.account else None
+        yield from filter(None, (of_account, self._bill_news(), self.probation.news()))
+
+    def _bill_news(self) -> str | None:
+        """Tell of a bill that is higher than by the price in the sweep."""
         billed = self._billed_more
         if self._told_more or billed is None or billed.usd is None or billed.instead_of_usd is None:
             return None
@@ -427,8 +436,10 @@ class Asker:
         wait_s = None
         if error.kind in FINAL_FOR_LANE:
             self._suspend_for(error)
-        elif not self._accepted and _may_be_about_all(error):
-            self._refused.append((turn, error))
+        elif self.probation.suspects(error):
+            self.probation.refused.append((turn, error))
+        elif self.probation.hopeless(self._now_s()):
+            self.suspend(f"{error.kind.value}: no call was ever admitted; {error.message}")
         else:
             wait_s = self._wait_s(turn, error, paused=paused)
             if wait_s is None:
@@ -470,25 +481,21 @@ class Asker:
         grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
         self._write_result(turn, None, error, grades)
 
-    @property
-    def _suspicious(self) -> bool:
-        """Whether what was refused so far looks as if anything would be."""
-        return len(self._refused) >= PROOF
-
     def _judge(self) -> None:
         """Decide whether refusals are about their trials or about whatever this model would be asked."""
-        if len({error.message for _, error in self._refused}) > 1:
+        refused = self.probation.refused
+        if len({error.message for _, error in refused}) > 1:
             self.accept()
-        elif self._suspicious and not self.counters.in_flight:
-            self._suspend_for(self._refused[0][1])
+        elif self.probation.suspicious and not self.counters.in_flight:
+            self._suspend_for(refused[0][1])
 
     def accept(self) -> None:
         """Close the refused trials: each is alone in it. Of a suspended model they stay open."""
-        self._accepted = True
+        self.probation.accepted = True
         if not self.suspended:
-            for turn, error in self._refused:
+            for turn, error in self.probation.refused:
                 self._close_failed(turn, error)
-        self._refused.clear()
+        self.probation.refused.clear()
 
     async def close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
@@ -531,9 +538,3 @@ class Asker:
 def is_answered(turn: Turn) -> bool:
     """Whether a trial only needs to be graded: an earlier run paid for its answer, and did not live to."""
     return turn.history.ended is not None and turn.history.ended.reply is not None
-
-
-def _may_be_about_all(error: ProviderError) -> bool:
-    """Whether a refusal may be about what every request of a model has, such as a parameter."""
-    # Another status, such as the 404 for a question that our simulator does not know, is about the question.
-    return error.kind is ErrorKind.BAD_REQUEST and error.http_status in (None, 400, 422)

@@ -148,9 +148,9 @@ class Lane:
             if due_in_s is not None and due_in_s <= 0:
                 _, _, asker, turn = heapq.heappop(self._retries)
                 asker.waiting -= 1
-                if self._affords(asker, turn):
+                if not asker.narrow and self._affords(asker, turn):
                     return asker, turn
-                asker.put_back(turn)  # it is the next of its model when there is money for it
+                asker.put_back(turn)  # it is the next of its model when it may be asked
                 continue
             if fresh := self._fresh():
                 return fresh
@@ -164,7 +164,9 @@ class Lane:
             account.ledger.wake_on_change(self._changed.set)
         if self._short:
             return minutes.BUDGET
-        held = any(asker.queue and not asker.suspended for asker in self.askers)
+        held = [asker for asker in self.askers if asker.queue and not asker.suspended]
+        if any(asker.narrow for asker in held):
+            return minutes.FIRST_ANSWER
         return minutes.RETRIES if held else minutes.WORK
 
     def _affords(self, asker: Asker, turn: Turn) -> bool:
@@ -182,6 +184,9 @@ class Lane:
         """Return the seconds until a retry is due, or a model of a group may be asked again."""
         at_s = self._now_s()
         holds = [asker.not_before_s - at_s for asker in self.askers if asker.not_before_s > at_s]
+        holds += [
+            asker.probation.wider_s(at_s) - at_s for asker in self.askers if asker.queue and asker.narrow
+        ]
         return min([*holds, *([] if due_in_s is None else [due_in_s])], default=None)
 
     def _fresh(self) -> tuple[Asker, Turn] | None:
@@ -266,6 +271,7 @@ class Lane:
         asker.counters.in_flight += 1
         turn.in_flight = self._in_flight
         self._pressure.started(self._now_s())
+        asker.probation.started(self._now_s())
         turn.scouts = self._throttle.scouting = self._throttle.closed
         self._minutes.admitted(self._in_flight)
 
@@ -322,9 +328,7 @@ class Lane:
             self._gate.settle(turn.reserved, used, at_s)
             self._minutes.settled(used)
         self._follow(turn, ended, at_s)
-        if asker.account and (news := asker.account.news()):
-            self.say(f"{asker.model.alias}: {news}")
-        if news := asker.news():
+        for news in asker.news():
             self.say(f"{asker.model.alias}: {news}")
         if isinstance(ended, ProviderError) and ended.kind in ONE_TOO_MANY:
             self._minutes.refused()

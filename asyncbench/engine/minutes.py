@@ -16,6 +16,7 @@ CONCURRENCY = "concurrency"  # all slots are taken
 BUDGET = "budget"  # what calls in flight may still cost leaves no money for another
 PAUSE = "pause"  # the provider refuses everything for now
 CLIENT = "client"  # our own event loop is late
+FIRST_ANSWER = "first_answer"  # it is not known yet whether key and model are good
 RETRIES = "retries"  # too many trials wait to be tried again
 RAMP = "ramp"  # connections are opened no faster
 

@@ -147,8 +147,9 @@ WAITS = (
     "retries",
     "work",
     "budget",
+    "first_answer",
 )  # for what no call could start
-_LATER_WAITS = frozenset({"budget"})  # unknown to minutes that an earlier version wrote
+_LATER_WAITS = frozenset({"budget", "first_answer"})  # unknown to minutes that an earlier version wrote
 
 LANES = _schema(
     _always("lane", TEXT),

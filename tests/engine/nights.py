@@ -27,6 +27,7 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
+from asyncbench.engine.probation import HOPELESS_S
 from asyncbench.engine.slots import FIRST
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
 from asyncbench.engine.turn import ONE_CALL
@@ -655,7 +656,15 @@ def a_model_is_suspended_only_on_proof(played: Sequence[Played]) -> None:
         for alias, why in one.suspended.items():
             dead = one.plan.dies_s is not None and why.startswith("auth")
             days = one.plan.longest_wait_s > DAY_S and "to wait" in why
-            assert dead or days, f"{alias} was suspended without proof: {why}"
+            never = "no call was ever admitted" in why and _only_refused(one, alias)
+            assert dead or days or never, f"{alias} was suspended without proof: {why}"
+
+
+def _only_refused(one: Played, alias: str) -> bool:
+    """Whether a model has refused all of its calls, for longer than the first of them is no proof."""
+    calls = [call for call in one.service.calls if call.model == alias]
+    answered = any(call.status in ("ok", ErrorKind.BAD_REPLY) for call in calls)
+    return not answered and calls[-1].sent_s - calls[0].sent_s > HOPELESS_S
 
 
 def no_limit_is_broken(played: Sequence[Played]) -> None:

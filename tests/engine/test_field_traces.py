@@ -100,7 +100,7 @@ def test_field_lesson_13_a_limit_of_6000_that_is_1800_for_a_while_is_followed_bo
     admitted = sum(45 <= call.sent_s < 120 and call.status == "ok" for call in calls)
     assert admitted >= (0.97 if told else 0.85) * 30 * 75
     assert refused(played) <= (0.005 if told else 0.02) * len(calls)
-    assert played.ended_s <= (145 if told else 190)  # 143 at best: 3,000 + 2,700 + 2,300 calls
+    assert played.ended_s <= (146 if told else 190)  # 143 at best (3,000 + 2,700 + 2,300 calls), 1 alone
 
 
 def test_field_lesson_13_thousands_of_calls_take_as_long_as_their_limit_says():

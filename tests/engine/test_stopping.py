@@ -253,7 +253,7 @@ def test_one_at_a_time_not_a_call_more_is_made_than_the_rule_takes():
 
 
 def test_one_that_failed_in_flight_is_tried_again_though_its_cell_is_known():
-    plan = Sparing(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(concurrency=5))
+    plan = Sparing(when=ALIKE, shares=(1.0,), problems=100, limits=Limits(concurrency=9))
     asked = sparing.planned(plan)
     beyond, calls = asked[84].trial.trial_id, Counter[str]()
 
