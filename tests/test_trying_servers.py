@@ -1,5 +1,6 @@
 """Whole runs through the real SDK against servers that contradict themselves, break off or refuse."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -64,8 +65,8 @@ async def test_a_server_that_refuses_from_the_first_call_on_is_told_at_once(tmp_
     async def answer(_request):
         return web.json_response({"error": {"message": "nobody gets in"}}, status=status)
 
-    said, stop = Said(), {"retry": {"attempts": 2, "total_s": 5}}
-    counters = await run_against(answer, tmp_path, said=said, limit=3, **stop)
+    said, retry = Said(), {"attempts": 2, "total_s": 5}
+    counters = await run_against(answer, tmp_path, said=said, limit=3, retry=retry)
     told = [line for line in said.lines if "refused from the first call on" in line]
     assert len(told) == 1
     assert told[0].startswith("m: ")
@@ -103,3 +104,31 @@ async def test_a_reset_that_is_contradicted_by_a_retry_after_pauses_nothing(tmp_
     assert (counters.done, counters.rate_limited) == (72, 3)
     assert not [line for line in said.lines if "paused" in line]
     assert not any(read_lanes(tmp_path / "out")["pauses"].to_pylist())
+
+
+async def test_a_server_that_cuts_all_but_two_answers_is_asked_less_at_a_time(tmp_path):
+    in_flight = cut = 0
+
+    async def answer(request):
+        nonlocal in_flight, cut
+        in_flight += 1
+        bears = in_flight <= 2
+        try:
+            await asyncio.sleep(0.05)
+            if bears:
+                return web.json_response(GOOD)
+            cut += 1
+            response = web.StreamResponse(headers={"content-length": "500"})
+            await response.prepare(request)
+            await response.write(b'{"id": "r", ')
+            request.transport.close()
+            return response
+        finally:
+            in_flight -= 1
+
+    said = Said()
+    counters = await run_against(answer, tmp_path, said=said, concurrency=24)
+    assert (counters.done, counters.failed) == (72, 0)
+    assert counters.attempts == 72 + cut
+    assert 0 < cut < 72  # about 146 with all slots in use
+    assert any(line.startswith("m: answers break off with ") for line in said.lines)

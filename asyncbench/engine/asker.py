@@ -124,9 +124,8 @@ class Asker:
     @property
     def ready(self) -> bool:
         """Whether a fresh trial may be taken."""
-        if self.probation.suspicious and self.counters.in_flight:
-            return False  # before one of those in flight was answered
-        held = self.narrow or self._now_s() < self.not_before_s
+        waits = self.probation.suspicious and self.counters.in_flight  # for one of them to be answered
+        held = waits or self.narrow or self._now_s() < self.not_before_s
         return bool(self.queue) and not self.suspended and not held
 
     @property

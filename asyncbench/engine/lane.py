@@ -17,7 +17,7 @@ from asyncbench.engine.budget import Account
 from asyncbench.engine.holds import Pause, Wait
 from asyncbench.engine.limits import Gate
 from asyncbench.engine.minutes import Minutes
-from asyncbench.engine.pressure import ONE_TOO_MANY, Pressure
+from asyncbench.engine.pressure import BROKEN_OFF, ONE_TOO_MANY, Pressure
 from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.throttle import Throttle
@@ -60,6 +60,7 @@ class Lane:
     _short: list[Account] = field(default_factory=list)  # for whose next trials money has to come back
     _away: bool = False  # waits for long
     _told_s: dict[str, float] = field(default_factory=dict)  # by the cause of a pause: when it was told last
+    _told_strain: bool = False  # that answers break off
     _bound: bool = False  # by a limit a minute, at any time
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: list[asyncio.Task[None]] = field(default_factory=list)
@@ -313,7 +314,8 @@ class Lane:
             self._changed.set()
         self._settle(asker, turn, ended)
         if isinstance(ended, Reply):
-            self._slots.answered(attempt.latency_s or 0.0)
+            if self._slots.strain.bound == math.inf:
+                self._slots.answered(attempt.latency_s or 0.0)
             await asker.close(turn, attempt, ended)
         else:
             self._fail(asker, turn, ended)
@@ -334,11 +336,26 @@ class Lane:
             self._minutes.refused()
             self._pressure.heed(asker, ended, at_s)
         paused = self._throttle.closed
+        if not paused:
+            self._strain(turn, ended, at_s)
         self._pressure.judge(turn, ended, at_s, in_flight=self._in_flight)
         if paused and not self._throttle.closed:
             self._highest = self._in_flight
         if not self._minutes.left_s(at_s):
             self._close_minute()
+
+    def _strain(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
+        """Take in whether an answer broke off: with fewer calls in flight it may not."""
+        kind, strain = ended.kind if isinstance(ended, ProviderError) else None, self._slots.strain
+        if kind in ONE_TOO_MANY:
+            return
+        strain.ended(turn.sent_s, at_s, in_flight=turn.in_flight, broke=kind in BROKEN_OFF)
+        if strain.bound < math.inf and not self._told_strain:
+            self._told_strain = True
+            self.say(
+                f"{self.name}: answers break off with {turn.in_flight:,} calls in flight; fewer are tried, "
+                "and more again if that does not help or is not needed any more"
+            )
 
     def _follow(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""

@@ -23,6 +23,7 @@ LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
 NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
 
 ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
+BROKEN_OFF: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.BAD_REPLY})
 BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
 
 

@@ -1,9 +1,10 @@
 """How many calls a lane keeps in flight: as many as it is told to, or as many as still pay off."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from asyncbench.engine.strain import Strain
 from asyncbench.records import MOST_IN_FLIGHT
 
 FIRST: Final = 8  # of a lane that finds out by itself
@@ -21,11 +22,13 @@ class Slots:
 
     `fixed` is what the sweep says. Without it, and without limits a minute, the ceiling climbs as long as
     more calls in flight bring more answers (Little's law: their number over their latency), steps back
-    where they only wait longer, and tries again later.
+    where they only wait longer, and tries again later. Whatever else says how many, there are fewer while a
+    server breaks answers off with so many.
     """
 
     fixed: int | None
     most: int = MOST_IN_FLIGHT
+    strain: Strain = field(default_factory=Strain)
     _ceiling: float = FIRST
     _before: float = FIRST  # the ceiling of the round before
     _rate_before: float = 0.0  # answers a second then
@@ -46,11 +49,11 @@ class Slots:
             share: of the ceiling, while the provider refuses calls.
         """
         most = self.fixed or (self.most if limited else self._ceiling)
-        return max(1, int(most * share))
+        return max(1, int(min(most * share, self.strain.bound)))
 
     def full(self) -> None:
         """Note that a call had to wait for a slot."""
-        self._filled = True
+        self._filled = self.strain.bound == math.inf
 
     def answered(self, latency_s: float) -> None:
         """Take in how long an answer took; at the end of a round, judge the ceiling."""

@@ -90,7 +90,8 @@ def test_a_model_that_thinks_for_minutes_is_not_waited_for():
 
 @pytest.mark.parametrize("kind", [ErrorKind.SERVER_ERROR, ErrorKind.UNREACHABLE, *REFUSALS])
 def test_failures_that_prove_nothing_keep_it_narrow(kind):
-    desk = Desk(**{f"q{i}": [ProviderError(kind, "says no")] for i in range(FEW)})
+    desk = Desk()
+    desk.scripts = {f"q{i}": [ProviderError(kind, "says no")] for i in range(FEW)}
     night = night_of(("m", desk.ask))
     started_s = sorted(at_s for at_s, _ in desk.calls)
     assert started_s[2 * FEW] >= 2 * desk.latency_s  # when the second four were answered
