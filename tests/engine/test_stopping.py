@@ -268,7 +268,7 @@ def test_one_that_failed_in_flight_is_tried_again_though_its_cell_is_known():
     night, _ = one_model(asked, ask)
     virtually(night.go())
     assert calls[beyond] == 2
-    assert night.results[beyond].reply is RIGHT
+    assert night.results[beyond].reply == RIGHT
     assert len(night.results) == 85
 
 
