@@ -32,6 +32,7 @@ from asyncbench.problems import generate, open_set
 from asyncbench.records import Condition, Model, Reply, Result, Trial, Usage
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
+from tests.store import made
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 HOSTILE = "<script>alert()</script>\x1b[m|\u202e no idea"
@@ -73,7 +74,8 @@ def result(n, problem, text, *, model, usage=None, cost_usd=0.001, provider="ope
 def folder_of(path, results, *, problems=None):
     with Store.open(path, sweep="night") as store:
         for n, one in enumerate(results):
-            store.keep(replace(one, trial=replace(one.trial, trial_id=f"{n:032x}")))
+            again = replace(one, trial=replace(one.trial, trial_id=f"{n:032x}"))
+            made.keep(store, *made.with_calls(again))
         store.write_manifest({})
     if problems is not None:
         (path / "problems").mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from asyncbench.problems.identity import identified
 from asyncbench.records import Condition, Draft, Model, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade, integer_addition, strings
+from tests.store import made
 
 BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 
@@ -83,7 +84,7 @@ def answered(folder: Path, *texts: str | None) -> list[Result]:
 def keep(folder: Path, *results: Result, runs: Mapping[str, object] | None = None) -> None:
     with Store.open(folder, sweep="night") as store:
         for one in results:
-            store.keep(one)
+            made.keep(store, *made.with_calls(one))
         store.write_manifest({"runs": runs or {}})
 
 
@@ -228,7 +229,7 @@ def test_notes_say_who_graded(folder):
 )
 def test_notes_say_what_was_left_out_at_import(tmp_path, others, left_out, said):
     with Store.open(tmp_path, sweep="published", imported=True) as store:
-        store.keep(*answered(tmp_path, "2"))
+        made.keep(store, *made.with_calls(*answered(tmp_path, "2")))
         store.write_manifest({"runs": {"night": plan(integer_addition=4) | {"left_out": 2}, **others}})
 
     report = integer_addition_report_on(tmp_path)

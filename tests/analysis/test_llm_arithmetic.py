@@ -20,6 +20,7 @@ from asyncbench.suites import grade
 from asyncbench.suites.llm_arithmetic import TASKS, draft
 from tests.commands import asyncbench
 from tests.processes import Forked
+from tests.store import made
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 AS_PUBLISHED = (
@@ -92,7 +93,8 @@ def planned_runs(*conditions, **runs):
 def folder_of(path, *results, **manifest):
     with Store.open(path, sweep="sweep") as store:
         for number, one in enumerate(results):
-            store.keep(replace(one, trial=replace(one.trial, trial_id=f"{number:032x}")))
+            again = replace(one, trial=replace(one.trial, trial_id=f"{number:032x}"))
+            made.keep(store, *made.with_calls(again))
         store.write_manifest(manifest)
     return path
 
@@ -124,7 +126,7 @@ def recorded(golden, tmp_path_factory):
     runs = {as_run(row["source_file"]): {"planned": {row["model"]: plan}} for row in corpus}
     with Store.open(folder, sweep="published", imported=True) as store:
         for number, row in enumerate(corpus):
-            store.keep(as_result(number, row))
+            made.keep(store, *made.with_calls(as_result(number, row)))
         store.write_manifest({"runs": runs})
     return folder
 

@@ -16,6 +16,7 @@ from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from asyncbench.suites.nupa.generation import draft, drafts_of
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.store import made
 
 BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 SUM = "add_Integer_Integer_Integer"
@@ -65,7 +66,7 @@ def result(
 def keep(folder: Path, *results: Result, runs: Mapping[str, object] | None = None) -> Path:
     with Store.open(folder, sweep="night") as store:
         for one in results:
-            store.keep(one)
+            made.keep(store, *made.with_calls(one))
         store.write_manifest({"runs": runs or {}})
     return folder
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from asyncbench.analysis.pairing import Marks, pair, places, read_coded, read_model
 from asyncbench.store.catalog import read_trials
+from asyncbench.store.manifest import MANIFEST
 from tests.analysis.answered import Asked, folder_of
 
 PROBLEMS, TURNS = 9, 3
@@ -102,6 +103,8 @@ def test_texts_come_as_dictionaries_with_the_same_values(folder):
 
 
 def test_one_models_parts_are_read_alone(folder):
+    manifest = folder / MANIFEST  # of a folder without a list of its parts, which would miss them at once
+    manifest.write_bytes(b'{"schema_version": 1, "sweep": "s"}')
     for part in (folder / "trials").rglob("model=c/*.parquet"):
         part.write_bytes(b"damaged")
     found = read_model(folder, "a/b", ["model"], pc.field("repeat") == 0)

@@ -15,6 +15,7 @@ from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from tests.analysis.answered import Asked, folder_of
 from tests.engine.night import MODEL, requests
+from tests.store import made
 
 USAGE = Usage(input_tokens=100, output_tokens=10)
 
@@ -60,8 +61,7 @@ def folder(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for number, (request, reply) in enumerate(zip(requests(7), replies, strict=True), 1):
             cost = 0.25 if reply and reply.usage else None
-            store.keep(attempt(request, cost_usd=cost))
-            store.keep(result(request, reply, cost_usd=cost, latency_s=float(number)))
+            made.keep(store, *made.with_calls(result(request, reply, cost_usd=cost, latency_s=float(number))))
         store.keep(attempt(requests(8)[7], cost_usd=0.5))  # of a trial that is still open
         store.write_manifest(
             {"runs": {"night": {"planned": {"m": {"plain": {"s": {"t": 8}}}}}}, "simulated": True}
@@ -94,7 +94,7 @@ def test_the_report_says_who_graded_and_what_became_of_all_trials(folder):
 def test_replies_without_text_are_counted(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for request, reply in zip(requests(2), [Reply(text=" "), None], strict=True):
-            store.keep(result(request, reply))
+            made.keep(store, *made.with_calls(result(request, reply)))
     assert report_on(tmp_path).empty == 1
 
 
@@ -115,7 +115,7 @@ def test_thinking_and_the_first_token_are_shown_where_they_are_known(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for number, request in enumerate(requests(3, replace(MODEL, effort="high")), 1):
             closed = result(request, Reply(text="4", usage=usage))
-            store.keep(replace(closed, ttft_s=number / 8))
+            made.keep(store, *made.with_calls(replace(closed, ttft_s=number / 8)))
     report = report_on(tmp_path)
     (line,) = report.suites
     assert (line.reasoning_tokens, line.efforts) == (21, ("high",))
@@ -130,7 +130,7 @@ def test_answers_that_were_not_streamed_have_no_first_token(folder):
 
 def test_unknown_cost_is_shown_as_unknown(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
-        store.keep(result(requests(1)[0], Reply(text="4")))
+        made.keep(store, *made.with_calls(result(requests(1)[0], Reply(text="4"))))
     report = report_on(tmp_path)
     assert report.suites[0].cost_usd is None
     assert "unknown" in report.as_text()
@@ -151,7 +151,7 @@ def test_simulated_results_say_so_in_every_form(folder):
 def test_results_of_real_models_do_not_say_so(tmp_path):
     (request,) = requests(1, replace(MODEL, provider="openai"))
     with Store.open(tmp_path, sweep="s") as store:
-        store.keep(result(request, Reply(text="4")))
+        made.keep(store, *made.with_calls(result(request, Reply(text="4"))))
     assert SIMULATED not in report_on(tmp_path).as_text()
 
 

@@ -11,6 +11,7 @@ from asyncbench.records import Reply
 from asyncbench.store.folder import Store
 from tests.analysis.test_report import result
 from tests.engine.night import requests
+from tests.store import made
 
 
 def trials(*rows, provider="acme", model_id=None):
@@ -69,7 +70,7 @@ def test_the_report_warns_of_it_in_every_form(tmp_path):
     served = ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20")
     with Store.open(tmp_path, sweep="s") as store:
         for request, model in zip(requests(2), served, strict=True):
-            store.keep(result(request, Reply(text="4", model_served=model)))
+            made.keep(store, *made.with_calls(result(request, Reply(text="4", model_served=model))))
     report, told = report_on(tmp_path), "m was answered by 2 models: gpt-4o-2024-08-06 (1)"
     assert told in report.as_text()
     assert told in report.as_markdown()

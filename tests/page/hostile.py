@@ -8,7 +8,7 @@ from asyncbench.problems import write_problems
 from asyncbench.records import Grade, Outcome, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from tests.page.made import result_of, trial_of
-from tests.store.made import AT
+from tests.store.made import AT, keep, with_calls
 
 ATTACKS = {
     "script": "<script>window.hacked = 1</script>",
@@ -32,7 +32,7 @@ def make_hostile(folder: Path) -> Path:
         texts = {**ATTACKS, "long": LONG}
         trials = [_trial(n, name, text) for n, (name, text) in enumerate(texts.items())]
         for trial, text in zip(trials, texts.values(), strict=True):
-            store.keep(_result(trial, text))
+            keep(store, *with_calls(_result(trial, text)))
         store.write_manifest({})
     write_problems((trial.problem for trial in trials), folder / "problems" / "custom.parquet")
     return folder

@@ -155,6 +155,15 @@ def result(asked: Trial, answer: Reply | None, *, attempts: int = 1, cost_usd: f
     )
 
 
+def with_calls(closed: Result) -> Iterator[Event]:
+    """Yield the calls that a result counts, then the result: the last call cost what it says."""
+    for attempt in range(1, closed.attempts):
+        yield ended(closed.trial, None, attempt=attempt, cost_usd=0.0)
+    if closed.attempts:
+        yield ended(closed.trial, closed.reply, attempt=closed.attempts, cost_usd=closed.cost_usd)
+    yield closed
+
+
 def answered(n: int, *, alias: str = "small", suite: str = "nupa", attempt: int = 1) -> Iterator[Event]:
     """Yield the events of a trial that got its right answer at once."""
     asked = trial(n, alias=alias, suite=suite)
