@@ -14,16 +14,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asyncbench.analysis.sql import sql as sql
-    from asyncbench.copies import iter_problems as iter_problems
-    from asyncbench.copies import read_problems as read_problems
-    from asyncbench.exchange import export_folder as export_folder
-    from asyncbench.exchange import import_files as import_files
-    from asyncbench.exchange import import_problems as import_problems
-    from asyncbench.merge import merge_folders as merge_folders
+    from asyncbench.merging import merge_folders as merge_folders
     from asyncbench.problems import generate as generate
-    from asyncbench.regrade import regrade_folder as regrade_folder
-    from asyncbench.run import run_sweep as run_sweep
+    from asyncbench.published import export_folder as export_folder
+    from asyncbench.published import import_files as import_files
+    from asyncbench.published import import_problems as import_problems
+    from asyncbench.queries.select import sql as sql
+    from asyncbench.regrading import regrade_folder as regrade_folder
+    from asyncbench.run.sweep_run import run_sweep as run_sweep
     from asyncbench.store.catalog import iter_attempts as iter_attempts
     from asyncbench.store.catalog import iter_grades as iter_grades
     from asyncbench.store.catalog import iter_trials as iter_trials
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from asyncbench.store.catalog import read_lanes as read_lanes
     from asyncbench.store.catalog import read_skipped as read_skipped
     from asyncbench.store.catalog import read_trials as read_trials
+    from asyncbench.store.problem_copies import iter_problems as iter_problems
+    from asyncbench.store.problem_copies import read_problems as read_problems
     from asyncbench.suites import grade_text as grade
 
 # Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.
@@ -39,25 +39,25 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 # Loaded when first used: `import asyncbench` and `asyncbench --help` stay quick.
 _HOMES = {
-    "export_folder": ("asyncbench.exchange", "export_folder"),
-    "import_files": ("asyncbench.exchange", "import_files"),
-    "import_problems": ("asyncbench.exchange", "import_problems"),
+    "export_folder": ("asyncbench.published", "export_folder"),
+    "import_files": ("asyncbench.published", "import_files"),
+    "import_problems": ("asyncbench.published", "import_problems"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
     "iter_attempts": ("asyncbench.store.catalog", "iter_attempts"),
     "iter_grades": ("asyncbench.store.catalog", "iter_grades"),
-    "iter_problems": ("asyncbench.copies", "iter_problems"),
+    "iter_problems": ("asyncbench.store.problem_copies", "iter_problems"),
     "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
-    "merge_folders": ("asyncbench.merge", "merge_folders"),
+    "merge_folders": ("asyncbench.merging", "merge_folders"),
     "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
     "read_grades": ("asyncbench.store.catalog", "read_grades"),
     "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
-    "read_problems": ("asyncbench.copies", "read_problems"),
+    "read_problems": ("asyncbench.store.problem_copies", "read_problems"),
     "read_skipped": ("asyncbench.store.catalog", "read_skipped"),
     "read_trials": ("asyncbench.store.catalog", "read_trials"),
-    "regrade_folder": ("asyncbench.regrade", "regrade_folder"),
-    "run_sweep": ("asyncbench.run", "run_sweep"),
-    "sql": ("asyncbench.analysis.sql", "sql"),
+    "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
+    "run_sweep": ("asyncbench.run.sweep_run", "run_sweep"),
+    "sql": ("asyncbench.queries.select", "sql"),
 }
 
 __all__ = [

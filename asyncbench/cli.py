@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
 import typer
 
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
-from asyncbench.writing import NO_ROOM, unwritten
+from asyncbench.files import NO_ROOM, unwritten
 
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
     from asyncbench.records import Model, Outcome
-    from asyncbench.summary import Summary
+    from asyncbench.run.summary import Summary
 
 # Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
 
@@ -105,7 +105,7 @@ def _give_up_output(error: OSError) -> None:
 
 def _harmless(text: str) -> str:
     """Return the lines of a message that may quote what others wrote."""
-    from asyncbench.screen import safe_note
+    from asyncbench.shown.screen import safe_note
 
     return "\n".join(map(safe_note, text.split("\n")))
 
@@ -116,7 +116,7 @@ _KEYS: set[str] = set()  # that this command was given
 
 def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
     """Return the variables in which these models' keys are looked up: of this process, then of a file."""
-    from asyncbench.preflight import read_env_file
+    from asyncbench.sweeps.preflight import read_env_file
 
     given = read_env_file(env_file) if env_file else {}
     env = {**os.environ, **given}
@@ -207,7 +207,7 @@ def init(
 
     asyncbench init sweep.yaml
     """
-    from asyncbench import starter
+    from asyncbench.config import starter
 
     starter.refuse_existing(path)  # before any question
     found = starter.providers_with_keys(os.environ)
@@ -243,8 +243,8 @@ def plan(
     with a range. --pilot makes real calls first: they are results like any other, and nothing is asked twice.
     """
     from asyncbench.config import load_sweep
-    from asyncbench.plan import plan as plan_sweep
-    from asyncbench.plan.making import bounded
+    from asyncbench.planning import plan as plan_sweep
+    from asyncbench.planning.making import bounded
 
     sweep = load_sweep(sweep_file)
     meant = bounded(sweep, budget, deadline)  # before a pilot spends anything
@@ -256,7 +256,7 @@ def plan(
         asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=_aliases(models))
     if asked is not None:
-        from asyncbench.plan.keeping import keep_forecast
+        from asyncbench.planning.keeping import keep_forecast
 
         try:
             keep_forecast(found, by="pilot")
@@ -278,8 +278,8 @@ def _piloted(
     quiet: bool,
 ) -> "Summary":
     """Ask the first problems of each task and length, for at most `budget`, USD."""
-    from asyncbench.progress import default_screen
-    from asyncbench.run import run_sweep
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_sweep
 
     env = _environment(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
@@ -339,8 +339,8 @@ def run(
     --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
     """
     from asyncbench.config import load_sweep, sweep_from
-    from asyncbench.progress import default_screen
-    from asyncbench.run import run_sweep
+    from asyncbench.run.progress import default_screen
+    from asyncbench.run.sweep_run import run_sweep
 
     ad_hoc = _ad_hoc(sweep_file, model, problems, out)
     sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
@@ -372,7 +372,7 @@ def run(
 def _show_morning(folder: Path) -> None:
     """Show a folder at a glance; whatever fails, the run's own end and exit code stay as they are."""
     try:
-        from asyncbench.analysis.morning import morning_on
+        from asyncbench.reports.morning import morning_on
 
         typer.echo(f"\n{morning_on(folder).as_text()}")
     except (Exception, KeyboardInterrupt) as error:
@@ -410,9 +410,9 @@ def _ad_hoc(
 
 def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -> None:
     """Refuse models that a budget can hold only by what a sweep file says of them."""
-    from asyncbench.budgeting import check_budget
     from asyncbench.config import with_budget
     from asyncbench.errors import ConfigError
+    from asyncbench.sweeps.budget_bounds import check_budget
 
     meant = with_budget(sweep, budget, place="run")
     try:
@@ -440,8 +440,8 @@ def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
 
 def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
     """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
-    from asyncbench.budgeting import priced
     from asyncbench.providers.longest_reply import most_output
+    from asyncbench.sweeps.budget_bounds import priced
 
     endless = any(most_output(model, condition) is None for condition in sweep.conditions)
     return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))
@@ -469,17 +469,17 @@ def status(
         raise ConfigError("--follow and --verify: give one of them")
     if follow:
         with _interruptible("the run goes on"):
-            from asyncbench.analysis.following import show
+            from asyncbench.reports.following import show
 
             show(folder, sys.stdout, as_json=as_json)
         return
     if verify:
-        from asyncbench.analysis.verifying import health_of
+        from asyncbench.reports.verifying import health_of
 
         health = health_of(folder)
         typer.echo(health.as_json() if as_json else health.as_text())
         raise typer.Exit(0 if health.sound else 5)
-    from asyncbench.analysis.status import status_of
+    from asyncbench.reports.status import status_of
 
     found = status_of(folder)
     typer.echo(found.as_json() if as_json else found.as_text())
@@ -542,7 +542,7 @@ def report(
     if html or out:
         _write_page(folder, out, without={"style": style, "json": as_json, **options}, asked=html)
         return
-    from asyncbench.analysis.nothing import NothingToShowError
+    from asyncbench.results.nothing_to_show import NothingToShowError
 
     found: Shown
     try:
@@ -557,7 +557,7 @@ def report(
 
 def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
-    from asyncbench.analysis.figures import write_figures
+    from asyncbench.charts.pictures import write_figures
     from asyncbench.errors import ConfigError
 
     if odd := next((name for name, value in without.items() if value), None):
@@ -568,8 +568,8 @@ def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> No
 
 def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], asked: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
-    from asyncbench.analysis.page.writing import write_page
     from asyncbench.errors import ConfigError
+    from asyncbench.page.writing import write_page
 
     if not asked:
         raise ConfigError("--out is where --html writes its page: give both, or leave --out out")
@@ -601,39 +601,39 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
     match style:
         case "anatomy":
-            from asyncbench.analysis.anatomy.report import anatomy_on
+            from asyncbench.reports.anatomy_report import anatomy_on
 
             return anatomy_on(folder)
         case "morning":
-            from asyncbench.analysis.morning import morning_on
+            from asyncbench.reports.morning import morning_on
 
             return morning_on(folder)
         case "standings":
-            from asyncbench.analysis.standings import standings_on
+            from asyncbench.reports.standings import standings_on
 
             return standings_on(folder)
         case "heatmap":
-            from asyncbench.analysis.accuracy_maps import accuracy_maps_on
+            from asyncbench.reports.heatmap import accuracy_maps_on
 
             return accuracy_maps_on(folder)
         case "cost":
-            from asyncbench.analysis.cost import cost_report_on
+            from asyncbench.reports.cost import cost_report_on
 
             return cost_report_on(folder)
         case "quota":
-            from asyncbench.analysis.quota import quota_report_on
+            from asyncbench.reports.quota import quota_report_on
 
             return quota_report_on(folder)
         case "llm-arithmetic":
-            from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
+            from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 
             return llm_arithmetic_report_on(folder, **options)
         case "integer-addition":
-            from asyncbench.analysis.integer_addition import integer_addition_report_on
+            from asyncbench.published.integer_addition.report import integer_addition_report_on
 
             return integer_addition_report_on(folder)
         case "nupa":
-            from asyncbench.analysis.nupa import nupa_report_on
+            from asyncbench.published.nupa.report import nupa_report_on
 
             return nupa_report_on(folder)
     return _own_report_on(folder, **options)
@@ -642,8 +642,8 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
 def _own_report_on(folder: Path, prices: str | None = None) -> Shown:
     from datetime import UTC, datetime
 
-    from asyncbench.analysis.report import report_on
     from asyncbench.errors import ConfigError
+    from asyncbench.reports.overview import report_on
 
     if prices not in (None, "now"):
         raise ConfigError(f"--prices {prices}: only `now` can be asked for; leave it out for the run's own")
@@ -674,7 +674,7 @@ def compare_two(
     Only problems that both were asked count, so small differences show. --json has all questions where they
     differ; --unpaired compares models that were asked different problems.
     """
-    from asyncbench.analysis.comparing import compare
+    from asyncbench.reports.compare import compare
 
     found = compare(
         a,
@@ -719,7 +719,7 @@ def reconcile(
     uncached_input, cached_input, cache_write, output, reasoning, requests; a+b adds two of them up.
     Exit code 3 where the gap is above the tolerance.
     """
-    from asyncbench.analysis.billing import reconcile as compared
+    from asyncbench.reconciliation import reconcile as compared
 
     found = compared(
         file,
@@ -747,7 +747,7 @@ def models(
     """
     from datetime import UTC, datetime
 
-    from asyncbench import listing
+    from asyncbench.providers import listing
 
     at = datetime.now(UTC)
     if provider is None:
@@ -778,7 +778,7 @@ def doctor(
     Exit code 3 where a sweep would fail: only the kind of call that it makes, streamed or not, counts. What
     the calls cost is shown; keys never are.
     """
-    from asyncbench import doctor as doctors
+    from asyncbench import checkup as doctors
 
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = asyncio.run(doctors.examine(asked, env=_environment(env_file, asked)))
@@ -828,7 +828,7 @@ def simulate(
     """
     from asyncbench.errors import ConfigError
     from asyncbench.simulator.faults import parse_fault
-    from asyncbench.simulator.serve import serve
+    from asyncbench.simulator.serving import serve
     from asyncbench.simulator.settings import Settings
 
     if not problems and not replay:
@@ -887,7 +887,7 @@ def import_results(
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
     with _interruptible("import again goes on"):
-        from asyncbench.exchange import import_files
+        from asyncbench.published import import_files
 
         imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
@@ -899,7 +899,7 @@ def import_results(
 def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
     """Make a problem set of a published test set."""
     from asyncbench.errors import ConfigError
-    from asyncbench.exchange import import_problems
+    from asyncbench.published import import_problems
 
     if len(files) != 1 or plan:
         raise ConfigError(f"import {NUPA_PROBLEMS} takes one file and no further options")
@@ -926,7 +926,7 @@ def export_results(
     A run that was imported becomes a file of its name; of a sweep each model does, and each condition.
     """
     with _interruptible("nothing was exported"):
-        from asyncbench.exchange import export_folder
+        from asyncbench.published import export_folder
 
         exported = export_folder(form, folder, out)
     typer.echo(exported.as_json() if as_json else exported.as_text())
@@ -952,7 +952,7 @@ def regrade(
     are complete; all graders are written, whichever is shown.
     """
     with _interruptible("a table whose new grades were not complete is as it was"):
-        from asyncbench.analysis.regrading import regrade_report
+        from asyncbench.reports.regrading import regrade_report
 
         found = regrade_report(folder, write=write, grader=grader)
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
@@ -973,7 +973,7 @@ def merge(
     folder is run, reported and regraded like any other.
     """
     with _interruptible("nothing was merged"):
-        from asyncbench.merge import merge_folders
+        from asyncbench.merging import merge_folders
 
         merged = merge_folders(folders, out)
     typer.echo(merged.as_json() if as_json else merged.as_text())
@@ -994,8 +994,8 @@ def sql(
     The views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency; "DESCRIBE cost"
     lists a view's columns. Needs DuckDB: pip install 'asyncbench[sql]'.
     """
-    from asyncbench.analysis.sql import asking
     from asyncbench.errors import ConfigError
+    from asyncbench.queries.select import asking
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet: give one of them")

@@ -11,9 +11,19 @@ AsyncbenchError                  catch this to catch all of ours
       final for the lane    auth no_quota no_such_model rejected_parameter
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from asyncbench.allowance import Allowance
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A limit, what is left of it and when it is back; None: untold."""
+
+    what: str  # requests, tokens (input and output together), input_tokens or output_tokens
+    period_s: float  # what `limit` is for: 60 or 86,400
+    limit: float | None
+    remaining: float | None
+    reset_s: float | None  # from now until all of it is back
 
 
 class AsyncbenchError(Exception):

@@ -20,11 +20,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from asyncbench.forecast.ranges import Range
-from asyncbench.forecast.rest import DRAWS, Prompt, Rest, draws_of
-from asyncbench.forecast.seen import Measured, seen_of
+from asyncbench.planning.forecast.ranges import Range
+from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, Rest, draws_of
+from asyncbench.planning.forecast.seen_use import Measured, seen_of
 from asyncbench.suites.llm_arithmetic import SUITE, draft
-from asyncbench.sweep import Cell
+from asyncbench.sweeps.trials import Cell
 
 Run = Mapping[Cell, Sequence[tuple[Measured, int]]]  # trials in order, and the characters of their questions
 COLUMNS = (

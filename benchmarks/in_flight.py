@@ -28,8 +28,8 @@ from asyncbench import generate, run_sweep
 from asyncbench.config import sweep_from
 from asyncbench.engine.budget import Cap
 from asyncbench.problems import open_set
-from asyncbench.progress import Lanes, Quiet
 from asyncbench.records import Outcome
+from asyncbench.run.progress import Lanes, Quiet
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare

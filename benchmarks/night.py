@@ -16,13 +16,13 @@ import yaml
 from asyncbench import generate
 from asyncbench.config import as_mapping
 from asyncbench.problems import open_set
-from asyncbench.prompting import TrialIds
+from asyncbench.prompting.requests import TrialIds
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import write_manifest
 from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, LIMITS, TRIALS, WAITS
 from asyncbench.suites import SUITES, grade
-from asyncbench.sweep import asked_once, planned_tasks
+from asyncbench.sweeps.trials import asked_once, planned_tasks
 from benchmarks.rows import AT, CELLS, Values, keep, of_attempts, of_trials, sweep_of, table
 
 HOURS: Final = 8

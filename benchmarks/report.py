@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.analysis.order import names_of
-from asyncbench.exchange import import_files
+from asyncbench.published import import_files
+from asyncbench.results.entrants import names_of
 from asyncbench.store.manifest import planned, read_manifest
 from benchmarks.night import make_night
 from tests.recorded import write_jsonl

@@ -10,7 +10,7 @@ import pyarrow as pa
 from asyncbench import generate
 from asyncbench.config import Sweep, sweep_from
 from asyncbench.problems import open_set
-from asyncbench.prompting import TrialIds
+from asyncbench.prompting.requests import TrialIds
 from asyncbench.records import Problem
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import write_manifest

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from asyncbench.analysis.stats import Proportion
 from asyncbench.engine.always_valid import LEVEL, evidence
 from asyncbench.engine.stopping import next_look, stop_at
 from asyncbench.records import Stop, StopWhen
+from asyncbench.stats import Proportion
 
 SHARES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.9, 1.0)
 IN_FLIGHT = 32

@@ -17,20 +17,20 @@ from typing import IO
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
-        "asyncbench.analysis.llm_arithmetic",
-        "asyncbench.analysis.regrading",
-        "asyncbench.analysis.report",
-        "asyncbench.analysis.status",
+        "asyncbench.published.llm_arithmetic.report",
+        "asyncbench.reports.regrading",
+        "asyncbench.reports.overview",
+        "asyncbench.reports.status",
         "asyncbench.cli",
-        "asyncbench.doctor",
-        "asyncbench.exchange",
-        "asyncbench.listing",
-        "asyncbench.plan",
+        "asyncbench.checkup",
+        "asyncbench.published",
+        "asyncbench.providers.listing",
+        "asyncbench.planning",
         "asyncbench.providers.anthropic.client",
         "asyncbench.providers.http",
         "asyncbench.providers.openai.client",
-        "asyncbench.run",
-        "asyncbench.simulator.serve",
+        "asyncbench.run.sweep_run",
+        "asyncbench.simulator.serving",
         "pandas",  # which pyarrow imports with the first array that it makes
         "tests.store.night",
     ]

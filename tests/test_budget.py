@@ -19,16 +19,13 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
-from asyncbench import budgeting, generate
-from asyncbench.analysis.cost import cost_report_on
-from asyncbench.analysis.status import status_of
-from asyncbench.budgeting import ASKED, check_budget, most_of, open_ledger
+from asyncbench import generate
 from asyncbench.config import as_mapping, load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import picodollars
-from asyncbench.progress import cap_text
-from asyncbench.prompting import most_input_tokens
+from asyncbench.prompting.earlier_turns import padding
+from asyncbench.prompting.requests import most_input_tokens
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import (
     Attempt,
@@ -43,17 +40,21 @@ from asyncbench.records import (
     Sent,
     Usage,
 )
-from asyncbench.run import run_sweep
+from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.status import status_of
+from asyncbench.run.progress import cap_text
+from asyncbench.run.summary import Exit, Spent, Summary
+from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import counts, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.spending import spending
 from asyncbench.suites.llm_arithmetic import draft
-from asyncbench.summary import Exit, Spent, Summary
-from asyncbench.turns import padding
+from asyncbench.sweeps import budget_bounds as budgeting
+from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger
 from tests.commands import ROOT, asyncbench_here
 from tests.engine.night import requests
 from tests.recorded import rows
-from tests.sweeps import entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 5.0}
 HTTP = "simulated-http/oracle"

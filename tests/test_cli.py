@@ -9,10 +9,10 @@ import tempfile
 
 import pytest
 
-from asyncbench.analysis.tables import SIMULATED
+from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
-from tests.sweeps import entry, outcomes, problem_set, simulator
+from tests.sweep_files import entry, outcomes, problem_set, simulator
 
 ASYNCBENCH = [sys.executable, "-m", "asyncbench"]
 

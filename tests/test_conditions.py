@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from asyncbench import generate, read_trials, run_sweep
-from asyncbench.analysis.llm_arithmetic import llm_arithmetic_report_on
-from asyncbench.analysis.llm_arithmetic_tables import progress
 from asyncbench.errors import ConfigError
-from asyncbench.plan import plan
+from asyncbench.planning import plan
 from asyncbench.problems import open_set, write_problems
+from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
+from asyncbench.published.llm_arithmetic.tables import progress
+from asyncbench.run.summary import Exit
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites.llm_arithmetic import TASKS
-from asyncbench.summary import Exit
-from tests.sweeps import entry, problem_set, simulator, sweep
+from tests.sweep_files import entry, problem_set, simulator, sweep
 
 TALK = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}
 

@@ -8,8 +8,8 @@ import pytest
 
 from asyncbench import read_trials, run_sweep
 from asyncbench.config import load_sweep
-from asyncbench.summary import Exit
-from tests.sweeps import problem_set, simulator, sweep
+from asyncbench.run.summary import Exit
+from tests.sweep_files import problem_set, simulator, sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE = {"ollama"}  # the others are streamed: told so, or because they think

@@ -14,13 +14,13 @@ import yaml
 
 from asyncbench import run_sweep
 from asyncbench.errors import StoreError
+from asyncbench.files import storing, unwritten
 from asyncbench.suites.nupa.generation import draft
 from asyncbench.suites.nupa.tasks import TASKS
-from asyncbench.writing import storing, unwritten
 from tests.commands import asyncbench_here
-from tests.exchange.made import jsonl, trial
+from tests.published.made import jsonl, trial
 from tests.store.disk import small_disk
-from tests.sweeps import entry, problem_set, simulator, sweep
+from tests.sweep_files import entry, problem_set, simulator, sweep
 
 SUM = "add_Integer_Integer_Integer"
 

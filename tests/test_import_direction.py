@@ -48,7 +48,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 def _named(module: str, name: str) -> str:
-    """`from asyncbench import preflight` names the module asyncbench.preflight."""
+    """`from asyncbench import preflight` names the module asyncbench.sweeps.preflight."""
     place = ROOT.joinpath(*module.split("."), name)
     return f"{module}.{name}" if place.with_suffix(".py").exists() or place.is_dir() else module
 

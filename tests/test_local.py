@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from asyncbench import export_folder, generate, import_files, merge_folders, run_sweep
-from asyncbench.analysis.figures import write_figures
-from asyncbench.analysis.page.writing import write_page
+from asyncbench.charts.pictures import write_figures
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.plan import plan
+from asyncbench.files import creating, local, replacing
+from asyncbench.page.writing import write_page
+from asyncbench.planning import plan
 from asyncbench.problems import open_set
 from asyncbench.store.folder import Store
-from asyncbench.writing import creating, local, replacing
-from tests.exchange.made import jsonl, trial
+from tests.published.made import jsonl, trial
 from tests.store.made import answered, keep
-from tests.sweeps import problem_set
+from tests.sweep_files import problem_set
 
 BUCKET = "s3://bucket/night"
 

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from asyncbench import generate, read_grades, read_trials, run_sweep
-from asyncbench.analysis.nupa import nupa_report_on
-from asyncbench.analysis.nupa_figures import by_asked
-from asyncbench.plan import plan
+from asyncbench.planning import plan
+from asyncbench.published.nupa.counts import by_asked
+from asyncbench.published.nupa.report import nupa_report_on
+from asyncbench.run.summary import Exit
 from asyncbench.suites.nupa.tasks import TASKS
-from asyncbench.summary import Exit
-from tests.sweeps import entry, simulator, sweep
+from tests.sweep_files import entry, simulator, sweep
 
 MODELS = ("simulated/oracle", "simulated/noisy", "simulated-anthropic/noisy-2")
 RELEASED = [task for task in TASKS.values() if "released" in task.sets]

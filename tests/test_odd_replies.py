@@ -7,12 +7,12 @@ import pytest
 from asyncbench import read_attempts, run_sweep
 from asyncbench.config import Sweep
 from asyncbench.providers.openai.chat import ChatWire
-from asyncbench.summary import Exit, Summary
+from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
 from tests.providers.hostile import beside, nested, used, written
 from tests.providers.raw_server import answering, raw_server
-from tests.sweeps import ADAPTERS as NAMES
-from tests.sweeps import problem_set, sweep
+from tests.sweep_files import ADAPTERS as NAMES
+from tests.sweep_files import problem_set, sweep
 
 OPENAI = ADAPTERS[0]
 
@@ -74,7 +74,7 @@ async def test_what_a_grader_stumbles_over_is_in_the_folder_too(tmp_path, monkey
     def stumbling(*_):
         raise ZeroDivisionError("odd reply")
 
-    monkeypatch.setattr("asyncbench.grading.grade", stumbling)
+    monkeypatch.setattr("asyncbench.sweeps.grading.grade", stumbling)
     async with raw_server() as server:
         server.manner = answering(body=written(OPENAI))
         summary = await asked(tmp_path, server, "simulated")

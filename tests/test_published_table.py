@@ -14,11 +14,11 @@ from asyncbench import read_trials, run_sweep
 from asyncbench.cli import app
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.exchange.names import problems_file
+from asyncbench.published.names import problems_file
+from asyncbench.run.summary import Exit
 from asyncbench.simulator.settings import Settings
-from asyncbench.summary import Exit
 from tests.recorded import rows, write_jsonl
-from tests.sweeps import entry, forked
+from tests.sweep_files import entry, forked
 
 COLUMNS = {  # of the table → the published row's keys
     "Model": "model",

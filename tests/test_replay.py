@@ -6,8 +6,8 @@ import pytest
 
 from asyncbench import read_trials, run_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.summary import Exit
-from tests.sweeps import problem_set, sweep
+from asyncbench.run.summary import Exit
+from tests.sweep_files import problem_set, sweep
 
 
 def run(out, problems, *models):

@@ -21,7 +21,7 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from tests.providers.asking import CHAT, CHUNKS, EVENTS, MESSAGE
 from tests.providers.raw_server import answering, events, raw_server, sending, stalling, stream_of
-from tests.sweeps import problem_set
+from tests.sweep_files import problem_set
 
 ROOT = Path(__file__).resolve().parent.parent
 CLEAN = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}

@@ -15,23 +15,23 @@ import pytest
 import yaml
 
 from asyncbench import generate, merge_folders, read_skipped, read_trials, run_sweep
-from asyncbench.analysis.morning import morning_on
-from asyncbench.analysis.report import report_on
-from asyncbench.analysis.standings import standings_on
-from asyncbench.analysis.status import status_of
-from asyncbench.analysis.stopped import skips_in
 from asyncbench.config import as_mapping, sweep_from
 from asyncbench.engine.always_valid import always_valid
 from asyncbench.engine.stopping import stop_at
 from asyncbench.errors import ConfigError
-from asyncbench.plan import plan
+from asyncbench.planning import plan
 from asyncbench.problems import open_set
-from asyncbench.progress import Quiet
 from asyncbench.records import Outcome, StopWhen
-from asyncbench.skipping import Before, Rest
+from asyncbench.reports.morning import morning_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.standings import standings_on
+from asyncbench.reports.status import status_of
+from asyncbench.results.stopped_cells import skips_in
+from asyncbench.run.progress import Quiet
+from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify
-from asyncbench.summary import Exit
-from tests.sweeps import entry, outcomes, simulator, sweep
+from asyncbench.sweeps.skipping import Before, Rest
+from tests.sweep_files import entry, outcomes, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
 ALIKE = {"saturated": 0.2}  # 19 answers that are all alike

@@ -9,10 +9,10 @@ from aiohttp import web
 
 from asyncbench import run_sweep
 from asyncbench.engine.probation import FEW
-from asyncbench.progress import Quiet
 from asyncbench.records import Outcome
+from asyncbench.run.progress import Quiet
 from asyncbench.store.catalog import read_lanes
-from tests.sweeps import problem_set, sweep
+from tests.sweep_files import problem_set, sweep
 
 GOOD = {
     "id": "r",

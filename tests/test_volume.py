@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.store.folder import SEAL_AT_BYTES, SEAL_AT_RESULTS
-from tests.sweeps import outcomes
+from tests.sweep_files import outcomes
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOM = 128 * 2**20  # bytes above the peak of the first tenth, in which nothing is sealed yet

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from asyncbench.analysis.page.writing import _APP, _library, write_page
+from asyncbench.page.writing import _APP, _library, write_page
 from asyncbench.store.folder import Store
 from tests.store.made import answered, keep
 

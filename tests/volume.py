@@ -10,7 +10,7 @@ import psutil
 
 from asyncbench import generate, run_sweep
 from asyncbench.config import sweep_from
-from asyncbench.progress import Quiet
+from asyncbench.run.progress import Quiet
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.files import local
 from asyncbench.problems.schema import Column
-from asyncbench.writing import local
 
 LONGEST_TEXT: Final = 10_000_000  # bytes: more than the longest context of any model takes
 MOST_AT_ONCE: Final = 16_000_000  # bytes of text in a batch, unless a single row has more

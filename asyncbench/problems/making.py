@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.files import replacing, storing, writing
 from asyncbench.problems.identity import with_ids
 from asyncbench.problems.metadata import metadata_of
 from asyncbench.problems.problem_set import ProblemSet
@@ -19,7 +20,6 @@ from asyncbench.problems.workers import draft_batches
 from asyncbench.records import Problem
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Suite
-from asyncbench.writing import replacing, storing, writing
 
 Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the system's refusal to write
 

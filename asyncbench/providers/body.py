@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from asyncbench.prompting import merged
+from asyncbench.prompting.requests import merged
 from asyncbench.records import Request
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from asyncbench.simulator.questions import digest
 from asyncbench.simulator.recordings import Record, Recording
-from asyncbench.simulator.voice import Taken
+from asyncbench.simulator.speakers import Taken
 from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, tokens
 
 

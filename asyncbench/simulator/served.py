@@ -7,7 +7,7 @@ from asyncbench.simulator.faults import FaultStream
 from asyncbench.simulator.latency import Latency, Pace, Timing
 from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, Gate
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voice import Voice
+from asyncbench.simulator.speakers import Voice
 from asyncbench.simulator.wire import Answer, Asked, Like, RefusedError, Why, tokens
 
 

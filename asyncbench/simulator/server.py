@@ -27,7 +27,7 @@ from asyncbench.simulator.replay import Replay
 from asyncbench.simulator.responses_wire import RESPONSES
 from asyncbench.simulator.served import Served, think
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voice import MadeUp, Voice
+from asyncbench.simulator.speakers import MadeUp, Voice
 from asyncbench.simulator.wire import Asked, Exchange, Json, Like, RefusedError, Why, Wire
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}

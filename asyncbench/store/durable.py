@@ -6,9 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from asyncbench.writing import make_folder as make_folder
-from asyncbench.writing import storing
-from asyncbench.writing import sync as sync
+from asyncbench.files import make_folder as make_folder
+from asyncbench.files import storing
+from asyncbench.files import sync as sync
 
 OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are for whoever asked
 

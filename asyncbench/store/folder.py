@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import StoreError
+from asyncbench.files import local, refused, storing
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import known
 from asyncbench.store.compaction import compact, worthwhile
@@ -37,7 +38,6 @@ from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.snapshot import tell_damage
 from asyncbench.store.staging import TEMPORARY
-from asyncbench.writing import local, refused, storing
 
 SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
 SEAL_EVERY_S = 15 * 60.0

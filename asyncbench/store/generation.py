@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncbench.errors import StoreError
+from asyncbench.files import storing
 from asyncbench.store.durable import discard, make_folder, sync, sync_folders
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part
-from asyncbench.writing import storing
 
 _NEXT, _OLD = (Path(TEMPORARY, name) for name in ("next", "old"))
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h

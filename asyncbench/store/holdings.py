@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from asyncbench.errors import StoreError
+from asyncbench.files import storing
 from asyncbench.store.checksums import WAYS_OUT, check, fingerprint
 from asyncbench.store.costs import COLUMNS, Told
 from asyncbench.store.durable import publish
@@ -37,7 +38,6 @@ from asyncbench.store.quarantine import QUARANTINE, calls_in, damaged_lines
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import segments
 from asyncbench.store.staging import TEMPORARY, Entry, Part, scanned
-from asyncbench.writing import storing
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
 JOURNAL = "journal"

@@ -20,12 +20,12 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import StoreError
+from asyncbench.files import storing
 from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
 from asyncbench.store.durable import make_folder
 from asyncbench.store.encoding import encode
 from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
-from asyncbench.writing import storing
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.writing import storing
+from asyncbench.files import storing
 
 LOCK = ".lock"  # in a results folder
 GLANCE_S = 0.02  # more than whoever only looks for a writer holds the lock

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import local
 from asyncbench.store.durable import write
 from asyncbench.store.lock import LOCK
 from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY
-from asyncbench.writing import local
 
 MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
+from asyncbench.files import storing
 from asyncbench.store.durable import discard, sync
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.groups import groups_of
@@ -26,7 +27,6 @@ from asyncbench.store.segment import Damage, batches, number_of, payloads, segme
 from asyncbench.store.staging import TEMPORARY, Part, read
 from asyncbench.store.supersede import superseded
 from asyncbench.store.tables import tables
-from asyncbench.writing import storing
 
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
 

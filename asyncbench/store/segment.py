@@ -15,9 +15,9 @@ from pathlib import Path
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import refused, storing
 from asyncbench.store.durable import sync
 from asyncbench.store.schema import SCHEMA_VERSION
-from asyncbench.writing import refused, storing
 
 BATCH_BYTES = 4 * 2**20
 _PREFIX = len(b"01234567 ")

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pytest
 
 from asyncbench import read_attempts, read_grades, read_problems, read_trials, sql
-from asyncbench.analysis.sql import _SETTINGS, TABLE_FUNCTIONS, _contained
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.queries.select import _SETTINGS, TABLE_FUNCTIONS, _contained
 from asyncbench.store.partitions import part_files
 from asyncbench.store.schema import SCHEMAS
 from tests.commands import CLEAN, asyncbench, asyncbench_here
 from tests.processes import Forked
-from tests.regrade.made import as_now, fill, right, sums
+from tests.regrading.made import as_now, fill, right, sums
 
 OUTSIDE = "correct horse battery staple"  # what no query may show
 SEED = int(os.environ.get("ASYNCBENCH_SEED", "1"))

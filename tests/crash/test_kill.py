@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from asyncbench import read_attempts
-from asyncbench.analysis.regrading import regrade_report
+from asyncbench.reports.regrading import regrade_report
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder
 from asyncbench.store.verify import verify
@@ -24,7 +24,7 @@ from tests.commands import asyncbench
 from tests.crash.recorded import cut_power
 from tests.processes import Forked
 from tests.store.dying import start
-from tests.sweeps import ADAPTERS, entry, outcomes, problem_set, simulator
+from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator
 
 SEED = int(os.environ.get("ASYNCBENCH_CRASH_SEED", "1"))
 LATENCY: dict[str, Any] = {"latency_s": 0.25, "latency_sigma": 0.8}

@@ -16,7 +16,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Final
 
-from asyncbench.budgeting import most_of, open_ledger
 from asyncbench.config import Sweep
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.budget import Cap, Ledger
@@ -40,6 +39,7 @@ from asyncbench.records import (
     Usage,
 )
 from asyncbench.store.folder import Store
+from asyncbench.sweeps.budget_bounds import most_of, open_ledger
 from tests.engine.crashing import Desk, known_of
 from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
 

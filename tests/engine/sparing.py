@@ -32,8 +32,8 @@ from asyncbench.records import (
     Trial,
     Usage,
 )
-from asyncbench.skipping import Before, Needed, stopping_of
-from asyncbench.sweep import cell_of as problem_cell
+from asyncbench.sweeps.skipping import Before, Needed, stopping_of
+from asyncbench.sweeps.trials import cell_of as problem_cell
 from tests.engine.crashing import Desk, known_of
 from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.budgeting import most_of
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Account, Cap, Ledger
 from asyncbench.engine.fairness import AHEAD_TRIALS, Standing, ahead, level
@@ -20,6 +19,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
 from asyncbench.records import Ended, History, LaneMinute, Limits, Price, Reply, Result, Sent, Usage
 from asyncbench.store.journal import lost
+from asyncbench.sweeps.budget_bounds import most_of
 from tests.engine import frugal
 from tests.engine.frugal import Frugal, Played, play
 from tests.engine.night import MODEL, RIGHT, Night, requests, virtually

@@ -13,7 +13,7 @@ from asyncbench.engine.stopping import Stopping, cell_of, stop_at
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Condition, Ended, History, Limits, Sent, Skipped, StopWhen
-from asyncbench.skipping import Before, Needed
+from asyncbench.sweeps.skipping import Before, Needed
 from benchmarks.stopping import SHARES, answers, ever_excluded, misses, stopped
 from tests.engine import sparing
 from tests.engine.night import EPOCH_S, RIGHT, Night, requests, virtually

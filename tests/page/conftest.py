@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asyncbench.analysis.page.writing import write_page
+from asyncbench.page.writing import write_page
 from tests.page.hostile import make_hostile
 from tests.page.made import make_night
 

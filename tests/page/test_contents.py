@@ -13,17 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench import read_trials
-from asyncbench.analysis.cells import COUNTS, SUMS, cells_on
-from asyncbench.analysis.page import writing
-from asyncbench.analysis.page.contents import contents_of
-from asyncbench.analysis.page.embedding import LARGE, data_block, script
-from asyncbench.analysis.page.merging import merged
-from asyncbench.analysis.page.ranges import range_in, with_ranges
-from asyncbench.analysis.page.sample import CHOOSING, LONGEST, sample_of
-from asyncbench.analysis.page.writing import write_page
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from tests.analysis.answered import Asked, folder_of
+from asyncbench.page import writing
+from asyncbench.page.contents import contents_of
+from asyncbench.page.embedding import LARGE, data_block, script
+from asyncbench.page.merging import merged
+from asyncbench.page.ranges import range_in, with_ranges
+from asyncbench.page.sample import CHOOSING, LONGEST, sample_of
+from asyncbench.page.writing import write_page
+from asyncbench.results.cells import COUNTS, SUMS, cells_on
+from tests.reports.answered import Asked, folder_of
 
 GROUP = ("run", "model", "condition", "suite", "task", "outcome")
 

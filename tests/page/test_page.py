@@ -4,24 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.analysis.anatomy.figures import read
-from asyncbench.analysis.cells import cells_on
-from asyncbench.analysis.charts import CHARTS, METRICS, rows
-from asyncbench.analysis.charts.metrics import summed
-from asyncbench.analysis.minutes import minutes_on
-from asyncbench.analysis.order import in_order, names_of
-from asyncbench.analysis.page import writing
-from asyncbench.analysis.page.ranges import with_ranges
-from asyncbench.analysis.page.writing import write_page
-from asyncbench.analysis.quota import quota_report_on
-from asyncbench.analysis.standings import standings_on
-from asyncbench.analysis.stats import undominated
-from asyncbench.analysis.tables import dollars
-from asyncbench.exchange import import_files
+from asyncbench.charts import CHARTS, METRICS, rows
+from asyncbench.page import writing
+from asyncbench.page.ranges import with_ranges
+from asyncbench.page.writing import write_page
+from asyncbench.published import import_files
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.standings import standings_on
+from asyncbench.results.anatomy.figures import read
+from asyncbench.results.cells import cells_on
+from asyncbench.results.entrants import in_order, names_of
+from asyncbench.results.metrics import summed
+from asyncbench.results.minutes import minutes_on
+from asyncbench.shown.tables import dollars
+from asyncbench.stats import undominated
 from asyncbench.store.folder import Store
-from tests.analysis.answered import Asked, folder_of
 from tests.page.hostile import ATTACKS, LONG
 from tests.recorded import write_jsonl
+from tests.reports.answered import Asked, folder_of
 
 VIEWS = ("overview", "tasks", "length", "cost", "time", "errors", "trials", "about")
 WHO = ("run", "model", "condition")

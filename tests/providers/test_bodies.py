@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.prompting import merged
+from asyncbench.prompting.requests import merged
 from asyncbench.providers.body import at
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.wires import WIRES

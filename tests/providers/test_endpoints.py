@@ -7,10 +7,10 @@ import pytest
 
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
-from asyncbench.known_models import published
 from asyncbench.providers import PROVIDERS
 from asyncbench.providers.endpoint import Endpoint
 from asyncbench.providers.endpoints import is_simulated, known_endpoints
+from asyncbench.providers.known_models import published
 from asyncbench.providers.prices import vendor_of
 from asyncbench.providers.wires import WIRES
 from tests.providers.asking import CHAT, KEY, asking

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from asyncbench.config.conditions import condition_from
-from asyncbench.prompting import request_for
+from asyncbench.prompting.earlier_turns import PADDINGS, padding
+from asyncbench.prompting.requests import request_for
 from asyncbench.records import Message
-from asyncbench.turns import PADDINGS, padding
 from tests.providers.asking import ADAPTERS, KEY, PROBLEM, asking
 from tests.providers.raw_server import answering
 

@@ -16,7 +16,7 @@ import yaml
 
 from asyncbench import generate
 from asyncbench.store.folder import SEAL_AT_RESULTS
-from tests.sweeps import entry
+from tests.sweep_files import entry
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = int(os.environ.get("ASYNCBENCH_MISSION_MODELS", "20"))

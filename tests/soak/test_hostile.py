@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from asyncbench.errors import ErrorKind
-from asyncbench.summary import Exit
+from asyncbench.run.summary import Exit
 from tests.commands import CLEAN, ROOT
 from tests.providers.asking import ADAPTERS
 from tests.providers.hostile import BEHAVIOURS, LATE, Behaviour
 from tests.providers.raw_server import RawServer, raw_server
-from tests.sweeps import ADAPTERS as NAMES
-from tests.sweeps import problem_set
+from tests.sweep_files import ADAPTERS as NAMES
+from tests.sweep_files import problem_set
 
 MOST_MB = 400
 LOOK_EVERY_S = 0.02

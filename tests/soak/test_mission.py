@@ -17,7 +17,7 @@ from asyncbench import read_attempts, read_trials
 from asyncbench.store.folder import SEAL_AT_RESULTS
 from tests.soak import mission
 from tests.soak.mission import ALIASES, AT_ONCE, MIB, MODELS, PROBLEMS, Reading, Said, Start
-from tests.sweeps import simulator
+from tests.sweep_files import simulator
 
 PLANNED = MODELS * PROBLEMS
 LOOKS = (("status",), ("report",), ("report", "--style", "quota"))

@@ -13,16 +13,16 @@ import pytest
 from asyncbench.config import load_sweep
 from asyncbench.errors import StoreError
 from asyncbench.records import Outcome
-from asyncbench.run import run_sweep
+from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import finished_ids, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import HOLDS, kept_sweep_file, read_manifest
 from asyncbench.store.snapshot import look
 from asyncbench.store.spending import spending
 from asyncbench.store.verify import verify
-from asyncbench.summary import Exit
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
-from tests.sweeps import entry, problem_set, simulator, sweep
+from tests.sweep_files import entry, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 5.0}
 

@@ -15,7 +15,7 @@ import yaml
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
 from tests.store.made import ended, reply, result, sent, trial
-from tests.sweeps import entry, problem_set, simulator
+from tests.sweep_files import entry, problem_set, simulator
 
 SEED = os.environ.get("ASYNCBENCH_MATRIX_SEED")
 WAYS_OUT = ("ut back", "ove it", "--accept-loss", "run the sweep again")

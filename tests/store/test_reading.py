@@ -11,7 +11,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import ROW_GROUP, Part, scanned
-from tests.regrade.made import fill, right, sums
+from tests.regrading.made import fill, right, sums
 from tests.store.made import answered, keep
 
 READ = (ab.read_trials, ab.read_grades, ab.read_attempts, ab.read_problems)

@@ -10,10 +10,10 @@ import yaml
 
 from asyncbench.store.folder import Store
 from asyncbench.store.staging import TEMPORARY
-from tests.exchange.made import jsonl, trial
+from tests.published.made import jsonl, trial
 from tests.store.made import answered
 from tests.store.made import keep as kept
-from tests.sweeps import problem_set
+from tests.sweep_files import problem_set
 
 COMMANDS = """
 import sys

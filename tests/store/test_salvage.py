@@ -19,7 +19,7 @@ from asyncbench.store.salvage import Salvage
 from tests.commands import asyncbench
 from tests.store.disk import disk_for, limited, small_disk
 from tests.store.made import answered, ended, keep, reply, result, sent, trial, trial_id
-from tests.sweeps import entry, outcomes, problem_set, simulator
+from tests.sweep_files import entry, outcomes, problem_set, simulator
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""Charts with altair, which is an extra: specifications for the page, and whole ones for pictures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from asyncbench.charts.catalogue import CHARTS
+from asyncbench.charts.themes import THEMES
+from asyncbench.errors import ConfigError
+from asyncbench.results.metrics import METRICS
+
+Spec = dict[str, Any]  # Any: a specification of Vega-Lite
+
+COLUMNS = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
+ALONE = 640  # pixels of a panel that is the only one
+INSTALL = "pip install 'asyncbench[report]'"
+
+
+def spec_of(name: str, metric: str = "accuracy") -> Spec:
+    """Return the Vega-Lite specification of a chart over data named `rows`, without title or theme.
+
+    Args:
+        name: of `CHARTS`.
+        metric: of `METRICS`, for charts that show one of several.
+
+    Raises:
+        ConfigError: altair is not installed; there is no such chart or metric.
+    """
+    for kind, given, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
+        if given not in known:
+            raise ConfigError(f"no {kind} {given!r}; there are {', '.join(known)}")
+    try:
+        from asyncbench.charts.specs import spec
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"charts need {error.name}: {INSTALL}") from error
+    return spec(name, metric)
+
+
+def drawn(
+    name: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    metric: str = "accuracy",
+    theme: str = "light",
+    notes: Sequence[str] = (),
+) -> Spec:
+    """Return a chart that stands alone: rows, title and theme within it.
+
+    Args:
+        name: of `CHARTS`.
+        rows: with the columns that `CHARTS` tells.
+        metric: of `METRICS`.
+        theme: of `THEMES`.
+        notes: lines under the title.
+
+    Raises:
+        ConfigError: as `spec_of` does.
+    """
+    rows = list(rows)
+    spec = titled(spec_of(name, metric), CHARTS[name].title, notes)
+    if CHARTS[name].panels:
+        panels = len({row["panel"] for row in rows})
+        spec["columns"] = columns = next(columns for most, columns in COLUMNS if panels <= most)
+        if panels % columns:  # a shared axis would stand at the foot of empty places too
+            spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
+        spec["spec"]["width"] = ALONE if panels == 1 else spec["spec"]["width"]
+    return {**spec, "data": {"values": rows}, "config": THEMES[theme], "padding": 12}
+
+
+def titled(spec: Spec, title: str, notes: Sequence[str]) -> Spec:
+    """Return a specification with a title, and lines under it."""
+    return {**spec, "title": {"text": title, "subtitle": list(notes)}}

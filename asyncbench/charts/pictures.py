@@ -1,0 +1,285 @@
+"""`report --figures DIR`: every chart as SVG and PNG, every table as Markdown and LaTeX, for papers."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from math import sqrt
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Final, Protocol
+
+from asyncbench.charts import METRICS, drawn
+from asyncbench.charts import rows as charted
+from asyncbench.charts.drawing import INSTALL
+from asyncbench.charts.themes import OUTCOME_COLOURS
+from asyncbench.errors import ConfigError
+from asyncbench.files import local, replacing, writing
+from asyncbench.reports.anatomy_report import AnatomyReport, anatomy_on
+from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.heatmap import accuracy_maps_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.quota import QuotaReport, quota_report_on
+from asyncbench.reports.standings import Standings, standings_on
+from asyncbench.results.cells import cells_on
+from asyncbench.results.entrants import Asked, in_order, names_of
+from asyncbench.results.lost_replies import lost_notes
+from asyncbench.results.metrics import summed
+from asyncbench.results.minutes import minutes_on
+from asyncbench.results.names import told_apart
+from asyncbench.shown.tables import SIMULATED
+from asyncbench.store.manifest import read_manifest
+
+SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
+MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
+LONGEST_NAME: Final = 60  # characters of a file's name
+LONGEST_LINE: Final = 110  # characters of a note under a title; longer ones are folded
+
+Draw = Callable[[Mapping[str, Any]], tuple[str, bytes]]  # a specification of Vega-Lite → SVG, PNG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A chart with what it shows."""
+
+    name: str  # of its files
+    chart: str
+    rows: Sequence[Mapping[str, Any]]  # Any: as the chart's columns are
+    metric: str = "accuracy"
+    notes: Sequence[str] = ()
+
+
+class Tables(Protocol):
+    """A report as text for papers."""
+
+    def as_markdown(self) -> str: ...
+
+    def as_latex(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What the charts and tables of a folder are made from."""
+
+    simulated: bool
+    cells: charted.Cells
+    names: Mapping[Asked, str]
+    shown: Mapping[str, str]  # names as charts show them, by the whole name
+    lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
+    standings: Standings
+    anatomy: AnatomyReport
+    quota: QuotaReport
+
+
+def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
+    """Write pictures and tables of a results folder; return the files, in their order.
+
+    Charts without anything to show are left out. Files of the same names are replaced, others stay.
+
+    Args:
+        folder: the results folder; nothing is written to it, unless `out` lies there.
+        out: a folder; it is made if it is not there.
+
+    Raises:
+        ConfigError: it is not a results folder, or holds no trials; altair or vl-convert is not installed;
+            `out` is a file, or a folder stands where a file should.
+        StoreError: what the folder holds cannot be read, or the disk does not take a file.
+    """
+    out = local(out)
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--figures {out}: that is a file; name a folder")
+    draw = _drawing()
+    found = _material(Path(folder))
+    files = chain(_picture_files(Path(folder), found, draw), _table_files(Path(folder), found))
+    return tuple(_write(out / name, content) for name, content in files)
+
+
+def _material(folder: Path) -> Material:
+    cells = cells_on(folder)
+    if not len(cells):
+        raise ConfigError(f"{folder} holds no trials yet: there is nothing to draw; run the sweep first")
+    asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
+    names = names_of(in_order(asked, read_manifest(folder)))
+    rows, standings = charted.named(cells, names), standings_on(folder)
+    return Material(
+        simulated=standings.simulated,
+        cells=rows,
+        names=names,
+        shown=told_apart(names.values()),
+        lost=lost_notes(_outcomes(rows)),
+        standings=standings,
+        anatomy=anatomy_on(folder),
+        quota=quota_report_on(folder),
+    )
+
+
+def _outcomes(cells: charted.Cells) -> dict[str, dict[str, int]]:
+    """Return what became of each model's trials."""
+    groups = summed(cells, ("model",))
+    return {model: {one: sums[one] for one in OUTCOME_COLOURS} for (model,), sums in groups.items()}
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _pictures(folder: Path, found: Material) -> Iterator[Picture]:
+    """Yield every chart that has something to show."""
+    for one in (
+        *_of_cells(found),
+        *_of_rankings(found),
+        *_of_errors(found),
+        *_over_time(folder, found),
+    ):
+        if any(row.get("value", 0) is not None for row in one.rows):
+            yield one
+
+
+def _of_cells(found: Material) -> Iterator[Picture]:
+    cells = found.cells
+    for name, metric in METRICS.items():
+        note = f"{metric.title}, by suite{'; with 95 % intervals' if metric.interval else ''}"
+        rows = charted.bars(cells, name)
+        notes = [note, *found.lost]
+        yield Picture(name=f"bars-{_slug(name)}", chart="bars", rows=rows, metric=name, notes=notes)
+    notes = ["Accuracy over all trials, by task; with 95 % intervals", *found.lost]
+    yield Picture(name="bars-by-task", chart="bars", rows=charted.bars(cells, by="task"), notes=notes)
+    for chart, rows_of in _SIMPLE.items():
+        rows = rows_of(cells)
+        if chart != "length_map" or rows != charted.depth_map(cells):
+            yield Picture(name=_slug(chart), chart=chart, rows=rows, notes=list(_notes(chart, found)))
+
+
+def _notes(chart: str, found: Material) -> Iterator[str]:
+    """Yield what is told under the title of a chart of cells."""
+    yield from _NOTES.get(chart, ())
+    more = {
+        "curves": lambda: charted.curves_note(found.cells),
+        "frontier_cost": lambda: charted.frontier_note(found.cells, "cost"),
+        "frontier_reasoning": lambda: charted.frontier_note(found.cells, "reasoning_tokens"),
+    }
+    if chart in more and (note := more[chart]()):
+        yield note
+    if chart in ("frontier_cost", "frontier_reasoning", "outcomes"):
+        yield from found.lost
+
+
+_SIMPLE: Final[Mapping[str, Callable[[charted.Cells], list[charted.Row]]]] = {
+    "task_map": charted.task_map,
+    "length_map": charted.length_map,
+    "depth_map": charted.depth_map,
+    "curves": charted.curves,
+    "frontier_cost": charted.frontier_cost,
+    "frontier_reasoning": charted.frontier_reasoning,
+    "outcomes": charted.outcomes,
+}
+_NOTES: Final = {
+    "curves": ["Of the trials with a reply; logistic fits and 95 % intervals; dashed: where half are right"],
+    "frontier_cost": [
+        "95 % intervals; the line joins the models that none beats; what cost nothing stands at the left"
+    ],
+    "frontier_reasoning": ["95 % intervals; the line joins the models that none beats"],
+}
+
+
+def _of_rankings(found: Material) -> Iterator[Picture]:
+    """Yield the paired differences of each suite, and of all together where there are several."""
+    taken = Counter[str]()
+    for ranking in found.standings.rankings:
+        if ranking.alone:
+            continue
+        name = f"pairs-{_slug(ranking.suite or 'all')}"
+        taken[name] += 1
+        leader = found.shown[ranking.lines[0].name]
+        note = (
+            f"{leader} is ahead; each line is one other. On {ranking.problems:,} problems that all were "
+            "asked; 95 % intervals; tied: not told apart"
+        )
+        yield Picture(
+            name=f"{name}-{taken[name]}" if taken[name] > 1 else name,
+            chart="pairs",
+            rows=charted.pairs(ranking, found.shown),
+            notes=[f"{ranking.suite or 'All suites'}. {note}"],
+        )
+
+
+def _of_errors(found: Material) -> Iterator[Picture]:
+    places = {name: place for place, name in enumerate(charted.models_of(found.cells))}
+    best_first = sorted(found.names.items(), key=lambda named: places[found.shown[named[1]]])
+    names = dict(best_first)
+    # of a run that goes on: newer ones have no name yet
+    findings = [one for one in found.anatomy.findings if (*one.group[:3],) in names]
+    note = f"{found.anatomy.examined:,} of {found.anatomy.wrong:,} wrong or unread answers were examined"
+    rows = charted.digit_errors(findings, names)
+    yield Picture(name="digit-errors", chart="digit_errors", rows=rows, notes=[note])
+    yield Picture(name="kinds", chart="kinds", rows=charted.kinds(findings, names), notes=[note])
+
+
+def _over_time(folder: Path, found: Material) -> Iterator[Picture]:
+    minutes = minutes_on(folder)
+    if any(one.p50_s is not None for one in minutes):  # of a recording the times of calls are not known
+        yield Picture(name="latency", chart="latency", rows=charted.latency(minutes, found.shown))
+        yield Picture(name="throughput", chart="throughput", rows=charted.throughput(minutes, found.shown))
+    yield Picture(name="quota", chart="quota", rows=charted.quota(found.quota.minutes))
+
+
+def _slug(text: str) -> str:
+    """Return a text as part of a file's name; suites of a custom set may be called anything."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:LONGEST_NAME] or "other"
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _picture_files(folder: Path, found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each picture's files."""
+    marks = [SIMULATED] if found.simulated else []
+    for one in _pictures(folder, found):
+        notes = [line for note in [*marks, *one.notes] for line in wrap(note, LONGEST_LINE)]
+        spec = drawn(one.chart, one.rows, metric=one.metric, notes=notes)
+        svg, png = draw(spec)
+        yield f"{one.name}.svg", svg.encode()
+        yield f"{one.name}.png", png
+
+
+def _drawing() -> Draw:
+    """Return what makes an SVG and a PNG of a specification."""
+    try:
+        import vl_convert
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"pictures need {error.name}: {INSTALL}") from error
+
+    def draw(spec: Mapping[str, Any]) -> tuple[str, bytes]:  # Any: a specification of Vega-Lite
+        svg = vl_convert.vegalite_to_svg(dict(spec))
+        return svg, vl_convert.svg_to_png(svg, scale=_scale(svg))
+
+    return draw
+
+
+def _scale(svg: str) -> float:
+    """Return how many pixels of a PNG one of the drawing gets."""
+    sizes = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', svg)
+    pixels = float(sizes[1]) * float(sizes[2]) if sizes else MOST_PIXELS
+    return min(SCALE, sqrt(MOST_PIXELS / max(pixels, 1.0)))
+
+
+def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of each report's files."""
+    reports: dict[str, Tables] = {
+        "report": report_on(folder),
+        "standings": found.standings,
+        "anatomy": found.anatomy,
+        "cost": cost_report_on(folder),
+        "heatmap": accuracy_maps_on(folder),
+    }
+    if found.quota.lanes:
+        reports["quota"] = found.quota
+    for name, report in reports.items():
+        yield f"{name}.md", report.as_markdown().encode()
+        yield f"{name}.tex", report.as_latex().encode()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with writing(path), replacing(path) as file:
+        file.write(content)
+    return path

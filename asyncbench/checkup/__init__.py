@@ -1,0 +1,8 @@
+"""One cheap call per model and key: what works, what does not, and the way out."""
+
+from asyncbench.checkup.client_latency import noise_floor
+from asyncbench.checkup.findings import Checkup, as_json, as_text
+from asyncbench.checkup.models import models_from
+from asyncbench.checkup.probe_calls import examine
+
+__all__ = ["Checkup", "as_json", "as_text", "examine", "models_from", "noise_floor"]

@@ -1,0 +1,202 @@
+"""From calls to findings: what each says of the key, the model, usage, streams, limits, prices. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from asyncbench.checkup.findings import Finding, State
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.pricing import Rates
+from asyncbench.providers.known_models import moves, same_model
+from asyncbench.providers.quirks import Quirks
+from asyncbench.records import Model, Reply
+
+RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
+SHOWN: Final = 60  # characters of an answer
+
+# Which part of the setting a failure speaks of, and what can be done.
+_FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
+    ErrorKind.AUTH: ("key", "check that the key is whole, of this provider, and may use this model"),
+    ErrorKind.NO_QUOTA: ("account", "top the account up, or raise its spending limit"),
+    ErrorKind.NO_SUCH_MODEL: (
+        "model",
+        "check the model's name and base_url; `asyncbench models` lists some",
+    ),
+    ErrorKind.REJECTED_PARAMETER: ("parameters", "change or remove what the message names"),
+    ErrorKind.BAD_REQUEST: ("parameters", "change or remove what the message names"),
+    ErrorKind.TOO_LONG: ("parameters", "lower max_tokens, or shorten the system prompt"),
+    ErrorKind.BLOCKED: (
+        "answer",
+        "a filter stopped a plain question: look at the account's settings",
+    ),
+    ErrorKind.UNREACHABLE: (
+        "address",
+        "check base_url, and that the server runs and is within reach",
+    ),
+    ErrorKind.TIMEOUT: ("answer", "try again; a server of your own may still be loading the model"),
+    ErrorKind.RATE_LIMITED: ("limits", "wait and try again; somebody else may be using this key"),
+    ErrorKind.OVERLOADED: ("answer", "the provider is overloaded: try again later"),
+    ErrorKind.SERVER_ERROR: ("answer", "the provider failed: try again, then look at its status page"),
+    ErrorKind.BAD_REPLY: ("answer", "check that base_url is that of the API, up to /v1 where it has that"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call that was made, and what came of it."""
+
+    ended: Reply | ProviderError
+    latency_s: float
+    headers: Mapping[str, str] = field(default_factory=dict)  # those about rate limits
+
+    @property
+    def reply(self) -> Reply | None:
+        """What came, unless the call failed."""
+        return self.ended if isinstance(self.ended, Reply) else None
+
+
+def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that tell of rate limits; no others, which could hold anything."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
+
+
+def failure(error: ProviderError) -> Finding:
+    """Say what it means for a sweep that its calls fail."""
+    about, way_out = _FAILURES[error.kind]
+    return Finding(about=about, state=State.WRONG, said=_said(error), way_out=way_out)
+
+
+def key_finding(model: Model) -> Finding:
+    """Say that a call went through with the key there is."""
+    if model.key_env is None:
+        return _ok("key", "none needed")
+    return _ok("key", f"{model.key_env} is set and was accepted")
+
+
+def of_calls(model: Model, plain: Call, streamed: Call | None) -> Iterator[Finding]:
+    """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
+    lane = streamed if model.stream and streamed else plain
+    answered = next((call for call in (lane, plain) if call.reply), lane)
+    if isinstance(answered.ended, ProviderError):
+        yield failure(answered.ended)
+        return
+    yield from _of_reply(model, answered, answered.ended)
+    if isinstance(plain.ended, ProviderError):
+        yield _note("whole", _said(plain.ended), way_out="leave `stream` at true for this model")
+    if streamed is not None:
+        yield _stream(streamed, wrong=lane is streamed)
+        if answered is plain and streamed.reply and streamed.reply.usage is None:
+            yield _usage("usage", streamed.reply)
+
+
+def _of_reply(model: Model, call: Call, reply: Reply) -> Iterator[Finding]:
+    yield key_finding(model)
+    yield served(model.model_id, reply.model_served)
+    yield _answer(reply, call.latency_s)
+    yield _usage("usage", reply)
+    yield _thinking(model, reply)
+    yield _limits(model, call.headers)
+
+
+def _stream(call: Call, *, wrong: bool) -> Finding:
+    """Say how a stream came; `wrong`: should it fail, a sweep would."""
+    if isinstance(call.ended, ProviderError):
+        way_out = "leave `stream` at false for this model"
+        state = State.WRONG if wrong else State.NOTE
+        return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
+    if call.ended.ttft_s is None:
+        return _note("stream", "answered in one piece: there is no time to first token")
+    return _ok("stream", f"first token after {call.ended.ttft_s:.3f} s, all after {call.latency_s:.3f} s")
+
+
+def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
+    """Yield what can be said of a model without asking it."""
+    if model.replay is not None:
+        yield _ok("replay", f"repeats {model.replay}: there is nobody to ask")
+    if not model.simulated and (why := moves(model.model_id)):
+        yield _note("name", why)
+    yield _price(rates, simulated=model.simulated)
+    if departures := _departures(quirks):
+        yield _note("quirks", f"assumed, not tried: {departures}")
+
+
+def served(asked: str, by: str | None) -> Finding:
+    """Say whether the model that answered is the one asked."""
+    if by is None:
+        return _note("model", f"the reply does not say who answered for {asked}")
+    if same_model(asked, by):
+        return _ok("model", f"{by} answered")
+    return _note(
+        "model",
+        f"{by} answered for {asked}",
+        way_out="some servers answer any name with whatever is loaded: make sure that this is meant",
+    )
+
+
+def _answer(reply: Reply, latency_s: float) -> Finding:
+    text = " ".join(reply.text.split())
+    shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, connecting included"
+    if not text and reply.cut_short:
+        return _note(
+            "answer",
+            f"cut before it said anything, after {latency_s:.3f} s: it thinks first",
+            way_out="give this model a generous max_tokens, or none",
+        )
+    return _ok("answer", shown) if "4" in text else _note("answer", f"2 + 2 is answered by {shown}")
+
+
+def _usage(about: str, reply: Reply) -> Finding:
+    usage = reply.usage
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return _note(about, "not told (in streams)" if reply.ttft_s else "not told: no cost can be known")
+    thought = f", {usage.reasoning_tokens:,} of them reasoning" if usage.reasoning_tokens else ""
+    return _ok(about, f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
+
+
+def _thinking(model: Model, reply: Reply) -> Finding:
+    tokens = reply.usage.reasoning_tokens if reply.usage else None
+    if reply.reasoning or tokens:
+        told = "its text" if reply.reasoning else "the number of its tokens"
+        return _ok("thinking", f"seen: {told}")
+    if (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
+        return _note("thinking", "asked for, but nothing in the reply shows it")
+    return _ok("thinking", "none seen")
+
+
+def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
+    if headers:
+        return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
+    if (model.limits.rpm, model.limits.tpm) != (None, None):
+        return _ok("limits", "no header tells them; those of the sweep hold")
+    return _note("limits", "no header tells them: set rpm and tpm, or concurrency, in the sweep")
+
+
+def _price(rates: Rates | None, *, simulated: bool) -> Finding:
+    if rates is None:
+        way_out = None if simulated else "give `price: {input: …, output: …}` (USD for a million tokens)"
+        return _note("price", "not known: costs will be NULL", way_out=way_out)
+    first = rates.brackets[0]
+    more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
+    return _ok("price", f"${first.input} in, ${first.output} out for a million tokens{more} ({rates.source})")
+
+
+def _departures(quirks: Quirks) -> str:
+    """Return the ways in which an endpoint is not asked as OpenAI would be."""
+    usual = Quirks()
+    changed = {one.name: getattr(quirks, one.name) for one in fields(Quirks)}
+    return ", ".join(
+        f"{name}: {value or 'none'}" for name, value in changed.items() if value != getattr(usual, name)
+    )
+
+
+def _said(error: ProviderError) -> str:
+    return f"{error.kind}: {error.message}"
+
+
+def _ok(about: str, said: str) -> Finding:
+    return Finding(about=about, state=State.OK, said=said)
+
+
+def _note(about: str, said: str, *, way_out: str | None = None) -> Finding:
+    return Finding(about=about, state=State.NOTE, said=said, way_out=way_out)

@@ -1,0 +1,186 @@
+"""Files written whole or not at all, and what it means that the system refuses to write one.
+
+A refusal is a matter of storage (StoreError, exit code 5): a full disk, a quota that is used up, a limit on
+the size of files, no right to write. Where the place of a file that somebody named is none, a folder perhaps,
+it is a matter of the command (ConfigError, exit code 2).
+"""
+
+import errno
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
+
+MOST_BYTES: Final = 4_000_000  # of a file that a person writes
+
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_EITHER: Final = "make room, or give the right to write"
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # Path makes one slash of two
+_NO_PLACE: Final = frozenset(
+    {errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR}
+)
+
+
+def local(path: PathLike[str] | str) -> Path:
+    """Return the path of a file or folder of this machine.
+
+    Raises:
+        ConfigError: it is an address such as s3://…, which would be made as a folder called `s3:`.
+    """
+    if _ADDRESS.match(os.fspath(path)):
+        raise ConfigError(
+            f"{os.fspath(path)}: addresses are not supported, only files and folders of this machine. "
+            "Name one here, and copy it yourself; give the absolute path of a folder that has this very name"
+        )
+    return Path(path)
+
+
+def make_folder(path: Path, *, mode: int = 0o777) -> None:
+    """Make `path`, with the rights in `mode` that the umask leaves, and what is missing above it."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(mode, exist_ok=True)
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the list of names in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write `path` of a results folder into a StoreError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(path, error) from error
+
+
+def refused(path: Path, why: OSError | str) -> StoreError:
+    """Return what it comes to that `path` of a results folder cannot be written; `why`: or words for it."""
+    said, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
+    return StoreError(
+        f"{path} could not be written: {said}. What was kept before is safe: {way_out}, then run again."
+    )
+
+
+def _words(error: OSError) -> str:
+    """Return the system's words; it gives the path and a number with them, which nobody needs twice."""
+    return error.strerror or str(error)
+
+
+def _way_out(error: OSError) -> str:
+    if error.errno in NO_ROOM:
+        return "make room"
+    return "give the right to write" if error.errno in _NO_RIGHT else _EITHER
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write a file that somebody named into an error of ours that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(path, error) from error
+
+
+def unwritten(path: Path, error: OSError) -> AsyncbenchError:
+    """Return what it comes to that a file which somebody named cannot be written."""
+    said = f"{path}: cannot be written: {_words(error)}; choose another place"
+    if error.errno in _NO_PLACE:
+        return ConfigError(said)
+    return StoreError(f"{said}, or {_way_out(error)}")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of `path` once it is complete and on the disk.
+
+    Where `path` is a link, what it leads to is replaced, and the link stays.
+
+    Raises:
+        OSError: it cannot be written there; what stood at `path` is as it was.
+    """
+    target = Path(os.path.realpath(local(path)))
+    with _drafted(target) as draft:
+        yield draft
+        draft.flush()
+        os.fsync(draft.fileno())
+        Path(draft.name).replace(target)
+        sync(target.parent)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that gets its name once it is complete and on the disk, if nothing has that name.
+
+    Raises:
+        FileExistsError: something has, perhaps since a moment ago; it stays as it is.
+        OSError: it cannot be written there.
+    """
+    with _drafted(local(path)) as draft:
+        yield draft
+        draft.flush()
+        os.fsync(draft.fileno())
+        _name(Path(draft.name), path)
+        sync(path.parent)
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give a file its name, which nothing must have; not every disk can do that in one step."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with path.open("xb") as taken:
+            taken.write(draft.read_bytes())
+
+
+@contextmanager
+def _drafted(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file beside `path` that is gone in the end, unless it was renamed."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")  # no reader takes it for Parquet
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        make_folder(path.parent)
+        with draft.open("xb") as file:
+            yield file
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def text_of(path: Path, *, place: str, way_out: str) -> str:
+    """Return the text of a file that a person wrote.
+
+    Raises:
+        ConfigError: it cannot be read, has too many bytes, or is not UTF-8; names `place`.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)  # a device has no end
+    except OSError as error:
+        raise ConfigError(f"{place}: {error.strerror}; {way_out}") from None
+    if len(data) > MOST_BYTES:
+        raise ConfigError(f"{place}: has more than {MOST_BYTES:,} bytes; {way_out}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{place}: is not UTF-8 text: byte {error.start:,} ({error.reason}); save it as UTF-8"
+        ) from None

@@ -1,5 +1,0 @@
-"""Results folders of one sweep, filled on several machines or at several times, become one."""
-
-from asyncbench.merge.folder import Merged, merge_folders
-
-__all__ = ["Merged", "merge_folders"]

@@ -1,0 +1,92 @@
+"""Whether results folders are of one sweep: nothing that one asks may mean something else in another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.config import Sweep, load_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.prompting.requests import asked_as
+from asyncbench.store.manifest import IMPORTED, SWEEP_FILE, Manifest, read_manifest
+from asyncbench.store.problem_copies import read_problems
+
+KEEP_APART = "They are not of one sweep: keep them apart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A results folder that is to be merged."""
+
+    folder: Path
+    manifest: Manifest
+    sweep: Sweep
+
+
+def sources(folders: Sequence[Path]) -> list[Source]:
+    """Return the folders with what they say of themselves; all are of one sweep.
+
+    Raises:
+        ConfigError: one is no results folder, is of another sweep, holds imported runs, or contradicts
+            another.
+        ProblemSetError: a copy of a problem set is damaged.
+        StoreError: a manifest cannot be read.
+    """
+    manifests = [read_manifest(folder) for folder in folders]
+    for folder, manifest in zip(folders, manifests, strict=True):
+        if manifest.get(IMPORTED):
+            raise ConfigError(
+                f"{folder} holds imported results: import all the files into one folder instead"
+            )
+        if manifest["sweep"] != manifests[0]["sweep"]:
+            raise ConfigError(
+                f"{folders[0]} holds the results of sweep {manifests[0]['sweep']!r}, {folder} those of "
+                f"{manifest['sweep']!r}: only folders of the same sweep can be merged"
+            )
+    found = [
+        Source(folder=folder, manifest=manifest, sweep=load_sweep(folder / SWEEP_FILE))
+        for folder, manifest in zip(folders, manifests, strict=True)
+    ]
+    for one, other in combinations(found, 2):
+        _check_names(one, other)
+    _check_answers(found)
+    return found
+
+
+def _check_names(one: Source, other: Source) -> None:
+    """Refuse an alias, or a condition's name, that stands for two things."""
+    models = {model.alias: model for model in other.sweep.models}
+    conditions = {condition.name: condition for condition in other.sweep.conditions}
+    plain = one.sweep.conditions[0]
+    for model in one.sweep.models:
+        if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
+            raise ConfigError(
+                f"{one.folder} and {other.folder} ask different things under the alias {model.alias!r}: see "
+                f"`models` in the {SWEEP_FILE} of each. {KEEP_APART}."
+            )
+    asking = one.sweep.models[0]
+    for condition in one.sweep.conditions:
+        namesake = conditions.get(condition.name)
+        if namesake is not None and asked_as(asking, condition) != asked_as(asking, namesake):
+            raise ConfigError(
+                f"{one.folder} and {other.folder} ask differently under the condition {condition.name!r}: "
+                f"see `conditions` in the {SWEEP_FILE} of each. {KEEP_APART}."
+            )
+
+
+def _check_answers(found: Sequence[Source]) -> None:
+    """Refuse problem sets that give the same problem another answer."""
+    wanted = ["problem_set", "problem_id", "expected"]
+    rows = pa.concat_tables(read_problems(source.folder, wanted) for source in found)
+    answers = rows.group_by(wanted).aggregate([]).group_by(wanted[:2]).aggregate([([], "count_all")])
+    other = answers.filter(pc.field("count_all") > 1)
+    if len(other):
+        name, problem_id = other["problem_set"][0].as_py(), other["problem_id"][0].as_py()
+        raise ConfigError(
+            f"{len(other):,} problems have another answer in one folder than in another, such as "
+            f"{problem_id} of {name}. Put the right problem set into problems/ of each, grade both again "
+            "with `asyncbench regrade FOLDER --write`, then merge."
+        )

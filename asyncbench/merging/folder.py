@@ -1,0 +1,192 @@
+"""merge_folders(): built beside, put in place in one step; the folders that are merged stay as they are."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+
+import yaml
+
+from asyncbench.config import Sweep, as_mapping
+from asyncbench.errors import ConfigError, StoreError
+from asyncbench.files import local, storing
+from asyncbench.merging.agreement import Source, sources
+from asyncbench.merging.sweep import merged_plan, merged_sweep
+from asyncbench.planning.forecast.kept import FORECAST, read_forecasts
+from asyncbench.planning.forecast.kept import joined as joined_forecasts
+from asyncbench.store.durable import OWNERS, make_folder, sync, sync_folders, write
+from asyncbench.store.lock import LOCK, locked
+from asyncbench.store.manifest import Manifest, claim, read_manifest, write_sweep_file
+from asyncbench.store.merging import Joined, join
+from asyncbench.store.staging import TEMPORARY
+from asyncbench.sweeps.budget_bounds import ASKED, named_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What a merge brought together."""
+
+    out: str
+    folders: tuple[str, ...]
+    joined: Joined
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        found = {"out": self.out, "folders": self.folders, **asdict(self.joined)}
+        return json.dumps(found, indent=2)
+
+    def as_text(self) -> str:
+        """Return what there is now, and what stood twice."""
+        found = self.joined
+        lines = [f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"]
+        if found.trials_twice or found.attempts_twice:
+            calls = (
+                f"; so did {found.attempts_twice:,} calls, which count once" if found.attempts_twice else ""
+            )
+            lines.append(
+                f"{found.trials_twice:,} trials stood in several folders, and each has its best answer{calls}"
+            )
+        if found.damaged:
+            lines.append(f"{found.damaged:,} damaged lines of their journals are kept apart")
+        return "\n".join([*lines, f"results in {self.out}; `asyncbench report {self.out}`"])
+
+
+def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | str) -> Merged:
+    """Join results folders of the same sweep in a new one, which can be run, reported and regraded like any.
+
+    A trial that stands in several has one row, with its grades: a complete answer before one that was cut
+    short, that before none; of equals the one finished first, then that of the folder named first. All its
+    calls are kept and numbered by their time, and the row counts and sums them; a call that stands in
+    several folders (the same trial, started at the same microsecond) is kept once. What each folder forecast
+    is taken along, and so are answers that no run has graded yet: the next run does it. The folders that are
+    merged are not changed.
+
+    Args:
+        folders: two or more results folders; no run may be going in any.
+        out: the folder to make.
+
+    Raises:
+        ConfigError: they are not of one sweep, one has other answers to the same problems or asks other
+            things under the same alias, or `out` exists.
+        ProblemSetError: a copy of a problem set is damaged.
+        StoreError: a run holds a folder, or it cannot be read, or the new one cannot be written.
+    """
+    paths, place = [Path(folder) for folder in folders], local(out)
+    _check_places(paths, place)
+    for path in paths:
+        read_manifest(path)  # before a lock is put into what is none of ours
+    with ExitStack() as held:
+        for path in paths:
+            held.enter_context(_held_still(path))
+        found = sources(paths)
+        sweep = merged_sweep(found, place)
+        forecasts = joined_forecasts(map(read_forecasts, paths))
+        with _built_beside(place.absolute()) as draft:
+            claim(draft, sweep=sweep.name)
+            joined = join(paths, draft)
+            _copy_problems(found, draft)
+            _describe(found, sweep, read_manifest(draft), draft)
+            if forecasts is not None:
+                write(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
+    return Merged(out=str(out), folders=tuple(map(str, paths)), joined=joined)
+
+
+def _check_places(folders: Sequence[Path], out: Path) -> None:
+    if len({path.resolve() for path in folders}) < max(2, len(folders)):
+        raise ConfigError("merge takes two results folders or more, each named once")
+    if out.exists() or out.is_symlink():
+        raise ConfigError(f"{out} exists: let --out name a folder that is new")
+    for path in folders:
+        if out.resolve().is_relative_to(path.resolve()):
+            raise ConfigError(f"{out} lies in {path}: let --out name a folder outside of what is merged")
+
+
+@contextmanager
+def _held_still(folder: Path) -> Iterator[None]:
+    """Keep writers out of a folder while it is read; where nothing can be written there are none."""
+    if not os.access(folder, os.W_OK):
+        yield
+        return
+    with locked(folder):
+        yield
+
+
+@contextmanager
+def _built_beside(out: Path) -> Iterator[Path]:
+    """Yield a new folder that gets its name once it is complete and on the disk.
+
+    Raises:
+        StoreError: another merge is making it, or the disk does not take it.
+    """
+    draft = out.with_name(f".{out.name}.merging")
+    with storing(draft):
+        make_folder(draft, mode=OWNERS)
+    with locked(draft):
+        _clear(draft)  # what a dead process left there
+        try:
+            yield draft
+            shutil.rmtree(draft / TEMPORARY, ignore_errors=True)
+            with storing(out):
+                sync_folders(draft)
+                if out.exists():
+                    raise StoreError(f"{out} was made meanwhile by somebody else: merge into another folder")
+                draft.rename(out)
+                sync(out.parent)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+
+def _clear(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
+
+
+def _copy_problems(found: Sequence[Source], draft: Path) -> None:
+    """Copy every problem set; of two states of one, the one written last still is."""
+    folder = draft / "problems"
+    with storing(folder):
+        make_folder(folder)
+        for one in found:
+            for path in sorted((one.folder / "problems").glob("*.parquet")):
+                copy = folder / path.name
+                if not copy.exists():  # the name tells its content
+                    shutil.copyfile(path, copy)  # its rights follow the umask
+                    os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+                    sync(copy)
+
+
+def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:
+    """Write the sweep and the manifest of the merged folder."""
+    text = yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode()
+    said: dict[str, object] = {}
+    for one in reversed(found):
+        said |= one.manifest
+    asked: dict[str, list[str]] = {}
+    for one in found:
+        for alias, names in named_before(one.folder, one.manifest).items():
+            asked[alias] = list(dict.fromkeys([*asked.get(alias, []), *names]))
+    sets = {name: each for one in found for name, each in one.manifest.get("problem_sets", {}).items()}
+    write_sweep_file(
+        draft,
+        text,
+        said
+        | manifest
+        | {
+            "created_at": min(str(one.manifest.get("created_at", manifest["created_at"])) for one in found),
+            "asyncbench": version("asyncbench"),
+            "simulated": any(one.manifest.get("simulated") for one in found),
+            "runs": {sweep.name: {"planned": merged_plan(found, sweep)}},
+            "problem_sets": dict(sorted(sets.items())),
+            ASKED: asked,
+            "merged": [one.folder.resolve().name for one in found],
+        },
+    )

@@ -1,0 +1,165 @@
+"""Which trials a page holds one by one, and what it shows of each: enough to see why it was graded so."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.store.catalog import iter_grades, iter_trials
+from asyncbench.store.problem_copies import iter_problems
+
+MOST_TRIALS: Final = 20_000
+MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
+LONGEST: Final = 3_000  # characters of one text; of a longer one its ends are kept
+GROUP: Final = ("run", "model", "condition", "suite", "task", "outcome")
+CHOOSING: Final = ("trial_id", *GROUP)  # the columns of `trials` that the choice is made by
+
+_SHOWN: Final = (
+    *("trial_id", "run", "model", "condition", "suite", "task", "variant", "representation", "length"),
+    *("repeat", "style", "expected", "reply_text", "reasoning_text", "finish_reason", "grader", "answer"),
+    *("outcome", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "attempts", "latency_s"),
+    *("finished_at", "error_kind", "error_message", "http_status", "model_served"),
+)
+_JOINED: Final = ("problem_set", "problem_id")
+_GRADES: Final = (
+    *("grader", "grader_version", "headline", "answer", "classification", "reason", "outcome", "format_ok"),
+    *("digits_right", "digits_total", "flags"),
+)
+_TEXTS: Final = ("question", "expected", "reply_text", "reasoning_text", "answer", "error_message")
+
+Numbers = Any  # an array of Arrow, as its functions return it
+Shown = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The trials of a page."""
+
+    trials: list[Shown]  # in the order of the choice
+    of: int  # trials in the folder
+    rule: str  # how they were chosen, for people
+
+
+def sample_of(folder: Path, keys: pa.Table, *, most: int = MOST_TRIALS, most_text: int = MOST_TEXT) -> Sample:
+    """Return the trials that a page shows: all, or the first of every group, then the second of every group…
+
+    Args:
+        folder: a results folder.
+        keys: its trials, with the columns `CHOOSING`.
+        most: trials at most.
+        most_text: bytes at most, of all their texts together; the first trial is there whatever its size.
+
+    Raises:
+        ConfigError, StoreError: the folder cannot be read.
+        ProblemSetError: a copy of a problem set is damaged.
+    """
+    places = _places(keys, most)
+    found = sorted(_trials(folder, list(places)), key=lambda one: places[one["trial_id"]])
+    _add_questions(folder, found)
+    _add_grades(folder, found, list(places))
+    kept = list(_within(map(_shortened, found), most_text))
+    return Sample(trials=kept, of=len(keys), rule=_rule(len(kept), len(keys)))
+
+
+def _rule(kept: int, of: int) -> str:
+    texts = f"Of a text longer than {LONGEST:,} characters the beginning and the end are shown."
+    if kept == of:
+        return f"All {of:,} trials are here. {texts}"
+    return (
+        f"{kept:,} of {of:,} trials are here: by trial_id, which is a hash, the first of each model, "
+        f"condition, task and outcome, then the second of each, and so on until the page is full. {texts}"
+    )
+
+
+def _places(keys: pa.Table, most: int) -> dict[str, int]:
+    """Return trial ids with their places in the order of the choice, `most` of them at most."""
+    by_id = pc.sort_indices(keys["trial_id"])
+    group = _group_of(keys).take(by_id)
+    rows = pc.sort_indices(group)  # of a group those with the least ids first: it keeps the order of equals
+    ranked = pa.table({"row": rows, "rank": _ranks(group.take(rows))})
+    first = ranked.sort_by([("rank", "ascending"), ("row", "ascending")]).slice(0, most)
+    chosen = keys["trial_id"].take(by_id.take(first["row"])).to_pylist()
+    return {str(trial_id): place for place, trial_id in enumerate(chosen)}
+
+
+def _group_of(keys: pa.Table) -> Numbers:
+    """Return a number for each row, the same for those of a group alone."""
+    group: Numbers = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
+    for name in GROUP:
+        values = keys[name].combine_chunks().dictionary_encode()
+        group = pc.add(pc.multiply(group, len(values.dictionary)), values.indices.cast(pa.int64()))
+    return group
+
+
+def _ranks(groups: Numbers) -> Numbers:
+    """Return for each value of a sorted column how many equal ones stand before it."""
+    runs = groups.dictionary_encode().indices
+    sizes: list[int] = pc.value_counts(runs).field("counts").to_pylist()
+    starts = pa.array([0, *accumulate(sizes)][: len(sizes)], pa.int64())
+    return pc.subtract(pa.array(range(len(groups)), pa.int64()), starts.take(runs))
+
+
+def _trials(folder: Path, ids: Sequence[str]) -> Iterator[Shown]:
+    chosen = pc.field("trial_id").isin(pa.array(ids, pa.string()))
+    for batch in iter_trials(folder, [*_SHOWN, *_JOINED], chosen):
+        yield from batch.to_pylist()
+
+
+def _add_questions(folder: Path, trials: Sequence[Shown]) -> None:
+    """Give each trial its question; one whose problem set is gone has None."""
+    wanted = {(one["problem_set"], one["problem_id"]) for one in trials}
+    problem_ids = pa.array(sorted({problem_id for _, problem_id in wanted}), pa.string())
+    columns = ["problem_set", "problem_id", "question"]
+    questions: dict[tuple[str, str], str] = {}
+    for batch in iter_problems(folder, columns, pc.field("problem_id").isin(problem_ids)):
+        questions |= {(row["problem_set"], row["problem_id"]): row["question"] for row in batch.to_pylist()}
+    for one in trials:
+        one["question"] = questions.get((one.pop("problem_set"), one.pop("problem_id")))
+
+
+def _add_grades(folder: Path, trials: Sequence[Shown], ids: Sequence[str]) -> None:
+    """Give each trial what every grader said of it, headline first."""
+    grades: dict[str, list[Shown]] = {trial_id: [] for trial_id in ids}
+    chosen = pc.field("trial_id").isin(pa.array(ids, pa.string()))
+    for batch in iter_grades(folder, ["trial_id", *_GRADES], chosen):
+        for row in batch.to_pylist():
+            grades[row.pop("trial_id")].append(row)
+    for one in trials:
+        one["grades"] = sorted(grades[one["trial_id"]], key=lambda grade: not grade["headline"])
+
+
+def _shortened(trial: Shown) -> Shown:
+    """Return a trial whose texts are `LONGEST` at most; `cut` tells how long the others were."""
+    cut = {name: len(trial[name]) for name in _TEXTS if len(trial[name] or "") > LONGEST}
+    grades = [{**grade, "answer": _ends(grade["answer"])} for grade in trial["grades"]]
+    texts = {name: _ends(trial[name]) for name in _TEXTS}
+    at: datetime = trial["finished_at"]
+    return {**trial, **texts, "grades": grades, "finished_at": at.timestamp(), "cut": cut}
+
+
+def _ends(text: str | None) -> str | None:
+    if text is None or len(text) <= LONGEST:
+        return text
+    head = LONGEST * 2 // 3
+    left_out = len(text) - LONGEST
+    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[-(LONGEST - head) :]}"
+
+
+def _within(trials: Iterator[Shown], most_text: int) -> Iterator[Shown]:
+    """Yield trials until their texts would be more than that."""
+    taken = 0
+    for one in trials:
+        taken += _size(one)
+        if taken > most_text and taken > _size(one):
+            return
+        yield one
+
+
+def _size(trial: Mapping[str, Any]) -> int:
+    texts = [*(trial[name] for name in _TEXTS), *(grade["answer"] for grade in trial["grades"])]
+    return sum(len((text or "").encode()) for text in texts)

@@ -1,0 +1,147 @@
+"""export_folder(): results as files of another project."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from os import PathLike
+from os.path import lexists
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from asyncbench.errors import ConfigError
+from asyncbench.files import local, writing
+from asyncbench.published.exported import Part, Row, asked_in, parts_of, rows_of
+from asyncbench.published.formats import Format, format_named
+from asyncbench.published.names import file_of
+from asyncbench.published.places import check_folder
+from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedFile:
+    """One file that was written."""
+
+    path: str
+    trials: int
+    notes: tuple[str, ...]  # what the format cannot say as it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What an export wrote."""
+
+    files: tuple[ExportedFile, ...]
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps(asdict(self), indent=2)
+
+    def as_text(self) -> str:
+        """Return a line for each file."""
+        return "\n".join("; ".join([f"{one.path}: {one.trials:,} trials", *one.notes]) for one in self.files)
+
+
+def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:
+    """Write the finished trials of a results folder as files of another project, all or none.
+
+    A run that was imported becomes a file of its name; of a sweep each model does, under each condition.
+
+    Args:
+        form: llm-arithmetic, integer-addition or nupa.
+        folder: a results folder.
+        out: the folder for the files; one that is missing is made.
+
+    Raises:
+        ConfigError: no such format, nothing of its suites in the folder, problems that the format has no
+            place for, a file that is there already, or a place where none can be.
+        StoreError: the folder cannot be read, or the disk does not take the files.
+        ProblemSetError: a copy of a problem set is damaged.
+    """
+    chosen, folder, out = format_named(form), Path(folder), local(out)
+    manifest = read_manifest(folder)
+    parts = parts_of(folder, manifest, chosen.suites, chosen.tasks)
+    paths = _paths(parts, chosen, out)
+    with _all_or_none(paths, out) as drafts:
+        write = partial(_written, drafts=drafts, folder=folder, chosen=chosen, manifest=manifest)
+        # mapped: the rows of no file are held while those of the next are read
+        files = tuple(map(write, paths, _rows(parts, folder, chosen)))
+    return Exported(files=files)
+
+
+def _paths(parts: Sequence[Part], chosen: Format, out: Path) -> list[Path]:
+    """Return where each file goes; nothing is ever written over."""
+    check_folder(out)
+    paths: list[Path] = []
+    for part in parts:
+        path = out / (file_of(part.run, chosen.ending) if part.imported else chosen.file_name(part))
+        if path in paths:
+            raise ConfigError(f"two files would be {path}")
+        _refuse_existing(path)
+        paths.append(path)
+    return paths
+
+
+def _refuse_existing(path: Path) -> None:
+    if lexists(path):
+        raise ConfigError(f"{path} is there already: remove it, or name another folder")
+
+
+@contextmanager
+def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
+    """Yield a folder for files of these names; at the end they get their places, all of them or none."""
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".export-", dir=out) as drafts:
+            yield Path(drafts)
+            _move(Path(drafts), paths)
+
+
+def _move(drafts: Path, paths: Sequence[Path]) -> None:
+    moved: list[Path] = []
+    try:
+        for path in paths:
+            _refuse_existing(path)
+            moved.append(path)
+            (drafts / path.name).rename(path)
+    except BaseException:  # an interruption too: what is left there would be in the way of another try
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _rows(parts: Sequence[Part], folder: Path, chosen: Format) -> Iterator[list[Row]]:
+    """Yield the rows of each file."""
+    for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
+        asked = asked_in(run, folder, imported=imported)
+        for part in of_a_run:
+            yield rows_of(part, folder, chosen.suites, asked)
+
+
+def _written(
+    path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: Format, manifest: Manifest
+) -> ExportedFile:
+    """Write a file, for now among the drafts."""
+    try:
+        with writing(path), (drafts / path.name).open("xb") as file:
+            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
+            file.flush()
+            os.fsync(file.fileno())
+    except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
+        raise ConfigError(f"{folder} holds problems that the format has no form for: {error}") from error
+    return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
+
+
+def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
+    """Return how many trials were planned for a file, by suite; never fewer than it holds."""
+    file = tuple(rows[0][name] for name in ("run", "model", "condition"))
+    trials = Counter[str]()
+    for asked, suites in planned(manifest).items():
+        if asked == file or (manifest.get(IMPORTED) and asked[0] == file[0]):
+            trials.update({suite: sum(tasks.values()) for suite, tasks in suites.items()})
+    return trials | Counter(row["suite"] for row in rows)

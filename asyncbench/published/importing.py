@@ -1,0 +1,153 @@
+"""import_files(): what others recorded becomes a results folder like any other."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from os import PathLike
+from os.path import isdir
+from pathlib import Path
+
+from asyncbench.errors import ConfigError
+from asyncbench.files import local, storing
+from asyncbench.published.formats import format_named
+from asyncbench.published.keeping import ImportedRun, Keeper
+from asyncbench.published.names import run_of
+from asyncbench.published.places import check_file, check_folder
+from asyncbench.published.recorded import Recording
+from asyncbench.run.summary import Exit
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import check, is_results_folder, read_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import brought into a results folder."""
+
+    out: Path
+    runs: tuple[ImportedRun, ...]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The complaint about each line that could not be used."""
+        return tuple(one for run in self.runs for one in run.left_out)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that did only this."""
+        return Exit.UNFINISHED if self.left_out else Exit.COMPLETE
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps({"out": str(self.out), "runs": [asdict(run) for run in self.runs]}, indent=2)
+
+    def as_text(self) -> str:
+        """Return a line for each run, and where it all is."""
+        return "\n".join(
+            [*map(_sentence, self.runs), f"results in {self.out}; `asyncbench report {self.out}`"]
+        )
+
+
+def _sentence(run: ImportedRun) -> str:
+    parts = [f"{run.run}: {run.trials:,} trials imported"]
+    if run.there_before:
+        parts.append(f"{run.there_before:,} were there before")
+    if run.left_out:
+        parts.append(f"{len(run.left_out):,} could not be used")
+    return ", ".join(parts)
+
+
+def import_files(
+    form: str, files: Iterable[PathLike[str] | str], out: PathLike[str] | str, **plan: object
+) -> Imported:
+    """Bring files of another project into a results folder, each as a run named after it.
+
+    Trials that are there already are left as they are: importing a file again changes nothing, and one
+    that has grown adds what is new. Each file is read once, in order; one at a time is in memory.
+
+    Args:
+        form: llm-arithmetic, integer-addition or nupa.
+        files: files, or folders of them.
+        out: the results folder; one that is missing is made.
+        plan: what the runs were to hold; llm-arithmetic: `depths` (2-10), `trials` of each cell (10);
+            nupa: the `style` in which lines that do not say were asked (chat).
+
+    Raises:
+        ConfigError: no such format or file, nothing in the files can be used, two would be the same run, or
+            the folder holds a sweep: then nothing was written. Or the folder holds another run of that
+            name: then the files before it were imported, and it says so.
+        StoreError: the folder cannot be written.
+    """
+    chosen = format_named(form)
+    read = chosen.reader(plan)
+    folder = local(out).resolve()
+    _check_place(folder)
+    paths = _paths([Path(file) for file in files], chosen.ending)
+    _check(paths, chosen.ending)
+    recordings = _once_usable(map(read, paths), there=is_results_folder(folder))
+    with Store.open(folder, sweep=_sweep(folder), imported=True) as store:
+        return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse what cannot be a results folder of imported runs."""
+    check_folder(folder)
+    with storing(folder):
+        check(folder, sweep=_sweep(folder), imported=True)
+
+
+def _sweep(folder: Path) -> str:
+    """Return the name of the folder, or the one it had when the first files were imported."""
+    return str(read_manifest(folder)["sweep"]) if is_results_folder(folder) else folder.name
+
+
+def _paths(given: Sequence[Path], ending: str) -> list[Path]:
+    """Return the files that are meant: of a folder those with the format's ending, by name."""
+    found: list[Path] = []
+    for path in given:
+        if not isdir(path):
+            found.append(path)
+            continue
+        within = sorted(one for one in path.glob(f"*{ending}") if not one.name.startswith("."))
+        if not within:
+            raise ConfigError(f"{path}: no {ending} files in this folder")
+        found += within
+    return found
+
+
+def _check(paths: Sequence[Path], ending: str) -> None:
+    """Refuse files that cannot be read, or that would not be runs of their own."""
+    runs: dict[str, Path] = {}
+    for path in paths:
+        run = run_of(path, ending)
+        check_file(path)
+        if run in runs:
+            raise ConfigError(
+                f"{runs[run]} and {path} would both be run {run!r}; rename one, or import it elsewhere"
+            )
+        runs[run] = path
+
+
+def _once_usable(recordings: Iterator[Recording], *, there: bool) -> Iterator[Recording]:
+    """Return all recordings, once one of them holds something to write.
+
+    Those before it, which hold no trials, have waited for it. In a folder that is `there`, bad lines are
+    something to write as well: that they were left out.
+    """
+    waiting: list[Recording] = []
+    for recording in recordings:
+        waiting.append(recording)
+        if recording.trials or (there and recording.left_out):
+            return chain(iter(waiting), recordings)  # the iterator lets go of them, the list would not
+    left_out = (complaint for recording in waiting for complaint in recording.left_out)
+    raise ConfigError(f"nothing can be imported: {next(left_out, 'the files hold no trials')}")
+
+
+def _kept(recordings: Iterator[Recording], keeper: Keeper) -> tuple[ImportedRun, ...]:
+    runs: list[ImportedRun] = []
+    try:
+        for run in map(keeper.keep, recordings):  # so that no recording is held while the next is read
+            runs.append(run)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; files before it were imported" if runs else str(error)) from None
+    return tuple(runs)

@@ -1,0 +1,109 @@
+"""How the figures of the "Integer addition" benchmark are shown: in sentences, and as sheets of cells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from asyncbench.published.integer_addition.counts import ADDITION, SUITES, Bin, Line
+from asyncbench.results.entrants import Asked, names_of
+from asyncbench.shown.tables import Sheet, seconds
+
+HEAD = (
+    *("model", "tries", "recorded", "successes", "success rate", "of tries"),
+    *("median", "mean", "p95", "reasoning"),
+)
+
+
+def without_success(lines: Sequence[Line]) -> str:
+    """Return as a sentence which trials brought nothing, and how many there are not."""
+    trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
+    empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
+    said = (
+        f"Of {things(trials, 'trial', 'trials')} {trials - results:,} failed (no reply), {empty:,} had an "
+        f"empty reply, {cut:,} were truncated."
+    )
+    absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
+    return f"{said} {absent:,} more were planned, of which nothing is recorded." if absent else said
+
+
+def things(count: int, one: str, many: str) -> str:
+    """Return a number of things: `1 trial`, `2 trials`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
+    """Yield the tables from top to bottom."""
+    names = names_of([_asked(line) for line in lines])
+    by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
+    for suite, those in by_suite.items():
+        if those:
+            rows = [(names[_asked(line)], *_figures(line)) for line in those]
+            yield Sheet(title=suite, head=HEAD, rows=rows)
+    yield _reasons(lines, names)
+    for suite, those in by_suite.items():
+        unit = "digits of the longer number" if suite == ADDITION else "characters"
+        sizes = [line.by_length for line in those]
+        yield from _bins(f"{suite}: success rate by length in {unit}", those, sizes, names)
+    added = by_suite[ADDITION]
+    carried = [line.by_carries for line in added]
+    yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
+
+
+def _asked(line: Line) -> Asked:
+    return line.run, line.model, line.condition
+
+
+def _figures(line: Line) -> tuple[str, ...]:
+    reasoning = line.reasoning_p50_characters
+    return (
+        f"{line.tries:,}",
+        f"{line.results:,}",
+        f"{line.successes:,}",
+        _rate(line.success_rate),
+        _rate(line.success_rate_of_tries),
+        seconds(line.latency_p50_s),
+        seconds(line.latency_mean_s),
+        seconds(line.latency_p95_s),
+        "-" if reasoning is None else f"{reasoning:,.0f}",
+    )
+
+
+def _rate(share: float | None) -> str:
+    """Return a share as the published program prints it: 97.5 % as `97.50%`."""
+    return "-" if share is None else f"{share:.2%}"
+
+
+def _reasons(lines: Sequence[Line], names: Mapping[Asked, str]) -> Sheet:
+    reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
+    rows = [
+        (
+            names[_asked(line)],
+            line.suite,
+            *(f"{line.reasons.get(reason, 0):,}" for reason in reasons),
+            _rate(line.format_ok_share),
+        )
+        for line in lines
+    ]
+    head = ("model", "suite", *reasons, "format ok")
+    title = "Fails by reason, and recorded results in the form asked for"
+    return Sheet(title=title, head=head, rows=rows, labels=2)
+
+
+def _bins(
+    title: str, lines: Sequence[Line], bins: Sequence[Sequence[Bin]], names: Mapping[Asked, str]
+) -> Iterator[Sheet]:
+    """Yield a table with a column for each bin that any line has; none where there are no bins."""
+    found = {(one.first, one.last) for own in bins for one in own}
+    sizes = sorted(found, key=lambda size: (size[0] is None, size[0] or 0))
+    rows = []
+    for line, own in zip(lines, bins, strict=True):
+        cells = {(one.first, one.last): f"{_rate(one.success_rate)} of {one.results:,}" for one in own}
+        rows.append((names[_asked(line)], *(cells.get(size, "-") for size in sizes)))
+    if sizes:
+        yield Sheet(title=title, head=("model", *(_range(*size) for size in sizes)), rows=rows)
+
+
+def _range(first: int | None, last: int | None) -> str:
+    if first is None:
+        return "unknown"
+    if last is None:
+        return f"{first} or more"
+    return f"{first}" if first == last else f"{first}-{last}"

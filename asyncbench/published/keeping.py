@@ -1,0 +1,182 @@
+"""A recording goes into a results folder: what is new of it, and nothing that the folder has otherwise."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import compress
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import ConfigError
+from asyncbench.problems import write_problems
+from asyncbench.problems.identity import identified
+from asyncbench.prompting.requests import TrialIds
+from asyncbench.published.names import problems_file
+from asyncbench.published.recorded import Recorded, Recording
+from asyncbench.records import Attempt, Ended, Problem, Result, Trial
+from asyncbench.store.encoding import encode
+from asyncbench.store.folder import Store
+from asyncbench.store.snapshot import look
+from asyncbench.suites import SUITES, grade
+
+# What a file may not tell otherwise than the folder has it; a reply that is NULL is a call that failed.
+TOLD = ("reply_text", "input_tokens", "output_tokens", "cost_usd", "finished_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedRun:
+    """What came of one file."""
+
+    run: str
+    trials: int = 0  # that are new in the folder
+    there_before: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+class Keeper:
+    """Keeps recordings in a results folder; what it held at first, each is compared with."""
+
+    def __init__(self, store: Store, form: str) -> None:
+        self._store, self._form = store, form
+        self._before = look(store.folder)
+        self._runs = frozenset(self._before.read("trials", ["run"])["run"].unique().to_pylist())
+
+    def keep(self, recording: Recording) -> ImportedRun:
+        """Bring into the folder what it does not hold yet of a run.
+
+        Raises:
+            ConfigError: the run is there and is not what the file holds; then nothing of it was written.
+            StoreError: the folder cannot be written.
+        """
+        store = self._store
+        problems = tuple(identified(one.draft for one in recording.trials))
+        trials = _trials(recording, problems, sweep=store.manifest["sweep"])
+        if recording.run in self._runs:
+            self._refuse_another(recording, trials)
+        if problems:
+            write_problems(problems, store.folder / problems_file(recording.run))
+        self._describe(recording)
+        fresh = [trial.trial_id not in store.finished for trial in trials]
+        for one, trial in compress(zip(recording.trials, trials, strict=True), fresh):
+            for event in _events(one, trial, called_before=trial.trial_id in store.histories):
+                store.keep(event)
+        return ImportedRun(
+            run=recording.run,
+            trials=sum(fresh),
+            there_before=len(trials) - sum(fresh),
+            left_out=recording.left_out,
+        )
+
+    def _refuse_another(self, recording: Recording, trials: Sequence[Trial]) -> None:
+        """Refuse a file that is not the one imported under its name before, nor has grown from it."""
+        found = {trial.trial_id: one for trial, one in zip(trials, recording.trials, strict=True)}
+        lost = changed = 0
+        for row in self._held(recording.run).to_pylist():
+            if (one := found.get(row.pop("trial_id"))) is None:
+                lost += 1
+            elif _told(one, like=row) != row:
+                changed += 1
+        found_wrong = ((lost, "are not in this file"), (changed, "this file tells otherwise"))
+        if wrong := [f"{count:,} trials that {what}" for count, what in found_wrong if count]:
+            raise ConfigError(
+                f"{recording.path}: {self._store.folder} holds run {recording.run!r} with "
+                f"{' and '.join(wrong)}: rename it, import it into another folder, or give the same plan "
+                "as before"
+            )
+
+    def _held(self, run: str) -> pa.Table:
+        """Return what the folder held of a run; times are microseconds since 1970."""
+        table = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == run)
+        times = table["finished_at"].cast(pa.int64())
+        return table.set_column(table.schema.get_field_index("finished_at"), "finished_at", times)
+
+    def _describe(self, recording: Recording) -> None:
+        """Note the run in the manifest, before its trials: if they are cut short, the plan is known."""
+        run = {
+            "file": recording.path.name,
+            "format": self._form,
+            "left_out": len(recording.left_out),
+            "planned": recording.planned,
+        }
+        manifest = self._store.manifest
+        simulated = any(one.model.simulated for one in recording.trials)
+        self._store.write_manifest(
+            {
+                "asyncbench": version("asyncbench"),
+                "simulated": simulated or bool(manifest.get("simulated")),
+                "runs": manifest.get("runs", {}) | {recording.run: run},
+            }
+        )
+
+
+def _told(one: Recorded, *, like: dict[str, object]) -> dict[str, object]:
+    """Return what a record tells, as the folder would hold it; a time that is only its file's may change."""
+    usage = one.reply.usage if one.reply else None
+    told: dict[str, object] = {
+        "reply_text": one.reply.text if one.reply else None,
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "cost_usd": one.cost_usd,
+        "finished_at": round(one.at * 1_000_000) if one.timed else like["finished_at"],
+    }
+    stored: dict[str, object] = orjson.loads(encode(told))
+    return stored
+
+
+def _trials(recording: Recording, problems: Sequence[Problem], *, sweep: str) -> list[Trial]:
+    """Return the trials of a run, with their ids, in file order."""
+    return [
+        _trial(one, problem, run=recording.run, sweep=sweep)
+        for one, problem in zip(recording.trials, problems, strict=True)
+    ]
+
+
+def _trial(one: Recorded, problem: Problem, *, run: str, sweep: str) -> Trial:
+    version = SUITES[problem.suite].prompt_version
+    trial_ids = TrialIds(one.model, one.condition, run=run)
+    return Trial(
+        trial_id=trial_ids.of(problem.problem_id, prompt_version=version, repeat=0),
+        run=run,
+        sweep=sweep,
+        problem_set=run,
+        problem=problem,
+        model=one.model,
+        condition=one.condition,
+    )
+
+
+def _events(one: Recorded, trial: Trial, *, called_before: bool) -> Iterator[Ended | Result]:
+    """Yield what a run would have written down; an import that was killed may have begun it."""
+    if not called_before:
+        yield Ended(attempt=_attempt(one, trial), reply=one.reply)
+    yield Result(
+        trial=trial,
+        reply=one.reply,
+        error=None,
+        grades=grade(trial.problem, one.reply, trial.condition.style),
+        attempts=one.attempts,
+        cost_usd=one.cost_usd,
+        price_source=None if one.cost_usd is None else "recorded",
+        queued_s=None,
+        ttft_s=None,
+        latency_s=one.latency_s,
+        finished_at=one.at,
+    )
+
+
+def _attempt(one: Recorded, trial: Trial) -> Attempt:
+    """Return the one call that is recorded, the last."""
+    return Attempt(
+        trial_id=trial.trial_id,
+        attempt=one.attempts,
+        model=one.model.alias,
+        provider=one.model.provider,
+        started_at=one.at,
+        latency_s=one.latency_s,
+        status="failed" if one.reply is None else "ok",
+        usage=one.reply.usage if one.reply else None,
+        cost_usd=one.cost_usd,
+        raw_usage=one.accounting,
+    )

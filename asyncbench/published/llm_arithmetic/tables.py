@@ -1,0 +1,245 @@
+"""How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from asyncbench.published.llm_arithmetic.counts import (
+    Cells,
+    Depths,
+    Figures,
+    Row,
+    depths_of,
+    ranked,
+    tasks_of,
+    total,
+)
+from asyncbench.shown.heatmap import (
+    MISSING,
+    Goodness,
+    of_accuracy,
+    of_deviate_rate,
+    of_nan_rate,
+    shaded,
+)
+from asyncbench.shown.screen import Cell
+from asyncbench.shown.tables import Sheet, count
+
+LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
+HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models
+
+
+# ── number formats ───────────────────────────────────────────────────────────────────────────
+
+
+def number(value: float, decimals: int) -> str:
+    """Return a number as published: `1.2345e+06` where it has too many digits before the dot."""
+    text = f"{value:.{decimals}f}"
+    return f"{value:.4e}" if len(text.partition(".")[0].lstrip("-")) > LONGEST else text
+
+
+def tokens(value: int) -> str:
+    """Return a number of tokens as published: with commas, or as `number` has it."""
+    return f"{value:,}" if len(str(value)) <= LONGEST else number(value, 0)
+
+
+def percent(share: float | None, decimals: int) -> str:
+    """Return a share in percent, `-` where there is none; an infinite one is `inf%`."""
+    return MISSING if share is None else f"{number(100 * share, decimals)}%"
+
+
+def usd(cost: float, decimals: int = 4) -> str:
+    """Return dollars as published: without commas."""
+    return f"${number(cost, decimals)}"
+
+
+# ── the published tables ─────────────────────────────────────────────────────────────────────
+
+OVERVIEW_HEAD = (
+    *("Model", "Trials", "Correct %", "NaN %", "Dev %", "Comp. Tok.", "Cost"),
+    *("Avg Error (Dev)", "Avg Error (Dev&Corr)"),
+)
+CARD_HEAD = (
+    *("Task", "Trials", "Correct %", "NaN %", "Dev %", "Prompt Tok.", "Comp. Tok.", "Cost"),
+    *("Avg Error (Dev)", "Avg Error (Dev&Corr)"),
+)
+
+
+def overview(rows: Sequence[Row], depths: Depths) -> Sheet:
+    """Return the published table: a line per row, of the trials of these depths."""
+    return Sheet(
+        title=f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %",
+        head=OVERVIEW_HEAD,
+        rows=[_overview_line(row.label, total(row.cells, depths=depths)) for row in rows],
+    )
+
+
+def _overview_line(label: str, figures: Figures) -> tuple[str, ...]:
+    used = (tokens(figures.output_tokens), usd(figures.cost_usd))
+    return label, *_shares(figures), *used, *_errors(figures)
+
+
+def _shares(figures: Figures) -> tuple[str, ...]:
+    return (
+        count(figures.trials),
+        percent(figures.accuracy, 2),
+        percent(figures.nan_rate, 4),
+        percent(figures.deviate_rate, 2),
+    )
+
+
+def _errors(figures: Figures) -> tuple[str, ...]:
+    return percent(figures.error_of_deviate, 4), percent(figures.error_of_read, 4)
+
+
+def footnotes(rows: Iterable[Row], depths: Depths) -> list[str]:
+    """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for remark, note in _remarks(row, total(row.cells, depths=depths)):
+            found.setdefault(remark, []).append(note)
+    return [f"{remark}: {', '.join(notes)}." for remark, notes in found.items()]
+
+
+def _remarks(row: Row, figures: Figures) -> Iterable[tuple[str, str]]:
+    """Yield (remark, the row it is about)."""
+    if not row.complete:
+        yield "Incomplete (trials over all depths)", f"{row.label} {progress(row)}"
+    if figures.trials and not figures.priced:
+        yield "No price known, shown as $0", row.label
+    elif figures.priced and figures.recorded_free == figures.priced:
+        yield "Recorded at $0 (no price known)", row.label
+    elif figures.recorded_free:
+        part = f"{figures.recorded_free:,} of {figures.priced:,} trials"
+        yield "Partly recorded at $0 (no price known then)", f"{row.label} {part}"
+    if 0 < figures.priced < figures.trials:
+        yield "Partly priced", f"{row.label} {figures.priced:,} of {figures.trials:,} trials priced"
+    if figures.uncounted:
+        part = f"{figures.uncounted:,} of {figures.trials:,} trials"
+        yield "Token counts unknown, left out of the sums", f"{row.label} {part}"
+
+
+def progress(row: Row) -> str:
+    """Return `350 of 720`: trials over all depths of those planned, where a plan is known."""
+    return count(row.trials) + ("" if row.planned is None else f" of {sum(row.planned.values()):,}")
+
+
+def verification(rows: Sequence[Row]) -> Sheet:
+    """Return the trials of each row by task, over all depths, and whether they are what was planned."""
+    tasks = sorted({task for row in rows for task in row.counts})
+    lines = [
+        (
+            row.run,
+            row.label,
+            *(count(row.counts.get(task, 0)) for task in tasks),
+            progress(row),
+            "Valid" if row.valid else "Invalid",
+        )
+        for row in rows
+    ]
+    return Sheet(
+        title="Verification: trials per task, all depths",
+        head=("Run", "Model", *tasks, "Trials", "Status"),
+        rows=lines,
+        labels=2,
+    )
+
+
+def card(title: str, row: Row, depths: Depths) -> Sheet:
+    """Return a row's totals and the same of each task, of the trials of these depths."""
+    groups: list[tuple[str, Figures]] = [("all", total(row.cells, depths=depths))]
+    groups += [(task, total(row.cells, depths=depths, task=task)) for task in tasks_of(row.cells)]
+    lines = [_card_line(name, figures) for name, figures in groups if figures.trials]
+    return Sheet(title=f"{title}: depth {depths.first} and deeper", head=CARD_HEAD, rows=lines)
+
+
+def _card_line(name: str, figures: Figures) -> tuple[str, ...]:
+    used = (tokens(figures.input_tokens), tokens(figures.output_tokens), usd(figures.cost_usd, 6))
+    return name, *_shares(figures), *used, *_errors(figures)
+
+
+# ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Rate(NamedTuple):
+    """A rate that heatmaps show."""
+
+    name: str
+    of: Callable[[Figures], float | None]
+    goodness: Goodness
+
+
+ACCURACY = Rate("Correct %", lambda figures: figures.accuracy, of_accuracy)
+RATES = (
+    ACCURACY,
+    Rate("Dev %", lambda figures: figures.deviate_rate, of_deviate_rate),
+    Rate("NaN %", lambda figures: figures.nan_rate, of_nan_rate),
+)
+
+
+def models_by_task(rows: Sequence[Row]) -> Sheet | None:
+    """Return the heatmap of models and tasks; None where no trial is that deep."""
+    listed = ranked(rows, HEATMAP_DEPTHS)
+    tasks = tasks_of(cell for row in rows for cell in row.cells)
+    sums = [total(row.cells, depths=HEATMAP_DEPTHS) for row in listed]
+    if not any(figures.trials for figures in sums):
+        return None
+    shaded_of = [
+        [figures, *(total(row.cells, depths=HEATMAP_DEPTHS, task=task) for task in tasks)]
+        for row, figures in zip(listed, sums, strict=True)
+    ]
+    lines = [
+        (row.label, count(figures.trials), usd(figures.cost_usd), *shading)
+        for row, figures, shading in zip(listed, sums, _shading(shaded_of, ACCURACY), strict=True)
+    ]
+    return Sheet(
+        title=f"Correct % by model and task: depths {HEATMAP_DEPTHS.first}-{HEATMAP_DEPTHS.last}",
+        head=("Model", "Trials", "Cost", "Avg Acc", *tasks),
+        rows=lines,
+        gap=1,
+    )
+
+
+def grid(title: str, cells: Cells) -> Sheet:
+    """Return tasks × depths for each rate side by side, or below each other where that is too wide."""
+    one_by_one = [_grid_of(rate, f"{title}: {rate.name} by depth", cells) for rate in RATES]
+    return Sheet(
+        title=f"{title}: {', '.join(rate.name for rate in RATES)} by depth",
+        head=list(chain.from_iterable(sheet.head for sheet in one_by_one)),
+        rows=[_side_by_side(lines) for lines in zip(*(sheet.rows for sheet in one_by_one), strict=True)],
+        gap=1,
+        instead=one_by_one,
+    )
+
+
+def _side_by_side(lines: Sequence[Sequence[Cell]]) -> list[Cell]:
+    """Return the lines of several sheets as one: only the first keeps its name."""
+    first, *others = lines
+    return [*first, *chain.from_iterable(("", *other[1:]) for other in others)]
+
+
+def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
+    tasks, depths = tasks_of(cells), depths_of(cells)
+    figures = [[cells.get((task, depth), Figures()) for depth in depths] for task in tasks]
+    shading = _shading(figures, rate)
+    return Sheet(
+        title=title,
+        head=(rate.name, *("?" if depth is None else str(depth) for depth in depths)),
+        rows=[(task, *line) for task, line in zip(tasks, shading, strict=True)],
+        gap=1,
+    )
+
+
+def _shading(figures: Sequence[Sequence[Figures]], rate: Rate) -> list[list[Cell]]:
+    """Return a cell for each of some figures, all equally wide: their colours make a surface."""
+    shares = [[rate.of(one) for one in line] for line in figures]
+    known = [share for line in shares for share in line if share is not None]
+    decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in known) else 1
+    width = max(2, *(len(f"{100 * share:.{decimals}f}") for share in [*known, 0.0]))  # as a depth of 10
+    return [[_shade(share, rate, decimals, width) for share in line] for line in shares]
+
+
+def _shade(share: float | None, rate: Rate, decimals: int, width: int) -> Cell:
+    if share is None:
+        return MISSING
+    return shaded(f"{100 * share:{width}.{decimals}f}", rate.goodness(share))

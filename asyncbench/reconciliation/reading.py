@@ -1,0 +1,258 @@
+"""A provider's usage export, CSV or JSON, as lines of day × model; what is amiss is named and refused."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+import orjson
+
+from asyncbench.errors import ConfigError
+from asyncbench.reconciliation.formats import Columns, columns_of
+from asyncbench.reconciliation.values import count_of, day_of, decimals_of, usd_of
+
+T = TypeVar("T")
+
+MOST_BYTES: Final = 200_000_000  # an export of days and models has far fewer
+DEEPEST: Final = 4  # keys within keys; what lies deeper is no figure
+SEPARATORS: Final = ",;\t"
+_COUNTS: Final = ("cached_input", "cache_write", "output", "reasoning", "requests")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one line of an export tells; None: it does not say."""
+
+    day: date | None
+    model: str | None
+    usd: Decimal | None = None
+    input_tokens: int | None = None
+    cached_input: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A usage export, read."""
+
+    format: str
+    verified: str | None  # where its columns are described; None: nowhere that was looked at
+    lines: tuple[Told, ...]
+    columns: Columns  # what was read, by what it is taken to hold
+    unread: tuple[str, ...]  # the other columns
+    decimals: int  # the most that any of its costs is written with
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What it has columns for, as FIELDS names them."""
+        return frozenset(self.columns)
+
+
+_Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
+
+
+def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0) -> Export:
+    """Return what a file says was used.
+
+    Args:
+        path: CSV with a head (`,`, `;` or tab between cells), or JSON: objects in a list or a line each, or
+            pages of `data`, whose buckets may hold `results`.
+        columns: which column holds what (`day=date,cost=usd`); None: known exports tell by theirs.
+        shift_h: whose days are meant, in hours east of UTC, where lines tell moments.
+
+    Raises:
+        ConfigError: it cannot be read; names line, column, value, and what would do.
+    """
+    text = _text(path)
+    lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
+    head = list(dict.fromkeys(name for _, cells in lines for name in cells))
+    if not lines:
+        raise ConfigError(f"{path}: holds no lines of usage; export a period in which there was some")
+    name, verified, known = columns_of(head, columns, place=str(path))
+    told = [one for place, cells in lines if (one := _told(_Cells(place, cells, known, shift_h))) is not None]
+    amounts = [one.usd for one in told if one.usd is not None]
+    return Export(
+        format=name,
+        verified=verified,
+        lines=tuple(told),
+        columns=known,
+        unread=tuple(name for name in head if not any(name in names for names in known.values())),
+        decimals=max(map(decimals_of, amounts), default=0),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{path}: has more than {MOST_BYTES:,} bytes; export it by day and model")
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8; save it as UTF-8") from None
+
+
+# ── CSV ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _csv(path: Path, text: str) -> Iterator[_Line]:
+    first = text.split("\n", 1)[0]
+    separator = max(SEPARATORS, key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        head = [name.strip() for name in next(reader, [])]
+        if twice := [name for name, times in Counter(head).items() if times > 1]:
+            raise ConfigError(f"{path}, line 1: column {twice[0]!r} stands twice; rename one of them")
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            place = f"{path}, line {reader.line_num:,}"
+            if len(cells) != len(head):
+                raise ConfigError(
+                    f"{place}: has {len(cells)} cells where the head has {len(head)}: quote cells that hold "
+                    f"{separator!r}, or remove the line"
+                )
+            yield place, dict(zip(head, cells, strict=True))
+    except csv.Error as error:
+        raise ConfigError(f"{path}, line {reader.line_num:,}: {error}; save it as CSV again") from None
+
+
+# ── JSON ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json(path: Path, text: str) -> Iterator[_Line]:
+    whole = _one_or_lines(path, text)
+    if isinstance(whole, list) and all(isinstance(one, dict) and "data" in one for one in whole):
+        pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
+    else:
+        items = [whole] if isinstance(whole, dict) else whole  # one object alone is the only line
+        pages = [(f"{path}: ", whole if isinstance(whole, dict) and "data" in whole else {"data": items})]
+    if pages and pages[-1][1].get("has_more"):
+        raise ConfigError(
+            f"{path}: has_more is true, so pages are missing; fetch them, and put all into a list: [{{…}}, …]"
+        )
+    for place, page in pages:
+        for where, item in _objects(page.get("data"), f"{place}data"):
+            yield from _results(where, item)
+
+
+def _one_or_lines(path: Path, text: str) -> object:
+    """Return what a file of JSON holds; JSON lines, whose first line is whole by itself, as a list."""
+    first, _, others = text.strip().partition("\n")
+    try:
+        if others and isinstance(orjson.loads(first), dict):
+            return [_parsed(path, line, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    except orjson.JSONDecodeError:
+        pass  # it goes on in the next line
+    return _parsed(path, text, 1)
+
+
+def _parsed(path: Path, text: str, line: int) -> object:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        place = f"{path}, line {line + error.lineno - 1:,}"
+        raise ConfigError(f"{place}: {error.msg}; give JSON, JSON lines or CSV") from None
+
+
+def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
+    if not isinstance(items, list):
+        raise ConfigError(f"{place} is not a list; give a list of objects, or pages of `data`")
+    for n, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise ConfigError(f"{place}[{n}] is {item!r:.60}, not an object; give a list of objects")
+        yield f"{place}[{n}]", item
+
+
+def _results(place: str, item: dict[str, object]) -> Iterator[_Line]:
+    """Yield an object, or the results of a bucket with what the bucket says of all of them."""
+    if "results" not in item:
+        yield place, _flat(item)
+        return
+    shared = {name: value for name, value in item.items() if name != "results"}
+    for where, result in _objects(item["results"], f"{place}.results"):
+        yield where, _flat(shared | result)
+
+
+def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
+    """Return an object's values by their keys, a key within a key behind a point; null is no value."""
+    flat: dict[str, object] = {}
+    for name, value in item.items():
+        if isinstance(value, dict) and before.count(".") < DEEPEST:
+            flat |= _flat(value, f"{before}{name}.")
+        else:
+            flat[before + name] = "" if value is None else value
+    return flat
+
+
+# ── what a line tells ────────────────────────────────────────────────────────────────────────
+
+
+def _told(read: "_Cells") -> Told | None:
+    """Return what a line tells; None where it counts nothing, as the buckets of idle days do."""
+    read.check_currency()
+    counts = {kind: read.sum(kind, count_of) for kind in _COUNTS}
+    plain, whole = read.sum("uncached_input", count_of), read.sum("input", count_of)
+    if plain is not None:
+        whole = plain + (counts["cached_input"] or 0) + (counts["cache_write"] or 0)
+    usd, cents = read.sum("cost", usd_of), read.sum("cost_cents", usd_of)
+    if cents is not None:
+        usd = cents.scaleb(-2)
+    if usd is None and whole is None and all(value is None for value in counts.values()):
+        return None
+    return Told(day=read.day(), model=read.model(), usd=usd, input_tokens=whole, **counts)
+
+
+class _Cells:
+    """The cells of a line, with what each is to be read as."""
+
+    def __init__(self, place: str, cells: Mapping[str, object], columns: Columns, shift_h: float) -> None:
+        self._place, self._cells, self._columns, self._shift_h = place, cells, columns, shift_h
+
+    def day(self) -> date | None:
+        days = self._read("day", partial(day_of, shift_h=self._shift_h))
+        if not days and "day" in self._columns:
+            name = self._columns["day"][0]
+            raise ConfigError(f"{self._place}, column {name!r}: is empty; every line needs its day")
+        return days[0] if days else None
+
+    def model(self) -> str | None:
+        """Return the model that a line is of; None: it names none."""
+        if names := self._read("model", str):
+            return names[0]
+        items: Sequence[str] = self._read("line_item", str)
+        return items[0].partition(",")[0].strip() if items else None
+
+    def sum(self, kind: str, read: Callable[[object], T]) -> T | None:
+        values = self._read(kind, read)
+        whole = values[0] if values else None
+        for value in values[1:]:
+            whole = whole + value  # type: ignore[operator]  # int or Decimal
+        return whole
+
+    def check_currency(self) -> None:
+        for currency in self._read("currency", str):
+            if currency.strip().lower() != "usd":
+                place = f"{self._place}, column {self._columns['currency'][0]!r}"
+                raise ConfigError(f"{place}: {currency!r:.20} is not USD; only US dollars can be compared")
+
+    def _read(self, kind: str, read: Callable[[object], T]) -> list[T]:
+        found = []
+        for name in self._columns.get(kind, ()):
+            value = self._cells.get(name, "")
+            if isinstance(value, str) and not value.strip():
+                continue
+            try:
+                found.append(read(value.strip() if isinstance(value, str) else value))
+            except ValueError as error:
+                raise ConfigError(f"{self._place}, column {name!r}: {value!r:.80}: {error}") from None
+        return found

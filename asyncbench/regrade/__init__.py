@@ -1,5 +1,0 @@
-"""The newest graders over stored replies: what would change, and, when asked for, the change itself."""
-
-from asyncbench.regrade.folder import Regraded, regrade_folder
-
-__all__ = ["Regraded", "regrade_folder"]

@@ -1,0 +1,133 @@
+"""regrade_folder(): every stored reply of a results folder is graded again; nothing is asked."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import pyarrow as pa
+
+from asyncbench.regrading.earlier import EarlierGrades
+from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
+from asyncbench.regrading.questions import Questions
+from asyncbench.regrading.rewriting import rewritten
+from asyncbench.regrading.tally import Example, Grader, Move, Tally
+from asyncbench.store.folder import Store
+from asyncbench.store.manifest import read_manifest
+from asyncbench.store.schema import OF_THE_TRIAL
+from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.staging import scanned
+
+READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expected", *HEADLINE, *REPLY]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Trials whose grades stay as they are: no copy holds their problem, or their suite is not known."""
+
+    suite: str
+    problem_set: str
+    trials: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regraded:
+    """What the newest graders say of a folder's replies, beside what it says itself."""
+
+    folder: str
+    written: bool  # the folder has the new grades now
+    simulated: bool
+    trials: int
+    corrected: int  # trials whose problem has another answer now
+    kept: tuple[Kept, ...]
+    moves: tuple[Move, ...]  # those of every grader
+    graders: tuple[Grader, ...]
+    examples: tuple[Example, ...]
+
+
+def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regraded:
+    """Grade every stored reply by the newest graders and compare with the grades that are stored.
+
+    Problems are those in the folder's problems/: an answer that was corrected there counts. One batch of
+    replies is in memory at a time.
+
+    Args:
+        folder: a results folder; one that a run is writing can be looked at, too.
+        write: the new grades take the place of the old in one step a table, once they are complete.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        ProblemSetError: a copy of a problem set is damaged.
+        StoreError: it cannot be read; to write: a run holds it, or the disk does not take it.
+    """
+    path = Path(folder)
+    manifest = read_manifest(path)
+    tally = Tally()
+    with _without_collections():
+        (_rewrite if write else _look_over)(path, tally)
+    return Regraded(
+        folder=str(folder),
+        written=write,
+        simulated=bool(manifest.get("simulated")),
+        trials=tally.trials,
+        corrected=tally.corrected,
+        kept=tuple(
+            Kept(suite=suite, problem_set=name, trials=trials)
+            for (suite, name), trials in sorted(tally.kept.items())
+        ),
+        moves=tuple(tally.moves()),
+        graders=tuple(tally.graders()),
+        examples=tuple(tally.examples()),
+    )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keep the cyclic collector out: millions of records come and go, none of them in a cycle."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
+
+
+def _look_over(folder: Path, tally: Tally) -> None:
+    snapshot = look(folder)
+    anew = _Anew(folder, snapshot, tally)
+    for batch in snapshot.batches("trials", READ):
+        anew.graded(batch)
+
+
+def _rewrite(folder: Path, tally: Tally) -> None:
+    with (
+        Store.reopen(folder) as store,
+        store.replaced("trials") as trials,
+        store.replaced("grades") as grades,
+    ):
+        anew = _Anew(folder, look(folder), tally)
+        changed: set[Path] = set()
+        for path, trial_part, grade_part in rewritten(trials, grades, changed=changed):
+            for batch in scanned("trials", [path]):
+                made = anew.graded(batch)
+                if made.changed:
+                    changed.add(path)
+                trial_part.add(made.trials)
+                grade_part.add(made.grades)
+
+
+class _Anew:
+    """Grades batch after batch, in the order of the folder, and counts what that changes."""
+
+    def __init__(self, folder: Path, snapshot: Snapshot, tally: Tally) -> None:
+        self._questions, self._earlier, self._tally = Questions(folder), EarlierGrades(snapshot), tally
+
+    def graded(self, batch: pa.RecordBatch) -> Regrade:
+        trials = pa.Table.from_batches([batch])
+        earlier = self._earlier.of(trials)
+        made = regraded(trials, self._questions.of(trials), earlier)
+        self._tally.add(trials, made, earlier)
+        return made

@@ -1,0 +1,121 @@
+"""A batch of stored trials graded anew: the rows that its grades and its trials get."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.providers.longest_reply import longest_stored
+from asyncbench.records import Grade, Problem, Reply, Usage
+from asyncbench.store.schema import GRADES, OF_THE_TRIAL
+from asyncbench.suites import SUITES
+from asyncbench.sweeps.grading import graded
+
+REPLY = (
+    *("style", "reply_text", "reasoning_text", "finish_reason", "output_tokens"),
+    *("params", "condition_params"),
+)
+OF_THE_GRADE = tuple(name for name in GRADES.names if name not in OF_THE_TRIAL)
+HEADLINE = ("grader", "answer", "outcome", "exact_match")  # what a trial's row repeats of its headline grade
+
+_fields, _headline = attrgetter(*OF_THE_GRADE), attrgetter(*HEADLINE)
+_NOTHING = (None,) * len(HEADLINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regrade:
+    """Trials with the grades of today's graders."""
+
+    trials: pa.Table  # the rows as they will stand
+    grades: pa.Table
+    kept: "pa.ChunkedArray[pa.BooleanScalar]"  # trials that could not be graded: they are as they were
+    changed: bool  # whether any row of either is another than before
+
+
+def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.Table) -> Regrade:
+    """Grade stored replies by the newest graders.
+
+    Args:
+        trials: rows of `trials` with at least the columns of `REPLY`, `HEADLINE`, `OF_THE_TRIAL`, `expected`.
+        problems: the problem of each; without one, or of a suite that is not known, it stays as it is.
+        earlier: the rows of `grades` that stand for them.
+    """
+    grades = list(_grades(trials, problems))
+    kept = pa.chunked_array([pa.array([not one for one in grades], pa.bool_())])
+    rows = _grade_rows(trials, grades)
+    if pc.any(kept).as_py():
+        rows = _with_kept(rows, earlier, trials["trial_id"], kept)
+    anew = _trial_rows(trials, problems, grades, kept)
+    changed = not (anew.equals(trials) and rows.equals(earlier))
+    return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
+
+
+def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> Iterator[tuple[Grade, ...]]:
+    """Yield the grades of each trial; none of one that cannot be graded."""
+    replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
+    for problem, (style, *stored) in zip(problems, replies, strict=True):
+        if problem is None or problem.suite not in SUITES:
+            yield ()
+        else:
+            yield graded(problem, _reply(*stored), style)
+
+
+def _reply(
+    text: str | None, reasoning: str | None, finish: str | None, written: int | None, *params: str
+) -> Reply | None:
+    """Return what a trial's row keeps of its reply, as far as grading looks at it; None: it has none."""
+    if text is None:
+        return None
+    return Reply(
+        text=text,
+        reasoning=reasoning,
+        finish_reason=finish,
+        usage=Usage(output_tokens=written),
+        max_tokens=longest_stored(*params),
+    )
+
+
+def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table:
+    """Return the grades one after the other, with the columns they share with their trial."""
+    parents = pa.array([n for n, some in enumerate(grades) for _ in some], pa.int64())
+    shared = trials.select(list(OF_THE_TRIAL)).take(parents)
+    own = zip(*map(_fields, chain.from_iterable(grades)), strict=True) if len(parents) else OF_THE_GRADE
+    columns = [
+        pa.array(values if len(parents) else [], GRADES.field(name).type)
+        for name, values in zip(OF_THE_GRADE, own, strict=True)
+    ]
+    return pa.table([*shared.columns, *columns], schema=GRADES)
+
+
+def _with_kept(
+    rows: pa.Table,
+    earlier: pa.Table,
+    trial_ids: "pa.ChunkedArray[pa.StringScalar]",
+    kept: "pa.ChunkedArray[pa.BooleanScalar]",
+) -> pa.Table:
+    """Add the stored grades of the trials that are kept, each where its trial stands."""
+    standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trial_ids.filter(kept)))
+    both = pa.concat_tables([rows, standing])
+    places = pc.index_in(both["trial_id"], value_set=trial_ids)
+    return both.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
+
+
+def _trial_rows(
+    trials: pa.Table,
+    problems: Sequence[Problem | None],
+    grades: Sequence[Sequence[Grade]],
+    kept: "pa.ChunkedArray[pa.BooleanScalar]",
+) -> pa.Table:
+    """Return the trials with what their headline grade says, and the answer it was compared with."""
+    said = zip(*(_headline(some[0]) if some else _NOTHING for some in grades), strict=True)
+    values = dict(zip(HEADLINE, said, strict=True))
+    values["expected"] = tuple(problem.expected if problem else None for problem in problems)
+    for name, new in values.items():
+        place = trials.schema.get_field_index(name)
+        field = trials.schema.field(name)
+        column = pc.if_else(kept, trials[name], pa.chunked_array([pa.array(new, field.type)]))
+        trials = trials.set_column(place, field, column)
+    return trials

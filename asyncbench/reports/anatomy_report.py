@@ -1,0 +1,228 @@
+"""`report --style anatomy`: what is wrong with wrong answers, where digits fail, and what right ones take."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from asyncbench.reports import anatomy_sheets as sheets
+from asyncbench.reports.cost_of_right_answers import ASKED, Worth, asked_alike, best, worth_of
+from asyncbench.results.anatomy.carries import MOST_PROBLEMS, Bin
+from asyncbench.results.anatomy.examined_sample import GROUP, Group, most_of_a_group
+from asyncbench.results.anatomy.figures import Findings, kinds_of, read
+from asyncbench.results.anatomy.kinds import KINDS, UNCLASSIFIED
+from asyncbench.results.cells import COLUMNS, GRADE_COLUMNS, cells_of
+from asyncbench.results.curves import Digits, digits_at
+from asyncbench.results.entrants import Asked, in_order, names_of
+from asyncbench.results.graders import Graded, graded_by, graders_of
+from asyncbench.results.lost_replies import lost_notes
+from asyncbench.results.nothing_to_show import no_trials
+from asyncbench.results.served_models import any_simulated
+from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.store.manifest import read_manifest
+
+MEANING = (
+    "Kinds: each examined answer has one, the first that holds; `holds of`: of how many it holds at all. "
+    "Wrong digits: laid beside the truth from either end. Carries: of trials with a reply, of the first "
+    f"{MOST_PROBLEMS:,} problems; a carry ripples through columns that pass it on only because they receive "
+    "it. Digits at 90 % and 50 %: where a logistic curve through accuracy by length crosses them, with the "
+    "95 % limits of a likelihood-ratio test. Per correct answer: of the trials whose price is known, wrong "
+    "ones paid as well; `(priced)`: that of others is not. Best for its cost or tokens: nobody else who was "
+    "asked the same is as accurate for as little; `-`: there is nobody to compare with. Intervals: 95 %; in "
+    "those of accuracy and form a problem counts once, however often it was asked."
+)
+UNLIKE = (
+    "Not all were asked the same tasks and lengths: best for its cost or tokens is said among those who were."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnatomyReport(Pages):
+    """What was found out about a folder's answers, and how it is shown."""
+
+    folder: str
+    simulated: bool
+    graders: tuple[Graded, ...]
+    order: tuple[Asked, ...]  # as planned
+    findings: tuple[Findings, ...]  # in that order, then by task
+    most_of_a_group: int  # answers of a model and task that were examined
+    worths: tuple[Worth, ...]  # of the same groups
+    by_asked: tuple[Worth, ...]
+    alike: tuple[frozenset[Asked], ...]  # those who were asked the same
+    digits: Mapping[Group, Digits]
+
+    @property
+    def examined(self) -> int:
+        """How many answers were examined."""
+        return sum(one.examined for one in self.findings)
+
+    @property
+    def wrong(self) -> int:
+        """How many answers are wrong or could not be read."""
+        return sum(one.wrong + one.unread for one in self.findings)
+
+    def as_json(self) -> str:
+        """Return everything as JSON; shares in [0, 1], null where nothing is known."""
+        return json.dumps(
+            {
+                "folder": self.folder,
+                "simulated": self.simulated,
+                "graders": [asdict(one) for one in self.graders],
+                "wrong": self.wrong,
+                "examined": self.examined,
+                "most_of_a_group": self.most_of_a_group,
+                "kinds": KINDS,
+                "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
+                "models": list(self._models()),
+                "nothing": None if self.by_asked else no_trials(self.folder),
+            },
+            indent=2,
+        )
+
+    def _group(self, one: Findings, worth: Worth) -> dict[str, object]:
+        return {
+            **sheets.group_as_dict(one.group),
+            "wrong": one.wrong,
+            "unread": one.unread,
+            "examined": one.examined,
+            "kinds": [
+                {
+                    "kind": kind.kind,
+                    "count": kind.count,
+                    "share": kind.count / kind.examined,
+                    "examples": [example._asdict() for example in kind.examples],
+                }
+                for kind in kinds_of([one])
+            ],
+            "flags": dict(one.flags.most_common()),
+            "compared": one.compared,
+            "too_short": one.too_short,
+            "too_long": one.too_long,
+            "wrong_from_left": [sheets.proportion_as_dict(at) for at in one.wrong_at(one.from_left)],
+            "wrong_from_right": [sheets.proportion_as_dict(at) for at in one.wrong_at(one.from_right)],
+            "by_carries": [_bin(at) for at in one.by_carries],
+            "by_chain": [_bin(at) for at in one.by_chain],
+            "digits": _digits(self.digits.get(one.group)),
+            **_worth(worth),
+        }
+
+    def _models(self) -> Iterator[dict[str, object]]:
+        cheapest = best(self.by_asked, "cost_per_trial_usd", self.alike)
+        tersest = best(self.by_asked, "reasoning_per_trial", self.alike)
+        for one in self.by_asked:
+            asked = sheets.asked_of(one.of)
+            yield {
+                **dict(zip(ASKED, asked, strict=True)),
+                **_worth(one),
+                "best_for_its_cost": cheapest.get(asked),
+                "best_for_its_reasoning": tersest.get(asked),
+            }
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated:
+            yield SIMULATED
+        if not self.by_asked:
+            yield no_trials(self.folder)
+            return
+        if self.graders:
+            yield graded_by(self.graders)
+        yield self._examined()
+        names = names_of(self.order)
+        yield from lost_notes({names[sheets.asked_of(one.of)]: one.outcomes for one in self.by_asked})
+        if len(self.alike) > 1:
+            yield UNLIKE
+        yield MEANING
+
+    def _examined(self) -> str:
+        if not any(one.replied for one in self.by_asked):
+            return "No trial has a reply."
+        if not self.wrong:
+            return "No answer is wrong."
+        without = sum(one.kinds[UNCLASSIFIED] for one in self.findings)
+        said = f"{self.examined:,} of {self.wrong:,} wrong or unread answers were examined"
+        if self.examined < self.wrong:
+            said += (
+                f", of each model and task the first {self.most_of_a_group:,} by trial_id, which is a hash"
+            )
+        return f"{said}; {without / self.examined:.1%} of them are unclassified."
+
+    def _sheets(self) -> Iterator[Sheet]:
+        names = names_of(self.order)
+        if self.examined:
+            yield sheets.kinds(self.findings)
+            yield sheets.by_group(self.findings, names)
+            yield from sheets.by_place(self.findings, names)
+        yield from sheets.by_carries(self.findings, names)
+        if not self.by_asked:
+            return
+        yield sheets.by_worth(self.worths, self.digits, names)
+        yield sheets.efficiency(self.by_asked, self.order, names, self.alike)
+        yield from sheets.unclassified(self.findings, names)
+
+
+def anatomy_on(folder: Path | str) -> AnatomyReport:
+    """Return the anatomy of a results folder's answers; nothing is written to it.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: its results cannot be read.
+        ProblemSetError: one of its copies of the problems is damaged.
+    """
+    manifest, seen = read_manifest(Path(folder)), read(folder)
+    found = seen.findings
+    cells = cells_of(seen.trials.select(list(COLUMNS)), seen.grades.select(list(GRADE_COLUMNS)))
+    order = in_order({sheets.asked_of(group) for group in found}, manifest)
+    place = {asked: i for i, asked in enumerate(order)}
+
+    def placed(group: Group) -> tuple[int, Group]:
+        return place[sheets.asked_of(group)], group
+
+    groups = sorted(found, key=placed)
+    worths = {one.of: one for one in worth_of(cells, GROUP)}
+    return AnatomyReport(
+        folder=str(folder),
+        simulated=any_simulated(seen.trials),
+        graders=graders_of(seen.grades),
+        order=tuple(order),
+        findings=tuple(found[group] for group in groups),
+        most_of_a_group=most_of_a_group(sum(1 for one in found.values() if one.wrong or one.unread)),
+        worths=tuple(worths[group] for group in groups),
+        by_asked=worth_of(cells, ASKED),
+        alike=asked_alike(cells),
+        digits={tuple(one.of.values()): one for one in digits_at(cells, GROUP)},
+    )
+
+
+# ── as JSON ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _worth(one: Worth) -> dict[str, object]:
+    return {
+        "accuracy": sheets.proportion_as_dict(one.accuracy),
+        "format_ok": sheets.proportion_as_dict(one.format_ok),
+        "cost_usd": one.cost_usd,
+        "all_priced": one.all_priced,
+        "cost_per_trial_usd": one.cost_per_trial_usd,
+        "cost_per_correct_usd": one.cost_per_correct_usd,
+        "reasoning_tokens_per_trial": one.reasoning_per_trial,
+        "output_tokens_per_trial": one.output_per_trial,
+    }
+
+
+def _bin(one: Bin) -> dict[str, object]:
+    return {"first": one.first, "last": one.last, **sheets.proportion_as_dict(one.right)}
+
+
+def _digits(one: Digits | None) -> dict[str, object] | None:
+    """Return a curve as an object of JSON; None: no length of its trials is known."""
+    if one is None:
+        return None
+    line = one.curve.line
+    return {
+        "state": one.curve.state,
+        "intercept": line and line.intercept,
+        "slope": line and line.slope,
+        "points": one.curve.points,
+        "at_90": asdict(one.at_90),
+        "at_50": asdict(one.at_50),
+    }

@@ -1,0 +1,339 @@
+"""`compare A B FOLDER`: two models on the same questions, as tables and examples."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.cells import cell_len, chop_cells
+from rich.text import Text
+
+from asyncbench.records import Outcome
+from asyncbench.reports.comparison import EXAMPLES, Compared, Question, Row, compared
+from asyncbench.reports.standings import pair_mapping
+from asyncbench.results.lost_replies import lost_notes
+from asyncbench.shown.screen import as_lines, middle_cut, safe, safe_notes, shown_width
+from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+
+ALPHA: Final = 0.05
+LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
+
+HEAD: Final = (
+    *("suite/task", "problems", "A right", "B right", "both", "only A", "only B", "neither"),
+    *("difference", "p", "p Holm"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison(Pages):
+    """Two models, as they are shown."""
+
+    found: Compared
+    examples: int  # problems shown each way in text; JSON has all that were found
+    unpaired: bool  # show the unpaired test, too
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two are called: with their folders where they have one name."""
+        a, b = self.found.a, self.found.b
+        return (
+            (f"{a.name} in {a.folder}", f"{b.name} in {b.folder}") if a.name == b.name else (a.name, b.name)
+        )
+
+    def as_json(self) -> str:
+        """Return everything as JSON: every question where the two differ."""
+        found = self.found
+        return json.dumps(
+            {
+                "a": asdict(found.a),
+                "b": asdict(found.b),
+                "simulated": found.simulated,
+                "rows": list(map(_row_mapping, found.rows)),
+                "problems_needed": found.needed,
+                "outcomes_a": found.outcomes_a,
+                "outcomes_b": found.outcomes_b,
+                "asked_a_alone": found.asked_a_alone,
+                "asked_b_alone": found.asked_b_alone,
+                "only_a": list(map(asdict, found.only_a)),
+                "only_b": list(map(asdict, found.only_b)),
+            },
+            indent=2,
+        )
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return the tables, then the questions with the answers below each other."""
+        return "\n\n".join([Pages.as_text(self, width=width), *self._examples_as_text(width)])
+
+    def as_markdown(self) -> str:
+        """Return the same in Markdown, the questions as tables."""
+        sheets = (self._questions(title, those).as_markdown() for title, those in self._ways())
+        return "\n".join([Pages.as_markdown(self), *sheets])
+
+    def _notes(self) -> Iterator[str]:
+        found = self.found
+        if found.simulated:
+            yield SIMULATED
+        yield f"A: {self.names[0]}. B: {self.names[1]}."
+        if found.whole.found.trials:
+            yield _verdict(found.whole, *self.names)
+            yield _power(found)
+        else:
+            yield "They have no problem in common."
+        if found.asked_a_alone or found.asked_b_alone:
+            yield (
+                f"Problems that only one of them was asked: A {found.asked_a_alone:,}, "
+                f"B {found.asked_b_alone:,}; they are left out."
+            )
+        if self.unpaired:
+            yield UNPAIRED
+        if len(found.rows) > 1 and found.whole.found.trials:
+            yield HOLM.format(len(found.rows) - 1)
+        yield from lost_notes(dict(zip(self.names, (found.outcomes_a, found.outcomes_b), strict=True)))
+
+    def _sheets(self) -> Iterator[Sheet]:
+        labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
+        if self.found.whole.found.trials:
+            head = [*HEAD, *(["unpaired p"] if self.unpaired else [])]
+            cells = [[label, *_cells(row, unpaired=self.unpaired)] for label, row in labelled]
+            yield Sheet(title="On the problems that both were asked", head=head, rows=cells)
+        if self.unpaired:
+            cells = [[label, *_unpaired_cells(row)] for label, row in labelled]
+            yield Sheet(title="On all that each was asked", head=UNPAIRED_HEAD, rows=cells)
+
+    def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
+        """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
+        found, (a, b) = self.found, self.names
+        for name, trials, problems, all_of_it in (
+            (a, found.whole.found.only_a, found.problems_only_a, found.only_a),
+            (b, found.whole.found.only_b, found.problems_only_b, found.only_b),
+        ):
+            of_each: dict[str, Question] = {}
+            for one in all_of_it:
+                of_each.setdefault(one.problem_id, one)
+            shown = list(of_each.values())[: self.examples]
+            if shown:
+                of_all = _of_all(len(shown), problems, trials)
+                yield f"Only {safe(name, most=80)} right: {of_all}, the shortest of each task first", shown
+
+    def _examples_as_text(self, width: int | None) -> Iterator[str]:
+        for title, those in self._ways():
+            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
+            yield "\n\n".join([*safe_notes([title], width=width), *blocks])
+
+    def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
+        rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
+        return Sheet(title=title, head=("where", "question", "expected", *self.names), rows=rows, labels=5)
+
+    def _place(self, one: Question) -> str:
+        """Return where a question is from, with its condition and repeat where there are several."""
+        named = one.suite if one.task == one.suite else f"{one.suite}/{one.task}"
+        parts = [
+            named,
+            *([] if one.length is None else [str(one.length)]),
+            *([one.condition] if self.found.conditions > 1 else []),
+            *([f"repeat {one.repeat}"] if self.found.repeats > 1 else []),
+        ]
+        return ", ".join(parts)
+
+
+UNPAIRED: Final = (
+    "Unpaired: the pooled z test over all trials of each, as if they had been asked different questions. It "
+    "misses much that the paired test sees."
+)
+HOLM: Final = "Difference: A less B, in points. p Holm: adjusted for looking at {} rows below the first."
+UNPAIRED_HEAD: Final = (
+    *("suite/task", "A trials", "A right", "B trials", "B right", "difference", "unpaired p"),
+)
+
+
+def compare(
+    a: str,
+    b: str,
+    folder: Path | str,
+    folder_of_b: Path | str | None = None,
+    *,
+    suite: str | None = None,
+    task: str | None = None,
+    unpaired: bool = False,
+    examples: int = EXAMPLES,
+    every: bool = False,
+) -> Comparison:
+    """Compare two models on the problems in common, to be shown.
+
+    Args:
+        a, b, folder, folder_of_b, suite, task: as of `compared`.
+        unpaired: show the unpaired test as well; then they need not have a problem in common.
+        examples: how many questions are shown each way.
+        every: find every question where they differ, for JSON.
+
+    Raises:
+        ConfigError, StoreError, ProblemSetError: as `compared` does.
+    """
+    most = None if every else examples
+    found = compared(a, b, folder, folder_of_b, suite=suite, task=task, unpaired=unpaired, examples=most)
+    return Comparison(found=found, examples=examples, unpaired=unpaired)
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _verdict(row: Row, a: str, b: str) -> str:
+    found, p = row.found, row.p if row.p is not None else 1.0
+    better, worse = (a, b) if found.difference >= 0 else (b, a)
+    low, high = _ordered(row.interval or (-1.0, 1.0), found.difference)
+    trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
+    test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
+    seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {found.problems:,} problems{trials} in common"
+    if p > ALPHA:
+        difference = points(found.difference)
+        return f"{seen}: the two cannot be told apart (difference {difference}, {test} p {p_text(p)})."
+    return (
+        f"{seen}: {better} is better than {worse} by {100 * abs(found.difference):.1f} points "
+        f"({100 * low:.1f} to {100 * high:.1f}), {test} p {p_text(p)}."
+    )
+
+
+def _ordered(interval: tuple[float, float], difference: float) -> tuple[float, float]:
+    """Return the interval of the difference's amount."""
+    low, high = interval
+    return (low, high) if difference >= 0 else (-high, -low)
+
+
+def _power(found: Compared) -> str:
+    whole = found.whole
+    if whole.detectable is None:
+        shown = f"{whole.found.problems:,} problems are too few to show any difference"
+    else:
+        shown = f"{whole.found.problems:,} problems show a difference of {100 * whole.detectable:.1f} points"
+    said = f"With so many answers differing, {shown} in four of five cases"
+    unsure = whole.p is not None and whole.p > ALPHA
+    more = f"; the difference seen would take {found.needed:,}" if unsure and found.needed else ""
+    return f"{said}{more}."
+
+
+def points(difference: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
+    text = f"{100 * difference:+.1f}"
+    return text if interval is None else f"{text} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
+
+
+def p_text(p: float | None) -> str:
+    """Return a p value: three decimals, four where it is small."""
+    if p is None:
+        return "-"
+    if p < 0.0001:
+        return "<0.0001"
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
+
+
+# ── as tables ────────────────────────────────────────────────────────────────────────────────
+
+
+def _labels(rows: Sequence[Row]) -> list[str]:
+    """Return what to call each row: a task alone where there is one suite."""
+    several = len({row.suite for row in rows if row.suite}) > 1
+    return [
+        "/".join(filter(None, (row.suite if several or not row.task else None, row.task))) or "all"
+        for row in rows
+    ]
+
+
+def _cells(row: Row, *, unpaired: bool) -> list[str]:
+    found = row.found
+    own = [p_text(row.unpaired.p)] if unpaired else []
+    if not found.trials:
+        return [*("0" if name == "problems" else "-" for name in HEAD[1:]), *own]
+    return [
+        f"{found.problems:,}",
+        f"{found.share_a:.1%}",
+        f"{found.share_b:.1%}",
+        *(f"{count:,}" for count in (found.both, found.only_a, found.only_b, found.neither)),
+        points(found.difference, row.interval),
+        p_text(row.p),
+        p_text(row.p_holm),
+        *own,
+    ]
+
+
+def _unpaired_cells(row: Row) -> list[str]:
+    one = row.unpaired
+    return [
+        f"{one.trials_a:,}",
+        f"{one.correct_a / one.trials_a:.1%}" if one.trials_a else "-",
+        f"{one.trials_b:,}",
+        f"{one.correct_b / one.trials_b:.1%}" if one.trials_b else "-",
+        "-" if one.difference is None else points(one.difference),
+        p_text(one.p),
+    ]
+
+
+def _row_mapping(row: Row) -> dict[str, object]:
+    one = row.unpaired
+    return {
+        "suite": row.suite,
+        "task": row.task,
+        **({"problems": 0, "trials": 0} if not row.found.trials else pair_mapping(row.found)),
+        "interval": row.interval,
+        "p": row.p,
+        "p_holm": row.p_holm,
+        "smallest_detectable": row.detectable,
+        "unpaired": asdict(one) | {"difference": one.difference, "p": one.p},
+    }
+
+
+# ── the questions ────────────────────────────────────────────────────────────────────────────
+
+
+def _of_all(shown: int, problems: int, trials: int) -> str:
+    """Return how many are shown of how many: trials as well, where some are of one problem."""
+    if trials == problems:
+        return f"{shown:,} of {problems:,}" if shown < problems else f"{problems:,}"
+    of_them = f", {shown:,} of these" if shown < problems else ", the first trial of each"
+    return f"{trials:,} trials, {problems:,} problem{'' if problems == 1 else 's'}{of_them}"
+
+
+def _as_block(place: str, one: Question, names: Sequence[str], width: int | None) -> str:
+    """Return a question with the answers right below each other: digits can be compared by eye."""
+    asked = as_lines(Text(safe(f"{place}: {_asked(one)}", most=LONGEST_QUESTION)), width=width)
+    most = min(LONGEST_NAME, (width or shown_width()) // 3)
+    labels = ["expected", *(middle_cut(safe(name), most) for name in names)]
+    answers = [safe(one.expected), *map(safe, _answers(one))]
+    return "\n".join([asked, *_under_each_other(labels, answers, width)])
+
+
+def _under_each_other(labels: Sequence[str], texts: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield texts in equal pieces, each below the same of the others; all but the last end in `…`."""
+    longest = max(map(cell_len, labels))
+    room = max((width or shown_width()) - longest - 5, LEAST_PIECE)
+    pieces = [chop_cells(text, room) for text in texts]
+    for n in range(most := max(map(len, pieces))):
+        for label, own in zip(labels, pieces, strict=True):
+            if n < len(own):
+                name = (label if n == 0 else "").ljust(longest + len(label) - cell_len(label))
+                yield f"  {name}  {own[n]}{'…' if n + 1 < len(own) else ''}"
+        if n + 1 < most:
+            yield ""
+
+
+def _asked(one: Question) -> str:
+    return NO_QUESTION if one.question is None else " ".join(one.question.split())
+
+
+NO_QUESTION: Final = "(problems/ does not hold this question)"
+
+
+def _answers(one: Question) -> tuple[str, str]:
+    a, b = (
+        answer
+        if answer is not None and outcome in (Outcome.CORRECT, Outcome.WRONG)
+        else _without(answer, outcome)
+        for answer, outcome in ((one.answer_a, one.outcome_a), (one.answer_b, one.outcome_b))
+    )
+    return a, b
+
+
+def _without(answer: str | None, outcome: str) -> str:
+    """Return what stands in for an answer that is none: what became of the trial."""
+    name = outcome.replace("_", " ")
+    return f"({name})" if answer is None else f"{answer} ({name})"

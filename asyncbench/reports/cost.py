@@ -1,0 +1,397 @@
+"""`report --style cost`: what a folder's calls cost, for what, and what was expected."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute
+
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.records import Outcome
+from asyncbench.reports.cost_forecast import Forecast, expected, forecasts_of
+from asyncbench.results.calls import KINDS, ROWS, Calls, bound_of, calls_of
+from asyncbench.results.cost_counts import (
+    OF_REPLIES,
+    OK,
+    Cells,
+    Key,
+    Spent,
+    Untold,
+    all_of,
+    cells_of,
+    correct_by,
+    together,
+    unknown_by_cause,
+    untold,
+)
+from asyncbench.shown.tables import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
+from asyncbench.store.catalog import steady
+from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.store.spending import Books, spending
+
+pc: Any = pyarrow.compute  # see `calls`
+
+NAMES: Final = {
+    "uncached_input": "uncached input",
+    "cached_input": "cached input",
+    "cache_write_5m": "cache write 5 m",
+    "cache_write_1h": "cache write 1 h",
+    "output": "output",
+    "reasoning": "of it reasoning",
+    "not_split": "not split",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The calls of one model, suite, task or outcome."""
+
+    name: Key
+    spent: Spent
+    correct: int | None = None  # right answers asked for here; None: it is no group of trials
+
+    @property
+    def usd_a_correct(self) -> float | None:
+        """Dollars for a right answer, every call counted; None when none is right or no cost is known."""
+        return per_correct(self.spent.known_usd, self.correct)
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return every figure."""
+        own = {"name": list(self.name), "correct": self.correct, "usd_a_correct": self.usd_a_correct}
+        return own | self.spent.as_mapping()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A cap, and what counts against it: unknown costs with the most that they can be."""
+
+    kind: str  # sweep, provider or model
+    of: str
+    limit_usd: float
+    spent_usd: float
+    doubted_usd: float  # of it: what calls of unknown cost could cost at most
+    doubted_calls: int  # those calls
+    reserved_usd: float  # for calls without an end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostReport(Pages):
+    """Where the money of a folder went."""
+
+    folder: str
+    simulated: bool
+    imported: bool
+    several: bool  # whether a model has several conditions or runs: they are together everywhere
+    reused: int  # answers taken over from another sweep, which cost nothing here
+    unended: int  # calls without an end
+    unended_reserved_usd: float
+    sources: tuple[str, ...]  # whose prices
+    whole: Group
+    models: tuple[Group, ...]
+    tasks: tuple[Group, ...]  # by suite and task
+    outcomes: tuple[Group, ...]
+    statuses: tuple[Group, ...]  # how calls ended
+    unknown: Mapping[str, Spent]  # calls without a cost, by cause
+    cells: Cells  # by model, suite, task, outcome and status
+    untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
+    forecasts: tuple[Forecast, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    @property
+    def priced_share(self) -> float | None:
+        """The part of all known tokens whose cost is known, 1 is all."""
+        spent = self.whole.spent
+        return spent.priced_tokens / spent.tokens if spent.tokens else None
+
+    def as_json(self) -> str:
+        """Return everything as JSON; shares are parts of 1."""
+        told = {
+            name: getattr(self, name) for name in ("folder", "simulated", "imported", "reused", "unended")
+        }
+        lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses")}
+        return json.dumps(
+            told
+            | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
+            | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
+            | {name: [one.as_mapping() for one in many] for name, many in lists.items()}
+            | {"unknown": [{"cause": cause} | _bounds(one) for cause, one in self.unknown.items()]}
+            | {"untold": [one.as_mapping() for one in self.untold]}
+            | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
+            | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
+            | {"budgets": [asdict(one) for one in self.budgets]}
+            | {"nothing": self._nothing},
+            indent=2,
+        )
+
+    @property
+    def _nothing(self) -> str | None:
+        if self.whole.spent.calls:
+            return None
+        return (
+            f"{self.folder} holds no call that has ended: all answers were taken over, or nothing was asked. "
+            f"Run its sweep first; `asyncbench status {self.folder}` tells more."
+        )
+
+    # ── as tables ────────────────────────────────────────────────────────────────────────────
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated:
+            yield SIMULATED
+        if not self.whole.spent.calls:
+            yield self._nothing or ""
+        else:
+            yield self._sum_up()
+            yield from self._shares()
+        if self.sources and self.whole.spent.calls:
+            yield f"Whose prices: {', '.join(self.sources)}."
+        if self.several:
+            yield "A model's conditions and runs stand together."
+        if self.imported:
+            yield "Imported: costs are as its files give them; what they do not say is not counted here."
+        if self.reused:
+            yield f"{self.reused:,} answers were taken over from another sweep and cost nothing here."
+        if self.unended:
+            yield (
+                f"{self.unended:,} calls have no end yet (in flight, or lost when no run is going): "
+                f"they are in no table; they may cost up to {dollars(self.unended_reserved_usd)}."
+            )
+
+    def _sum_up(self) -> str:
+        spent = self.whole.spent
+        said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
+        if spent.unknown:
+            said += f", of which {spent.unknown:,} have no known cost: {bound_text(spent)}"
+        return f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
+
+    def _shares(self) -> Iterator[str]:
+        spent = self.whole.spent
+        failed = all_of(one.spent for one in self.statuses if one.name != (OK,))
+        yield (
+            f"Read from caches: {_share(spent.cached_share)} of the input. "
+            f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
+            f"{_part_of_dollars(failed, spent)}. "
+            f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
+            f"{_dollars_part(_of(spent.usd_again, spent.usd))}."
+        )
+
+    def _sheets(self) -> Iterator[Sheet]:
+        if self.whole.spent.calls:
+            whole = self.whole.spent
+            several = [self.whole] if len(self.models) > 1 else []
+            yield _money("By model", ("model",), [*self.models, *several], whole)
+            yield _kinds("Dollars by kind of token", [*self.models, *several], "usd_by_kind")
+            yield _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
+            yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
+            yield _money("By outcome", ("outcome",), self.outcomes, whole)
+            yield _money("By how calls ended", ("status",), self.statuses, whole)
+        if self.unknown:
+            yield _unknown(self.unknown)
+        if self.untold:
+            yield _estimates(self.untold)
+        if self.forecasts:
+            yield expected(self.forecasts)
+        if self.budgets:
+            yield _caps(self.budgets)
+
+
+def cost_report_on(folder: Path | str) -> CostReport:
+    """Return what the calls of a results folder cost, every call counted; nothing is changed.
+
+    Raises:
+        ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
+        StoreError: what it holds cannot be read.
+    """
+    path = Path(folder)
+    manifest, calls = read_manifest(path), calls_of(path)
+    cells = cells_of(calls)
+    return CostReport(
+        folder=str(folder),
+        simulated=calls.simulated,
+        imported=bool(manifest.get(IMPORTED)),
+        several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
+        reused=calls.trials.num_rows - calls.trials["reused_from"].null_count,
+        unended=len(calls.unended),
+        unended_reserved_usd=sum(bound_of(one) or 0.0 for one in calls.unended),
+        sources=_sources(calls),
+        whole=_whole(cells, calls),
+        models=_groups(cells, calls, ("model",), (0,)),
+        tasks=_groups(cells, calls, ("suite", "task"), (1, 2)),
+        outcomes=_groups(cells, calls, (), (3,)),
+        statuses=_groups(cells, calls, (), (4,)),
+        unknown=unknown_by_cause(cells),
+        cells=cells,
+        untold=() if manifest.get(IMPORTED) else _untold(path, calls),
+        forecasts=tuple(forecasts_of(path, calls)),
+        budgets=tuple(_budgets(path, manifest)),
+    )
+
+
+def _untold(folder: Path, calls: Calls) -> tuple[Untold, ...]:
+    """Return the replies without a count; replies are read where there are such alone."""
+    answered = pc.and_(
+        pc.is_null(calls.trials["reused_from"]), pc.not_equal(calls.trials["outcome"], Outcome.FAILED.value)
+    )
+    if not pc.any(pc.and_(answered, pc.is_null(calls.trials["output_tokens"]))).as_py():
+        return ()
+    asked = pc.field("reused_from").is_null() & pc.field("reply_text").is_valid()
+    return steady(folder, lambda snapshot: untold(snapshot.batches("trials", OF_REPLIES, asked, rows=ROWS)))
+
+
+def _sources(calls: Calls) -> tuple[str, ...]:
+    """Return whose prices hold; answers that were taken over have none: they cost nothing here."""
+    asked = calls.trials.filter(pc.is_null(calls.trials["reused_from"]))
+    return tuple(sorted(pc.unique(asked["price_source"].drop_null()).to_pylist()))
+
+
+def _whole(cells: Cells, calls: Calls) -> Group:
+    correct = sum(correct_by(calls.trials, ("model",)).values())
+    return Group(name=("all",), spent=all_of(cells.values()), correct=correct)
+
+
+def _groups(cells: Cells, calls: Calls, keys: Sequence[str], places: Sequence[int]) -> tuple[Group, ...]:
+    """Return the groups by some of a cell's keys; `keys` names those of trials, or none."""
+    correct = correct_by(calls.trials, keys) if keys else {}
+    sums = together(cells, lambda cell: tuple(cell[place] for place in places))
+    return tuple(
+        Group(name=name, spent=spent, correct=correct.get(name, 0) if keys else None)
+        for name, spent in sums.items()
+    )
+
+
+def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
+    caps = manifest.get("budget") or ()
+    books = spending(folder) if caps else Books(by_alias={})
+    for cap in caps:
+        of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
+        charged, reserved = books.under(*of)
+        ended, _ = books.doubt_under(*of)
+        yield Budget(
+            kind=cap["kind"],
+            of=cap["of"],
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
+            doubted_usd=dollars_of(ended.most + picodollars(unknown_usd)),
+            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
+            reserved_usd=dollars_of(reserved),
+        )
+
+
+# ── how figures are written ──────────────────────────────────────────────────────────────────
+
+
+def bound_text(spent: Spent) -> str:
+    """Return what bounds the cost of calls without one."""
+    bounded = spent.unknown - spent.unknown_unbounded
+    parts = [f"at most {dollars(spent.unknown_reserved_usd)}"] * bool(bounded)
+    if spent.unknown_unbounded:
+        parts.append(
+            f"nothing bounds {spent.unknown_unbounded:,} of them" if bounded else "nothing bounds it"
+        )
+    return "; ".join(parts)
+
+
+def _bounds(spent: Spent) -> dict[str, object]:
+    unbounded = spent.unknown_unbounded
+    return {"calls": spent.unknown, "reserved_usd": spent.unknown_reserved_usd, "unbounded": unbounded}
+
+
+def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Spent) -> Sheet:
+    rows = [_money_row(one, len(names), whole) for one in groups]
+    head = [*names, "calls", "no cost known", "cost", "of all", "cached", "again", "correct", "per correct"]
+    if names[0] in ("outcome", "status"):
+        head, rows = head[:-2], [row[:-2] for row in rows]
+    return Sheet(title=title, head=head, rows=rows, labels=len(names))
+
+
+def _money_row(one: Group, names: int, whole: Spent) -> list[str]:
+    spent = one.spent
+    at_least = "≥ " if spent.unknown and one.usd_a_correct is not None else ""
+    return [
+        *one.name,
+        *("" for _ in range(names - len(one.name))),
+        f"{spent.calls:,}",
+        f"{spent.unknown:,}" if spent.unknown else "-",
+        dollars(spent.known_usd),
+        _of_dollars(spent, whole),
+        _share(spent.cached_share),
+        _of(spent.usd_again, spent.usd),
+        f"{one.correct or 0:,}",
+        at_least + per_correct_text(spent.known_usd, one.usd_a_correct),
+    ]
+
+
+def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
+    counted = [(one.name[0], getattr(one.spent, which)) for one in groups]
+    kinds = [*KINDS, "reasoning"] if which == "tokens_by_kind" else [*KINDS, "reasoning", "not_split"]
+    used = [kind for kind in kinds if any(amounts[kind] for _, amounts in counted)]
+    show = dollars if which == "usd_by_kind" else "{:,}".format
+    rows = [[name, *(show(amounts[kind]) for kind in used)] for name, amounts in counted]
+    return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
+
+
+def _unknown(causes: Mapping[str, Spent]) -> Sheet:
+    rows = [[cause, f"{one.unknown:,}", bound_text(one)] for cause, one in causes.items()]
+    return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
+
+
+def _estimates(models: Iterable[Untold]) -> Sheet:
+    rows = [
+        [
+            one.model,
+            f"{one.replies:,}",
+            f"{one.characters:,}",
+            f"{one.characters_per_token:.1f} ({'measured' if one.measured else 'assumed'})",
+            f"about {one.estimated_output_tokens:,}",
+        ]
+        for one in models
+    ]
+    head = ["model", "replies", "characters", "characters a token", "output tokens"]
+    return Sheet(title="Replies without token counts (estimates, in no sum)", head=head, rows=rows)
+
+
+def _caps(budgets: Iterable[Budget]) -> Sheet:
+    rows = [
+        [
+            f"{one.kind} {one.of}",
+            dollars(max(0.0, one.spent_usd - one.doubted_usd)),
+            f"up to {dollars(one.doubted_usd)} of {one.doubted_calls:,} calls" if one.doubted_calls else "-",
+            dollars(one.limit_usd),
+            _of(one.spent_usd, one.limit_usd),
+            dollars(one.reserved_usd),
+        ]
+        for one in budgets
+    ]
+    head = ["budget", "spent", "of unknown cost", "cap", "used", "reserved"]
+    return Sheet(
+        title="Budgets (used: unknown costs count with the most that they can be)", head=head, rows=rows
+    )
+
+
+def fine(usd: float) -> str:
+    """Return a small amount of USD with two digits that count."""
+    return dollars(usd) if usd >= 0.01 or usd == 0 else f"${float(f'{usd:.2g}'):.12f}".rstrip("0")
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _of_dollars(part: Spent, whole: Spent) -> str:
+    """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
+    return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
+
+
+def _part_of_dollars(part: Spent, whole: Spent) -> str:
+    """Return the same in a sentence."""
+    return _dollars_part(_of_dollars(part, whole))
+
+
+def _dollars_part(share: str) -> str:
+    return "an unknown part of the dollars" if share == _share(None) else f"{share} of the dollars"
+
+
+def _of(part: float, whole: float) -> str:
+    return _share(part / whole if whole else None)

@@ -1,0 +1,341 @@
+"""The morning after: who is better, what it cost, what needs attention and where to look, on one screen."""
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+
+from asyncbench.records import Outcome
+from asyncbench.reports.standings import (
+    ALONE,
+    Ranking,
+    Standing,
+    Standings,
+    outcomes_of,
+    over,
+    share_text,
+    standing_mapping,
+    standings_on,
+    unranked,
+)
+from asyncbench.reports.status import Status, status_of
+from asyncbench.results.lost_replies import lost_briefly
+from asyncbench.results.nothing_to_show import no_trials
+from asyncbench.shown.screen import (
+    as_lines,
+    columns,
+    folded,
+    middle_cut,
+    natural_width,
+    safe,
+    safe_note,
+    safe_notes,
+    shown_width,
+)
+from asyncbench.shown.tables import Pages, Sheet, dollars, per_correct_text, percent
+from asyncbench.stats import Accuracy
+from asyncbench.store.manifest import IMPORTED, read_manifest
+
+WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
+LAST: Final = 3  # shown below what is left out
+SHORTEST_NAME: Final = 10  # characters
+NAMED: Final = 3  # of those that need attention, in a line
+LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
+
+
+class Column(NamedTuple):
+    """A figure of the table; the later ones give way where the screen is narrow."""
+
+    name: str
+    of: Callable[[Standing], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Morning(Pages):
+    """A results folder at a glance; in Markdown and LaTeX with nobody left out."""
+
+    standings: Standings
+    status: Status
+    imported: bool  # recorded by others: nothing can be asked again
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        title, lines = self._listed()
+        return json.dumps(
+            {
+                "folder": self.status.folder,
+                "sweep": self.status.sweep,
+                "simulated": self._simulated,
+                "trials": self._trials,
+                "planned": self._planned,
+                "cost_usd": self.status.cost_usd,
+                "unpriced_attempts": self.status.unpriced_attempts,
+                "over": title,
+                "lines": list(map(standing_mapping, lines)),
+                "attention": list(self._attention()),
+                "models": list(map(asdict, self.status.models)),
+                "nothing": self._nothing,
+            },
+            indent=2,
+        )
+
+    def as_text(self, *, width: int | None = None, height: int = HIGHEST) -> str:
+        """Return it for a screen.
+
+        Args:
+            width: in characters, at least 60; None: the terminal's, but at most 100.
+            height: in lines, at least 16.
+        """
+        nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
+        width = width or min(shown_width(), WIDEST)
+        above = [*self._head(), *([] if not self._any else [self._listed()[0]])]
+        head, below = _folded(above, width), _folded(self._attention(), width)
+        below += self._next(width)
+        room = height - len(head) - len(below) - 1  # the table's own head
+        table = self._table(width, max(LAST + 2, room)) if self._any else []
+        return "\n".join([*head, *nothing, *table, *below])
+
+    def _notes(self) -> Iterator[str]:
+        nothing = [] if self._nothing is None else [self._nothing]
+        yield from (*self._head(), *nothing, *self._attention(), *map(_on_a_line, self._commands()))
+
+    def _sheets(self) -> Iterator[Sheet]:
+        title, lines = self._listed()
+        figures = self._columns()
+        head = ["place", "model", *(one.name for one in figures)]
+        rows = [[self._place(line), line.name, *(one.of(line) for one in figures)] for line in lines]
+        if lines:
+            yield Sheet(title=title, head=head, rows=rows, labels=2)
+
+    # ── what is said ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _simulated(self) -> bool:
+        return self.standings.simulated or self.status.simulated
+
+    @property
+    def _any(self) -> bool:
+        return bool(self.standings.rankings)
+
+    @property
+    def _nothing(self) -> str | None:
+        return None if self._any else no_trials(self.status.folder)
+
+    @property
+    def _trials(self) -> int:
+        return sum(one.done for one in self.status.models)
+
+    @property
+    def _planned(self) -> int | None:
+        known = [one.planned for one in self.status.models if one.planned is not None]
+        return sum(known) if len(known) == len(self.status.models) else None
+
+    def _head(self) -> Iterator[str]:
+        if self._simulated:
+            yield "SIMULATED results: no model was asked."
+        status = self.status
+        unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
+        planned = "" if self._planned in (None, self._trials) else f" of {self._planned:,}"
+        yield (
+            f"{status.sweep}: {_things(len(status.models), 'model')}, {self._trials:,}{planned} trials, "
+            f"{dollars(status.cost_usd)}{unpriced}"
+        )
+
+    def _listed(self) -> tuple[str, Sequence[Standing]]:
+        """Return the longest ranking with its title; where none was possible, everybody by accuracy."""
+        ranking = self._ranking
+        if ranking is not None:
+            return f"{over(ranking)}; who shares a place is tied", ranking.lines
+        for suite, lines in unranked(self.standings.rankings).items():
+            several = len(lines) > 1
+            return f"{suite or 'All suites'}: {f'{len(lines)} {ALONE}' if several else lines[0].name}", lines
+        return "", ()
+
+    @property
+    def _ranking(self) -> Ranking | None:
+        together = [one for one in self.standings.rankings if not one.alone]
+        return max(together, key=lambda one: len(one.lines), default=None)
+
+    def _attention(self) -> Iterator[str]:
+        """Yield a line for each kind of thing that somebody should look at, the gravest first."""
+        models = self.status.models
+        if suspended := [f"{one.model} ({one.suspended})" for one in models if one.suspended]:
+            yield f"! suspended: {_some(suspended)}"
+        unfinished = {one.model: one.open for one in models if one.open}
+        if unfinished and not self.status.running:
+            named = _some([f"{name} {count:,}" for name, count in unfinished.items()])
+            yield f"! unfinished{'' if self.imported else ', run it again'}: {named}"
+        yield from self._lost()
+        if skipped := self.standings.skipped:
+            yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
+        if self.status.ungraded or self.status.damaged_lines:
+            yield "! answers wait to be graded, or lines are damaged: asyncbench status tells more"
+        yield from self._unranked()
+
+    def _lost(self) -> Iterator[str]:
+        outcomes = outcomes_of(self.standings.rankings)
+        loud = {name: one for name, one in outcomes.items() if Accuracy.of(one).loud}
+        if loud:
+            worst = sorted(loud, key=lambda name: -(Accuracy.of(loud[name]).lost_share or 0.0))
+            yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(loud[name])}' for name in worst], '; ')}"
+        failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
+        if some := [f"{name} {count:,}" for name, count in failed.items() if count]:
+            yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_some(some)}"
+
+    def _unranked(self) -> Iterator[str]:
+        ranking = self._ranking
+        if ranking is None:
+            return
+        ranked = {line.name for line in ranking.lines}
+        if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:
+            yield f"! asked too few of these problems to be ranked: {_some(others)}"
+
+    def _next(self, width: int) -> list[str]:
+        """Return where to look next: on one line if it fits."""
+        commands = self._commands()
+        together = f"next: {' | '.join(map(' '.join, commands))}"
+        if commands and cell_len(together) <= width:
+            return [together]
+        return [line for words in commands for line in _folded_command(["next:", *words], width)]
+
+    def _commands(self) -> list[list[str]]:
+        """Return commands that tell more, as the words that a shell takes."""
+        if not self._any:
+            return []
+        folder = self.status.folder
+        found = [["report", folder, "--html"]]
+        if (ranking := self._ranking) is not None:
+            found.insert(0, ["compare", *(line.name for line in _rivals(ranking.lines)), folder])
+        return [["asyncbench", *map(_word, words)] for words in found]
+
+    # ── the table ────────────────────────────────────────────────────────────────────────────
+
+    def _columns(self) -> list[Column]:
+        """Return the figures, those that may give way last."""
+        suites = self._by_suite()
+        per_suite = [Column(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
+        digits = (
+            []
+            if suites
+            else [Column("digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short())]
+        )
+        return [
+            Column("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
+            Column("cost", lambda line: dollars(line.cost_usd)),
+            *digits,
+            Column("of answered", lambda line: share_text(line.accuracy.over_answered.share)),
+            *per_suite,
+            Column("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
+        ]
+
+    def _by_suite(self) -> dict[str, dict[str, str]]:
+        """Return the accuracy of everybody on each suite, where there are several."""
+        found: dict[str, dict[str, str]] = {}
+        for one in self.standings.rankings:
+            for line in one.lines:
+                if one.suite is not None:
+                    found.setdefault(one.suite, {})[line.name] = share_text(line.share)
+        return found if len(found) > 1 else {}
+
+    def _place(self, line: Standing) -> str:
+        return "" if self._ranking is None else str(line.place)
+
+    def _table(self, width: int, rows: int) -> list[str]:
+        """Return so many rows at most, and their head, in so many characters."""
+        _, lines = self._listed()
+        left_out = max(0, len(lines) - rows)
+        if left_out:
+            left_out += 1  # its own line
+            lines = [*lines[: rows - LAST - 1], *lines[-LAST:]]
+        figures = self._columns()
+        while len(figures) > 1 and self._width(figures, lines, SHORTEST_NAME) > width:
+            figures.pop()
+        longest = max(len(safe(line.name)) for line in lines)
+        over_by = self._width(figures, lines, longest) - width
+        cells = self._cells(figures, lines, max(SHORTEST_NAME, longest - max(0, over_by)))
+        if left_out:
+            cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
+        return as_lines(columns(_head(figures), cells, labels=2), width=width).splitlines()
+
+    def _width(self, figures: Sequence[Column], lines: Sequence[Standing], name: int) -> int:
+        return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
+
+    def _cells(self, figures: Sequence[Column], lines: Sequence[Standing], name: int) -> list[list[str]]:
+        return [
+            [self._place(line), middle_cut(safe(line.name), name), *(one.of(line) for one in figures)]
+            for line in lines
+        ]
+
+
+def morning_on(folder: Path | str) -> Morning:
+    """Return a results folder at a glance.
+
+    Raises:
+        ConfigError: it is not a results folder.
+        StoreError: it cannot be read.
+    """
+    return Morning(
+        standings=standings_on(folder, formats=False),
+        status=status_of(folder),
+        imported=bool(read_manifest(Path(folder)).get(IMPORTED)),
+    )
+
+
+def _head(figures: Sequence[Column]) -> list[str]:
+    return ["", "model", *(one.name for one in figures)]
+
+
+def _share_of(shares: Mapping[str, str], line: Standing) -> str:
+    return shares.get(line.name, "-")
+
+
+def _things(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
+def _some(named: Sequence[str], between: str = ", ") -> str:
+    """Return the first few, each without its middle where it is long, and how many more there are."""
+    shown = between.join(middle_cut(safe(one), LONGEST_NAMED) for one in named[:NAMED])
+    return f"{shown} and {len(named) - NAMED} more" if len(named) > NAMED else shown
+
+
+def _rivals(lines: Sequence[Standing]) -> tuple[Standing, Standing]:
+    """Return the leader and the best other model; of one model, the first two that a place divides."""
+    for line in lines:
+        if line.model != lines[0].model:
+            return lines[0], line
+    divided = (two for two in pairwise(lines) if two[0].place != two[1].place)
+    return next(divided, (lines[0], lines[1]))
+
+
+def _folded(lines: Iterable[str], width: int) -> list[str]:
+    """Return lines of so many characters; what goes on is moved in."""
+    return [
+        f"{'  ' if n else ''}{part}"
+        for line in lines
+        for n, part in enumerate(folded(safe_note(line), width - 2).split("\n"))
+    ]
+
+
+def _word(text: str) -> str:
+    return safe_note(shlex.quote(text))
+
+
+def _on_a_line(command: Sequence[str]) -> str:
+    return f"next: {' '.join(command)}"
+
+
+def _folded_command(words: Sequence[str], width: int) -> list[str]:
+    """Return a command on lines that a shell takes together; it is broken between words alone."""
+    lines = [""]
+    for word in words:
+        if lines[-1].strip() and cell_len(f"{lines[-1]}{word} \\") > width:
+            lines.append("  ")
+        lines[-1] += f"{word} "
+    return [f"{line}\\" for line in lines[:-1]] + [lines[-1].rstrip()]

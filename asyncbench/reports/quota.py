@@ -1,0 +1,187 @@
+"""`report --style quota`: how much of what was paid for each lane used, and what the rest was lost to."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.store.catalog import read_lanes
+from asyncbench.store.manifest import read_manifest
+from asyncbench.store.schema import LIMITS, WAITS
+
+MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
+WORTH_SHOWING: Final = 0.005  # of the time
+MEANING: Final = (
+    "Used: of the limit in force, over the time that the lane ran. Bound by: what most of the time without a "
+    "start was lost to, waiting for work left out."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a lane did within some time."""
+
+    lane: str
+    started_at: datetime
+    seconds: float  # that it ran
+    used: dict[str, int]  # requests, tokens, input_tokens, output_tokens
+    used_of_allowed: dict[str, int]  # the same, of the time in which there was a limit
+    allowed: dict[str, float]  # of those that have a limit: what it allows in that time
+    refused: int  # 429, 503, 529
+    most_in_flight: int
+    share: float  # of its limits that it allowed itself at the end
+    waited_s: dict[str, float]  # by cause
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of each limit that was used, 1 is all."""
+        return {name: self.used_of_allowed[name] / most for name, most in self.allowed.items() if most}
+
+    @property
+    def bound_by(self) -> str | None:
+        """What it waited for most; None: for nothing but work."""
+        causes = {cause: seconds for cause, seconds in self.waited_s.items() if cause != "work"}
+        worst = max(causes, key=causes.__getitem__, default=None)
+        return worst if worst and causes[worst] > WORTH_SHOWING * self.seconds else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaReport(Pages):
+    """The lanes of a folder, as a whole and minute by minute."""
+
+    folder: str
+    simulated: bool
+    lanes: tuple[Use, ...]
+    minutes: tuple[Use, ...]
+
+    def as_json(self) -> str:
+        """Return everything as JSON; shares are parts of 1."""
+        whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
+        uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
+        return json.dumps(whole | {name: list(found) for name, found in uses.items()}, indent=2, default=str)
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated:
+            yield SIMULATED
+        yield self._nothing or MEANING
+
+    @property
+    def _nothing(self) -> str | None:
+        if self.lanes:
+            return None
+        return (
+            f"{self.folder} holds no account of a lane: nothing was run in it, and imports have none. "
+            "Run its sweep first, or name another folder."
+        )
+
+    def _sheets(self) -> Iterator[Sheet]:
+        if not self.lanes:
+            return
+        limits = [name for name in LIMITS if any(name in one.allowed for one in self.lanes)]
+        causes = [name for name in WAITS if any(one.waited_s[name] for one in self.lanes)]
+        yield _sheet("By lane", self.lanes, limits, causes, at=None)
+        if len(self.minutes) <= MOST_ROWS:
+            yield _sheet("By minute", self.minutes, limits, causes, at="%H:%M:%S")
+        else:
+            yield _sheet(
+                "By hour (--json has every minute)", _by_hour(self.minutes), limits, causes, at="%d %H:%M"
+            )
+
+
+def quota_report_on(folder: Path | str) -> QuotaReport:
+    """Return what became of the limits of a results folder's runs.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: it cannot be read.
+    """
+    rows = read_lanes(folder).sort_by([("lane", "ascending"), ("started_at", "ascending")]).to_pylist()
+    minutes = tuple(_use(row) for row in rows)
+    return QuotaReport(
+        folder=str(folder),
+        simulated=bool(read_manifest(Path(folder)).get("simulated")),
+        lanes=tuple(_together(list(many)) for _, many in groupby(minutes, key=lambda one: one.lane)),
+        minutes=minutes,
+    )
+
+
+def _use(row: Mapping[str, Any]) -> Use:  # Any: cells of `lanes`
+    limits = {name: row[f"{name}_limit"] for name in LIMITS}
+    return Use(
+        lane=row["lane"],
+        started_at=row["started_at"],
+        seconds=row["seconds"],
+        used={name: row[name] for name in LIMITS},
+        used_of_allowed={name: row[name] for name, most in limits.items() if most is not None},
+        allowed={name: most * row["seconds"] / 60 for name, most in limits.items() if most is not None},
+        refused=row["refused"],
+        most_in_flight=row["most_in_flight"],
+        share=row["share"],
+        waited_s={name: row[f"waited_for_{name}_s"] or 0.0 for name in WAITS},
+    )
+
+
+def _together(many: list[Use]) -> Use:
+    return Use(
+        lane=many[0].lane,
+        started_at=many[0].started_at,
+        seconds=sum(one.seconds for one in many),
+        used=_sums(one.used for one in many),
+        used_of_allowed=_sums(one.used_of_allowed for one in many),
+        allowed=_sums(one.allowed for one in many),
+        refused=sum(one.refused for one in many),
+        most_in_flight=max(one.most_in_flight for one in many),
+        share=many[-1].share,
+        waited_s=_sums(one.waited_s for one in many),
+    )
+
+
+def _sums(many: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: int or float, as they come
+    sums: Counter[str] = Counter()
+    for one in many:
+        sums.update(one)
+    return dict(sums)
+
+
+def _by_hour(minutes: Iterable[Use]) -> tuple[Use, ...]:
+    hours = groupby(
+        minutes, key=lambda one: (one.lane, one.started_at.astimezone(UTC).replace(minute=0, second=0))
+    )
+    return tuple(_together(list(many)) for _, many in hours)
+
+
+def _as_mapping(one: Use) -> dict[str, object]:
+    return asdict(one) | {"shares": one.shares, "bound_by": one.bound_by}
+
+
+def _sheet(title: str, uses: Iterable[Use], limits: list[str], causes: list[str], *, at: str | None) -> Sheet:
+    head = ["lane", *(["at (UTC)"] if at else []), "ran", "calls", *(f"{name} used" for name in limits)]
+    head += ["refused", "in flight", "bound by", *(f"lost to {name}" for name in causes)]
+    rows = [_row(one, limits, causes, at) for one in uses]
+    return Sheet(
+        title=title, head=[name.replace("_tokens", "") for name in head], rows=rows, labels=2 if at else 1
+    )
+
+
+def _row(one: Use, limits: list[str], causes: list[str], at: str | None) -> list[str]:
+    shares = one.shares
+    return [
+        one.lane,
+        *([one.started_at.astimezone(UTC).strftime(at)] if at else []),
+        str(timedelta(seconds=round(one.seconds))),
+        f"{one.used['requests']:,}",
+        *(f"{shares[name]:.1%}" if name in shares else "-" for name in limits),
+        f"{one.refused:,}",
+        f"{one.most_in_flight:,}",
+        one.bound_by or "-",
+        *(_part(one.waited_s[name], one.seconds) for name in causes),
+    ]
+
+
+def _part(seconds: float, whole: float) -> str:
+    return f"{seconds / whole:.1%}" if whole and seconds / whole > WORTH_SHOWING else "-"

@@ -1,0 +1,146 @@
+"""What a regrade changed, as tables: by model, from which outcome to which, with examples."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from asyncbench.errors import ConfigError
+from asyncbench.records import Outcome
+from asyncbench.regrading import Regraded, regrade_folder
+from asyncbench.regrading.tally import Example, Grader, Move
+from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.suites import SUITES
+
+NOT_GRADED = "not graded"
+BY_MODEL = "By model, all its conditions and runs together"
+
+MODEL_HEAD = ("model", "suite", "grader", "trials", "correct before", "correct now", "changed")
+MOVE_HEAD = ("model", "suite", "before", "now", "trials")
+GRADER_HEAD = ("suite", "grader", "version", "grades", "changed")
+EXAMPLE_HEAD = ("model", "before → now", "expected", "read before", "read now", "end of the reply", "trial")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegradeReport(Pages):
+    """A regrade as it is shown: what one grader changed, or the headline graders."""
+
+    found: Regraded
+    grader: str | None  # None: the headline graders
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        shown = asdict(self.found)
+        shown |= {
+            name: [asdict(one) for one in getattr(self, f"_{name}")()] for name in ("moves", "examples")
+        }
+        return json.dumps(shown, indent=2)
+
+    def _moves(self) -> list[Move]:
+        return [one for one in self.found.moves if self._shows(one)]
+
+    def _examples(self) -> list[Example]:
+        graders = {(one.suite, one.grader) for one in self._moves()}
+        return [one for one in self.found.examples if (one.suite, one.grader) in graders]
+
+    def _shows(self, move: Move) -> bool:
+        return move.headline if self.grader is None else move.grader == self.grader
+
+    def _notes(self) -> Iterator[str]:
+        found = self.found
+        if found.simulated:
+            yield SIMULATED
+        changed = sum(one.trials for one in self._moves() if one.before != one.now)
+        yield f"{found.trials:,} stored trials graded again, none asked; outcomes that change: {changed:,}."
+        if found.corrected:
+            yield f"Trials whose problem has another answer now than when it was asked: {found.corrected:,}."
+        for one in found.kept:
+            yield (
+                f"Trials of {one.suite}, problem set {one.problem_set!r}, that keep their grades, because "
+                f"problems/ lacks their problems or the suite is not known: {one.trials:,}."
+            )
+        yield self._what_now()
+
+    def _what_now(self) -> str:
+        if self.found.written:
+            return "The new grades were written."
+        if self.found.corrected or any(map(_differs, self.found.graders)):
+            return f"Nothing was written; `asyncbench regrade {self.found.folder} --write` does."
+        return "The folder's grades are those of the newest graders: there is nothing to write."
+
+    def _sheets(self) -> Iterator[Sheet]:
+        yield Sheet(title=BY_MODEL, head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
+        if moved := [one for one in self._moves() if one.before != one.now]:
+            yield Sheet(title="What changes", head=MOVE_HEAD, rows=list(map(_move_row, moved)), labels=4)
+            examples = list(map(_example_row, self._examples()))
+            yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
+        graders = list(map(_grader_row, self.found.graders))
+        yield Sheet(title="Every grader", head=GRADER_HEAD, rows=graders, labels=3)
+
+    def _by_model(self) -> Iterator[tuple[str, ...]]:
+        groups: dict[tuple[str, str, str], list[Move]] = {}
+        for one in self._moves():
+            groups.setdefault((one.model, one.suite, one.grader), []).append(one)
+        for names, moves in groups.items():
+            counts = (
+                sum(one.trials for one in moves),
+                sum(one.trials for one in moves if one.before == Outcome.CORRECT),
+                sum(one.trials for one in moves if one.now == Outcome.CORRECT),
+                sum(one.trials for one in moves if one.before != one.now),
+            )
+            yield (*names, *(f"{count:,}" for count in counts))
+
+
+def regrade_report(folder: Path, *, write: bool = False, grader: str | None = None) -> RegradeReport:
+    """Grade a folder's replies again and return what that changes, to be shown.
+
+    Args:
+        folder: a results folder.
+        write: the folder gets the new grades, those of every grader.
+        grader: whose changes are shown; None: those of the headline graders.
+
+    Raises:
+        ConfigError: no suite has such a grader; it is not a results folder.
+        ProblemSetError, StoreError: as `regrade_folder` does.
+    """
+    known = sorted({name for suite in SUITES.values() for name in suite.graders})
+    if grader is not None and grader not in known:  # before anything is written
+        raise ConfigError(f"--grader {grader}: no suite has it; choose of {', '.join(known)}")
+    return RegradeReport(found=regrade_folder(folder, write=write), grader=grader)
+
+
+def _differs(one: Grader) -> bool:
+    return one.changed > 0 or one.version_before != one.version
+
+
+def _move_row(one: Move) -> tuple[str, ...]:
+    return one.model, one.suite, one.before or NOT_GRADED, one.now, f"{one.trials:,}"
+
+
+def _grader_row(one: Grader) -> tuple[str, ...]:
+    return one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}"
+
+
+def _versions(one: Grader) -> str:
+    before, now = ("none" if n is None else f"v{n}" for n in (one.version_before, one.version))
+    return now if before == now else f"{before} → {now}"
+
+
+def _example_row(one: Example) -> tuple[str, ...]:
+    return (
+        one.model,
+        f"{one.before or NOT_GRADED} → {one.now}",
+        _short(one.expected),
+        _short(one.answer_before),
+        _short(one.answer),
+        _short(one.reply_end),
+        one.trial_id,
+    )
+
+
+def _short(text: str | None, most: int = 40) -> str:
+    """Return a text on one line, its end where it is long; `-` where there is none."""
+    if text is None:
+        return "-"
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"…{line[1 - most :]}"

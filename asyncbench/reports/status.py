@@ -1,0 +1,282 @@
+"""What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
+
+import json
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from asyncbench.engine.stopping import Figures
+from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.records import Outcome
+from asyncbench.results.stopped_cells import held, lapsed_note
+from asyncbench.run.progress import spent_text
+from asyncbench.shown.screen import fitted, safe_note, safe_notes
+from asyncbench.shown.tables import SIMULATED, dollars
+from asyncbench.store.catalog import Counts, ModelCounts, counts
+from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.store.quarantine import QUARANTINE
+from asyncbench.store.spending import Books, spending
+from asyncbench.store.upkeep import Upkeep, upkeep
+
+_SHOWN_LEFTOVERS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStatus:
+    """How far one model is."""
+
+    model: str
+    planned: int | None  # trials of the whole sweep; None where no run has planned it
+    done: int
+    failed: int  # done, without a reply
+    open: int | None  # planned, neither done nor skipped
+    in_flight: int  # calls that have begun and not ended; when no run is going, they are lost
+    suspended: str | None  # the kind of error for which the rest stays open; None: it does not
+    attempts: int
+    unpriced_attempts: int
+    cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
+    skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
+
+    def as_row(self, *, skipped: bool) -> tuple[str, ...]:
+        """Return the figures as they are shown, with or without what was skipped."""
+        closed = (self.done, self.skipped) if skipped else (self.done,)
+        counted = (self.planned, *closed, self.failed, self.open, self.in_flight, self.attempts)
+        figures = ("?" if count is None else f"{count:,}" for count in counted)
+        return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
+
+    @property
+    def cost_text(self) -> str:
+        unpriced = f" + {self.unpriced_attempts:,} unpriced" if self.unpriced_attempts else ""
+        return dollars(self.cost_usd) + unpriced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapStatus:
+    """What is spent of a budget."""
+
+    name: str  # `sweep night`, `provider openai`, `model gpt`
+    limit_usd: float
+    spent_usd: float  # what calls cost, or could at most where that is not known
+    reserved_usd: float  # for calls in flight; when no run is going, they are lost, and it is spent
+    doubted_usd: float = 0.0  # of `spent_usd`: what calls of unknown cost could cost at most
+    doubted_calls: int = 0  # those calls
+    unended_calls: int = 0  # those for which `reserved_usd` is
+
+    def as_text(self, *, running: bool) -> str:
+        """Return it in words; `running`: whether calls without an end are in flight, or lost."""
+        lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
+        return spent_text(
+            self.name,
+            self.spent_usd + lost_usd,
+            self.limit_usd,
+            reserved_usd=self.reserved_usd if running else 0.0,
+            doubted_usd=self.doubted_usd + lost_usd,
+            doubted_calls=self.doubted_calls + lost,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How far a sweep is, and how its folder is."""
+
+    sweep: str
+    folder: str
+    simulated: bool
+    written_at: str | None  # UTC, ISO 8601
+    cost_usd: float  # of all attempts whose cost is known
+    unpriced_attempts: int
+    waiting: dict[str, int]  # rows that only the journal holds yet, by table
+    ungraded: int  # answers that the next run grades, if none is going
+    damaged_lines: int  # of the journal
+    quarantined_lines: int  # damaged ones of earlier journals, kept apart
+    files: Upkeep
+    models: tuple[ModelStatus, ...]
+    budget: tuple[CapStatus, ...] = ()  # as of the latest run
+    lapsed: int = 0  # trials skipped before, but not by the rule in force: open
+
+    @property
+    def running(self) -> bool:
+        """Whether some process is writing to the folder."""
+        return self.files.writer is not None
+
+    def as_json(self, *, indent: int | None = 2) -> str:
+        """Return everything as JSON; `indent` None: in one line."""
+        return json.dumps(asdict(self), indent=indent)
+
+    def as_text(self) -> str:
+        """Return a table for a terminal, and sentences about the files."""
+        closed = ("done", "skipped") if self._skipped else ("done",)
+        head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
+        table = fitted(head, self._rows(), labels=1)
+        notes = [SIMULATED] * self.simulated
+        written = f"last written {self.written_at or 'never'}{self._writer()}"
+        notes.append(f"{self.sweep} in {self.folder}, {written}")
+        below = [*(cap.as_text(running=self.running) for cap in self.budget), *self._health()]
+        return "\n".join([*safe_notes(notes), table, *safe_notes(below)])
+
+    def as_line(self) -> str:
+        """Return how far each model is, in one line."""
+        return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [one.as_row(skipped=self._skipped) for one in self.models]
+        if len(self.models) > 1:
+            total = _total(self.models, self.cost_usd, self.unpriced_attempts)
+            rows.append(total.as_row(skipped=self._skipped))
+        return rows
+
+    @property
+    def _skipped(self) -> bool:
+        return any(one.skipped for one in self.models)
+
+    def _writer(self) -> str:
+        if self.files.writer is None:
+            return ""
+        return f"; process {self.files.writer or 'unknown'} is writing to it"
+
+    def _health(self) -> Iterator[str]:
+        files = self.files
+        if self._skipped:
+            yield "skipped: not asked, for enough is known of their cells (`stop_when`)"
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
+        yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {self._journal()}"
+        if self.ungraded and not self.running:
+            yield f"{self.ungraded:,} answers are not graded yet: the next run does, and does not ask again"
+        if self.damaged_lines:
+            yield f"{self.damaged_lines:,} lines of the journal are damaged and left out; the rest is kept"
+        if self.quarantined_lines:
+            yield f"{self.quarantined_lines:,} damaged lines of earlier journals are kept in {QUARANTINE}/"
+        if files.leftovers:
+            shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
+            more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""
+            yield f"left unfinished: {shown}{more}; the next run completes it or clears it away"
+
+    def _journal(self) -> str:
+        if not self.files.segments:
+            return "the journal is empty"
+        waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls wait in it"
+        return f"the journal has {_size(self.files.journal_bytes)}: {waiting}"
+
+
+def status_of(folder: Path | str) -> Status:
+    """Return how far the sweep in a results folder is, whether or not a run is going; nothing is changed.
+
+    Raises:
+        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
+        StoreError: its manifest, its journal or a part cannot be read.
+    """
+    path = Path(folder)
+    manifest, files, found = read_manifest(path), upkeep(path), counts(path)
+    damaged = set(found.damaged)
+    if damaged and files.writer is not None:
+        found = counts(path)  # a line that was just being written is whole by now
+        damaged &= set(found.damaged)
+    holds = held(path, (figures for one in found.models.values() for figures in one.skips))
+    models = tuple(_models(found, _planned(manifest), holds))
+    return Status(
+        sweep=str(manifest["sweep"]),
+        folder=str(folder),
+        simulated=bool(manifest.get("simulated")),
+        written_at=_iso(found.written_at),
+        cost_usd=sum(one.cost_usd or 0.0 for one in models),
+        unpriced_attempts=sum(one.unpriced_attempts for one in models),
+        waiting=dict(found.waiting),
+        ungraded=found.ungraded,
+        damaged_lines=len(damaged),
+        quarantined_lines=sum(found.quarantined.values()),
+        files=files,
+        models=models,
+        budget=tuple(_caps(manifest, path)),
+        lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
+    )
+
+
+def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own
+    caps = manifest.get("budget") or ()
+    found = spending(folder) if caps else Books(by_alias={})
+    for cap in caps:
+        of = cap["kind"], cap["of"], cap.get("also", ())
+        charged, reserved = found.under(*of)
+        ended, unended = found.doubt_under(*of)
+        unknown_usd = cap.get("unknown_usd", 0.0)
+        yield CapStatus(
+            name=f"{cap['kind']} {cap['of']}",
+            limit_usd=cap["limit_usd"],
+            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
+            reserved_usd=dollars_of(reserved),
+            doubted_usd=dollars_of(ended.most) + unknown_usd,
+            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
+            unended_calls=unended.calls,
+        )
+
+
+def _planned(manifest: dict[str, object]) -> Counter[str]:
+    trials = Counter[str]()
+    for (_, model, _), suites in planned(manifest).items():
+        trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    return trials
+
+
+def _models(found: Counts, planned: Counter[str], holds: Container[Figures]) -> Iterator[ModelStatus]:
+    for name in sorted({*planned, *found.models}):
+        yield _model(name, found.models.get(name, ModelCounts()), planned.get(name), holds)
+
+
+def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[Figures]) -> ModelStatus:
+    skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
+    unfinished = None if planned is None else max(0, planned - found.finished - skipped)
+    return ModelStatus(
+        model=name,
+        planned=planned,
+        done=found.finished,
+        failed=found.outcomes.get(Outcome.FAILED, 0),
+        open=unfinished,
+        in_flight=found.in_flight,
+        suspended=found.suspended if unfinished else None,
+        attempts=found.attempts,
+        unpriced_attempts=found.unpriced,
+        cost_usd=found.cost_usd,
+        skipped=skipped,
+    )
+
+
+def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> ModelStatus:
+    return ModelStatus(
+        model="all",
+        planned=_sum(one.planned for one in models),
+        done=sum(one.done for one in models),
+        failed=sum(one.failed for one in models),
+        open=_sum(one.open for one in models),
+        in_flight=sum(one.in_flight for one in models),
+        suspended=None,
+        attempts=sum(one.attempts for one in models),
+        unpriced_attempts=unpriced,
+        cost_usd=cost_usd if any(one.cost_usd is not None for one in models) else None,
+        skipped=sum(one.skipped for one in models),
+    )
+
+
+def _sum(values: Iterator[int | None]) -> int | None:
+    """Return the sum of what is known; None: one is not."""
+    found = list(values)
+    return None if None in found else sum(value or 0 for value in found)
+
+
+def _sentence(one: ModelStatus) -> str:
+    parts = [f"{one.model} {one.done:,}/{'?' if one.planned is None else f'{one.planned:,}'}"]
+    parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
+    parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
+    return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)
+
+
+def _size(size: int) -> str:
+    """Return bytes as people say them."""
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat("T", "seconds")

@@ -1,0 +1,78 @@
+"""Whether a results folder is what was written, its problem sets included, for a person and for a script."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from asyncbench.errors import ProblemSetError, StoreError
+from asyncbench.problems import open_set
+from asyncbench.store.catalog import read_trials
+from asyncbench.store.problem_copies import copies, read_problems
+from asyncbench.store.verify import Finding, Verified, verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What was found in a results folder."""
+
+    folder: str
+    found: Verified
+
+    @property
+    def sound(self) -> bool:
+        return self.found.sound
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps({"folder": self.folder, "sound": self.sound, **asdict(self.found)}, indent=2)
+
+    def as_text(self) -> str:
+        """Return a sentence for each finding, and one for the whole."""
+        lines = [f"{one.place}: {one.what}" for one in self.found.findings]
+        rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.found.rows.items())
+        if self.found.unchecked:
+            lines.append(
+                f"{self.found.unchecked:,} parts are of a version without checksums: read, not compared; "
+                "`asyncbench compact` writes them anew"
+            )
+        verdict = "sound" if self.sound else "NOT SOUND"
+        return "\n".join([*lines, f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} parts"])
+
+
+def health_of(folder: Path | str) -> Health:
+    """Read everything that a results folder holds and return what was found; nothing is changed.
+
+    Raises:
+        ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
+        StoreError: its manifest or its journal cannot be read at all.
+    """
+    found = verify(folder)
+    findings = (*found.findings, *_problem_sets(Path(folder)))
+    return Health(folder=str(folder), found=replace(found, findings=findings))
+
+
+def _problem_sets(folder: Path) -> Iterator[Finding]:
+    spoiled = False
+    for copy in copies(folder):
+        try:
+            open_set(copy.path)  # its digest is compared
+        except ProblemSetError as error:
+            spoiled = True
+            yield Finding(place=str(copy.path.relative_to(folder)), what=str(error))
+    if not spoiled:
+        yield from _unknown_problems(folder)
+
+
+def _unknown_problems(folder: Path) -> Iterator[Finding]:
+    try:
+        asked = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
+    except StoreError:
+        return  # a damaged part: that is told already
+    known = pc.is_in(asked, value_set=read_problems(folder, ["problem_id"])["problem_id"])
+    if unknown := len(asked.filter(pc.invert(known))):
+        yield Finding(
+            place="problems", what=f"{unknown:,} problems of trials are in no set: a file is missing"
+        )

@@ -1,0 +1,123 @@
+"""The headline of a curve, for every model and task: up to how many digits 90 % and 50 % are right."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from asyncbench.results.curves.curve import Curve, Length, fit
+
+BY: Final = ("run", "model", "condition", "suite", "task")
+GROUP: Final = (*BY, "variant", "representation")  # a curve over unlike numbers is nobody's curve
+_COUNTED: Final = ("correct", "trials", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digits:
+    """The curve of one group of cells."""
+
+    of: Mapping[str, str]  # the columns that tell the group, in their order
+    curve: Curve
+    at_90: Length
+    at_50: Length
+
+    @property
+    def run(self) -> str:
+        """The run, as the other four: where the groups are told by it."""
+        return self.of["run"]
+
+    @property
+    def model(self) -> str:
+        """The model's alias."""
+        return self.of["model"]
+
+    @property
+    def condition(self) -> str:
+        """The condition's name."""
+        return self.of["condition"]
+
+    @property
+    def suite(self) -> str:
+        """The suite."""
+        return self.of["suite"]
+
+    @property
+    def task(self) -> str:
+        """The task."""
+        return self.of["task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardest:
+    """The length up to which a share is right in the task where that is least."""
+
+    task: str
+    length: Length
+    tasks: int  # among how many
+
+    def as_text(self) -> str:
+        """Return the length and, where others are longer, whose it is: `4.7 (4.2 to 5.1) int_mul`."""
+        return self.length.as_text() + self._whose()
+
+    def in_short(self) -> str:
+        """Return the same without limits: `4.7 int_mul`."""
+        return self.length.as_text().partition(" (")[0] + self._whose()
+
+    def _whose(self) -> str:
+        return f" {self.task}" if self.tasks > 1 and self.length.bound != "above" else ""
+
+
+def hardest(lengths: Mapping[str, Length]) -> Hardest | None:
+    """Return the least of these lengths, by task; None where none is told. Of equals the first by name."""
+    told = {task: place for task, length in lengths.items() if (place := _place(length)) is not None}
+    if not told:
+        return None
+    task = min(told, key=lambda task: (told[task], task))
+    return Hardest(task=task, length=lengths[task], tasks=len(lengths))
+
+
+def _place(length: Length) -> tuple[int, float] | None:
+    """Return where a length stands among others: what is below all that was asked first."""
+    if length.bound is not None:
+        return (0, length.shortest) if length.bound == "below" else (2, length.longest)
+    if length.value is not None:
+        return (1, length.value)
+    return None if length.between is None else (1, length.between[0])
+
+
+def tasks_named(digits: Iterable[Digits]) -> dict[str, Digits]:
+    """Return curves of one suite by what their tasks are called: with all that tells them apart."""
+    found = list(digits)
+    alike = Counter(one.task for one in found)
+    return {_task_name(one, several=alike[one.task] > 1): one for one in found}
+
+
+def _task_name(one: Digits, *, several: bool) -> str:
+    more = (one.of.get("variant"), one.of.get("representation")) if several else ()
+    return " ".join(filter(None, (one.task, *more)))
+
+
+def digits_at(cells: pa.Table, by: Sequence[str] = BY) -> tuple[Digits, ...]:
+    """Return the curve of each group of cells, in the order of the groups' names.
+
+    Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
+    is known are left out.
+
+    Args:
+        cells: as `cells_of` returns them; the columns of `by`, length, correct, trials and failed are used.
+        by: the columns that tell the groups; add variant and representation where a task has several.
+    """
+    sums = cells.group_by([*by, "length"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])
+    points = defaultdict[tuple[str, ...], list[tuple[float, int, int]]](list)
+    for row in sums.to_pylist():
+        correct, trials, failed = (row[f"{name}_sum"] for name in _COUNTED)
+        if row["length"] is not None:
+            points[tuple(row[name] for name in by)].append((row["length"], correct, trials - failed))
+    curves = ((key, fit(points[key])) for key in sorted(points))
+    return tuple(_digits(dict(zip(by, key, strict=True)), curve) for key, curve in curves if curve)
+
+
+def _digits(of: Mapping[str, str], curve: Curve) -> Digits:
+    return Digits(of=of, curve=curve, at_90=curve.length_at(0.9), at_50=curve.length_at(0.5))

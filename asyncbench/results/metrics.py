@@ -1,0 +1,152 @@
+"""What charts can show of a group of trials: each measure as a quotient of sums over cells.
+
+So Python and the page's JavaScript compute it alike, from the same table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from asyncbench.results.cells import COUNTS, SUMS
+from asyncbench.stats.proportions import wilson
+
+Sums = Mapping[str, Any]  # Any: int or float by column of a cell; None: unknown
+Columns = tuple[str, ...]  # summed over the cells and with each other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A metric of a group of trials; None: it is unknown."""
+
+    value: float | None
+    low: float | None = None  # of the 95 % interval, where there is one
+    high: float | None = None
+    trials: int = 0  # what was divided by: trials, answers or digits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """scale × sum of `over` / sum of `under`, over the cells of a group."""
+
+    title: str
+    unit: str
+    over: Columns
+    under: Columns
+    scale: float = 1
+    share: bool = False  # in [0, 1], shown in percent
+    interval: bool = False  # so many of so many independent trials
+    higher_is_better: bool = True
+
+    @property
+    def format(self) -> str:
+        """How figures of it are written, in the notation of d3-format."""
+        if self.share:
+            return ".1%"
+        return "$,.3~r" if self.unit.startswith("USD") else ",.3~r"
+
+    def of(self, sums: Sums) -> Value:
+        """Return it of a group, given the sums of its cells; shares have a Wilson interval.
+
+        In that a problem counts once, however often it was asked: repeats of it are not independent.
+        """
+        over, under = (sum(sums[name] or 0 for name in side) for side in (self.over, self.under))
+        if not under:
+            return Value(value=None, trials=under)
+        value = self.scale * over / under
+        if not self.interval:
+            return Value(value=value, trials=under)
+        low, high = wilson(over / under, under / repeats_of([sums]))
+        return Value(value=value, low=low, high=high, trials=under)
+
+
+METRICS: Final[Mapping[str, Metric]] = {
+    "accuracy": Metric(
+        title="Accuracy over all trials",
+        unit="share",
+        over=("correct",),
+        under=("trials",),
+        share=True,
+        interval=True,
+    ),
+    "of_answered": Metric(
+        title="Accuracy over answered trials",
+        unit="share",
+        over=("correct",),
+        under=("correct", "wrong"),
+        share=True,
+        interval=True,
+    ),
+    "format": Metric(
+        title="Replies in the format asked for",
+        unit="share",
+        over=("format_ok",),
+        under=("format_known",),
+        share=True,
+        interval=True,
+    ),
+    "digits": Metric(
+        title="Digits right",
+        unit="share",
+        over=("digits_right",),
+        under=("digits_total",),
+        share=True,  # without interval: the digits of one answer are not independent
+    ),
+    "output_tokens": Metric(
+        title="Output tokens a trial",
+        unit="tokens",
+        over=("output_tokens",),
+        under=("known_tokens",),
+        higher_is_better=False,
+    ),
+    "reasoning_tokens": Metric(
+        title="Reasoning tokens a trial",
+        unit="tokens",
+        over=("reasoning_tokens",),
+        under=("reasoning_known",),
+        higher_is_better=False,
+    ),
+    "cost": Metric(
+        title="Cost of 1,000 trials",
+        unit="USD per 1,000 trials",
+        over=("cost_usd",),
+        under=("priced",),
+        scale=1000,
+        higher_is_better=False,
+    ),
+    "cost_per_correct": Metric(
+        title="Cost of 1,000 correct answers",
+        unit="USD per 1,000 correct answers",
+        over=("cost_usd",),
+        under=("priced_correct",),
+        scale=1000,
+        higher_is_better=False,
+    ),
+    "latency": Metric(
+        title="Mean latency",
+        unit="seconds",
+        over=("latency_s",),
+        under=("latencies",),
+        higher_is_better=False,
+    ),
+}
+
+
+def repeats_of(cells: Sequence[Sums]) -> float:
+    """Return how often the problems of cells were asked, in the mean; 1 where there are no trials."""
+    independent = sum(cell["independent"] or 0 for cell in cells)
+    return sum(cell["trials"] for cell in cells) / independent if independent else 1
+
+
+def summed(cells: Iterable[Sums], keys: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return the sums of cells by the values of some columns, in the order in which these first come.
+
+    Args:
+        cells: rows of a table of cells.
+        keys: columns of `CELL`, or others that the rows have.
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for cell in cells:
+        sums = found.setdefault(tuple(cell[key] for key in keys), dict.fromkeys((*COUNTS, *SUMS), 0))
+        for name in sums:
+            sums[name] += cell[name] or 0
+    return found

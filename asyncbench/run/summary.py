@@ -1,0 +1,295 @@
+"""What a run did, for a person, for a script and for the shell."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_UP, Context, Decimal
+from enum import IntEnum
+from pathlib import Path
+
+from asyncbench.engine.budget import Cap, Ledger
+from asyncbench.engine.telemetry import Counters
+from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars, usd_text
+from asyncbench.records import Outcome
+from asyncbench.run.faults import FAULTS
+from asyncbench.run.progress import cap_text, cost_text
+from asyncbench.simulator.counts import ServerStats
+
+
+class Exit(IntEnum):
+    """Exit codes; what each means to a script is in the README."""
+
+    COMPLETE = 0
+    BUG = 1
+    USAGE = 2
+    UNFINISHED = 3
+    BUDGET = 4
+    STORAGE = 5
+    DEADLINE = 6
+    INTERRUPTED = 130
+
+
+GRAVEST_FIRST = (
+    Exit.BUG,
+    Exit.INTERRUPTED,
+    Exit.STORAGE,
+    Exit.BUDGET,
+    Exit.DEADLINE,
+    Exit.UNFINISHED,
+)
+SWEEP = "sweep"  # the kind of cap that is the sweep's own
+SPARE = 1.1  # times what a careful forecast says
+TWO_FIGURES = Context(prec=2, rounding=ROUND_UP)  # of a sum that is only proposed
+
+
+def exit_code(causes: Collection[Exit]) -> Exit:
+    """Return the gravest of the causes; none is a complete run."""
+    return next((code for code in GRAVEST_FIRST if code in causes), Exit.COMPLETE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What became of the budgets of a sweep."""
+
+    ledger: Ledger
+    outside: Sequence[str] = ()  # models without a price, by alias: no budget held them
+    rest_usd: float | None = None  # what the rest takes by a careful forecast; None: there is none
+
+    @property
+    def to_go_on(self) -> str | None:
+        """USD of the sweep's budget with which it would be completed; None where that did not stop it.
+
+        Where nobody knows what the rest takes, twice as much, or the least, be that more.
+        """
+        least = self._least
+        if least is None:
+            return None
+        cap, lacked = least
+        if self.rest_usd is None:
+            return _proposed(max(2 * cap.limit, cap.spent + lacked))
+        # The last calls need room for all that they may cost, and a forecast from few replies may be low.
+        return _proposed(cap.spent + round(SPARE * picodollars(self.rest_usd)) + lacked)
+
+    @property
+    def least_to_go_on(self) -> str | None:
+        """USD of the sweep's budget with which another call would be made; None where it did not stop it."""
+        return None if self._least is None else _proposed(self._least[0].spent + self._least[1])
+
+    @property
+    def _least(self) -> tuple[Cap, int] | None:
+        """The sweep's own cap, where that stopped it, and picodollars that the next calls lacked."""
+        lacked = [
+            (cap, one.lacked) for one in self.ledger.accounts for cap in one.bound_by if cap.kind == SWEEP
+        ]
+        return (lacked[0][0], sum(amount for _, amount in lacked)) if lacked else None
+
+    def as_mapping(self) -> dict[str, object]:
+        """Return all of it; what calls of unknown cost may have cost counts as spent."""
+        caps = [
+            {
+                "kind": cap.kind,
+                "of": cap.of,
+                "limit_usd": dollars_of(cap.limit),
+                "spent_usd": dollars_of(cap.spent),
+                "reserved_usd": dollars_of(cap.reserved),
+                "doubted_usd": dollars_of(cap.doubted),
+                "doubted_calls": cap.doubted_calls,
+            }
+            for cap in self.ledger.caps
+        ]
+        models = {
+            one.model: {
+                "spent_usd": dollars_of(one.spent),
+                "reserved_usd": dollars_of(one.reserved),
+                "dearer_than_bound": one.overruns,
+            }
+            for one in self.ledger.accounts
+        }
+        return {
+            "caps": caps,
+            "models": models,
+            "outside": list(self.outside),
+            "rest_usd": self.rest_usd,
+            "to_go_on_usd": _number(self.to_go_on),
+            "least_to_go_on_usd": _number(self.least_to_go_on),
+        }
+
+    def as_lines(self) -> list[str]:
+        """Return a sentence for each cap, and one for who stood outside."""
+        outside = f"no price is known for {', '.join(self.outside)}: asked outside of the budget"
+        dearer = [
+            f"{one.model}: {one.overruns:,} calls cost more than could be; all are charged in full"
+            for one in self.ledger.accounts
+            if one.overruns
+        ]
+        return [*map(cap_text, self.ledger.caps), *[outside] * bool(self.outside), *dearer]
+
+
+def _proposed(pico: int) -> str:
+    """Return picodollars as dollars that may be typed, rounded up."""
+    return f"{TWO_FIGURES.plus(Decimal(pico).scaleb(-PICO_PLACES)).normalize():f}"
+
+
+def _number(usd: str | None) -> float | None:
+    return None if usd is None else float(usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run did: the counters of every model by alias, and why it ended as it did."""
+
+    sweep: str
+    out: Path
+    models: Mapping[str, Counters]
+    causes: frozenset[Exit]
+    seconds: float
+    simulated: bool  # whether any of it was answered by the simulator
+    seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
+    budget: Spent | None = None  # None: there is none
+    command: str = ""  # the one that goes on with it
+    raises_budget: bool = False  # whether it does so with more money than the sweep's own budget
+    asked_again: bool = False  # whether trials were asked that had an answer
+    conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that did only this."""
+        return exit_code(self.causes)
+
+    def as_json(self) -> str:
+        """Return everything as JSON."""
+        models = {
+            alias: {
+                "planned": one.planned,
+                "done": one.done,
+                "done_before": one.done_before,
+                "skipped": one.skipped,
+                "failed": one.failed,
+                "grader_errors": one.grader_errors,
+                "faults": one.faults,
+                "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
+                "attempts": one.attempts,
+                "rate_limited": one.rate_limited,
+                "input_tokens": one.input_tokens,
+                "output_tokens": one.output_tokens,
+                "cost_usd": one.cost_usd,
+                "unpriced_attempts": one.unpriced,
+                "suspended": one.suspended,
+                "budget_stopped": one.budget_stopped,
+                "client_bound": one.client_bound,
+            }
+            for alias, one in self.models.items()
+        }
+        summary = {
+            "sweep": self.sweep,
+            "out": str(self.out),
+            "simulated": self.simulated,
+            "seconds": round(self.seconds, 3),
+            "exit": int(self.exit),
+            "models": models,
+            "budget": None if self.budget is None else self.budget.as_mapping(),
+            "simulators": list(self.seen),
+        }
+        return json.dumps(summary, indent=2)
+
+    def as_text(self) -> str:
+        """Return what a person wants to know when the run is over."""
+        lines = [_sentence(alias, one, self.conditions.get(alias, 1)) for alias, one in self.models.items()]
+        if self.exit is not Exit.COMPLETE:
+            lines.append(f"{self._why()} Running it again asks only what is unfinished.")
+        lines += [] if self.budget is None else self.budget.as_lines()
+        lines += [
+            f"the simulator saw {one['requests']:,} requests, at most {one['max_in_flight']:,} inside it at "
+            f"once, and gave {one['delivered']:,} answers"
+            for one in self.seen
+        ]
+        if any(one.faults or one.grader_errors for one in self.models.values()):
+            lines.append(f"the first bug of each kind, with its traceback, is in {self.out / FAULTS}")
+        lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
+        return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
+
+    def _why(self) -> str:
+        if self.exit is not Exit.BUDGET:
+            return WHY[self.exit]
+        trials = sum(one.open for one in self.models.values() if one.budget_stopped)
+        kept = ", or keep the answer that was to be asked again" if self.asked_again else ""
+        caps = self._binding()
+        return (
+            f"Stopped by its budget ({', '.join(cap.name for cap in caps)}): {_why_spent(caps)}, and "
+            f"{trials:,} trials are open{kept}. To go on, {self._way_on(caps)}."
+        )
+
+    def _way_on(self, caps: Sequence[Cap]) -> str:
+        """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""
+        in_file = [cap for cap in caps if not (cap.kind == SWEEP and self.raises_budget)]
+        said = [f"raise {_keys(in_file)} and"] * bool(in_file)
+        said += [f"run `{self.command}`"]
+        said += [f"({self._what_for()})"] * self.raises_budget
+        return " ".join(said)
+
+    def _what_for(self) -> str:
+        """Return why so much money is named."""
+        if self.budget is None or self.budget.rest_usd is None:
+            return "`asyncbench plan` says what the rest takes"
+        return (
+            f"the rest takes up to {usd_text(self.budget.rest_usd)}, as the replies here tell; "
+            f"--budget {self.budget.least_to_go_on} is the least with which another call is made"
+        )
+
+    def _binding(self) -> list[Cap]:
+        """Return the caps for which a model was left before its work was done."""
+        if self.budget is None:
+            return []
+        accounts = self.budget.ledger.accounts
+        return list(dict.fromkeys(cap for one in accounts for cap in one.bound_by))
+
+
+def _why_spent(caps: Sequence[Cap]) -> str:
+    if any(cap.spent - cap.doubted > cap.limit for cap in caps):
+        return "more than that is spent already"
+    if any(cap.spent - cap.doubted == cap.limit for cap in caps):
+        return "all of it is spent"
+    calls = max((cap.doubted_calls for cap in caps), default=0)
+    if any(cap.spent >= cap.limit for cap in caps):
+        return f"all of it may be spent, as the cost of {calls:,} calls is unknown"
+    unsure = f", as the cost of {calls:,} calls is unknown" if calls else ""
+    return f"what is left does not suffice for another call{unsure}"
+
+
+def _keys(caps: Sequence[Cap]) -> str:
+    """Return which keys of a sweep file set caps."""
+    places = {"sweep": "", "provider": " under `limits: {of}`", "model": " of {of}"}
+    return " and ".join(
+        dict.fromkeys("`budget_usd`" + places[cap.kind].replace("{of}", cap.of) for cap in caps)
+    )
+
+
+WHY = {
+    Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
+    Exit.DEADLINE: "Stopped by its deadline; everything answered so far is saved.",
+    Exit.UNFINISHED: "Not complete: trials failed (--retry failed asks them again), or some are open.",
+}
+
+
+def _sentence(alias: str, one: Counters, conditions: int) -> str:
+    correct, closed = one.outcomes[Outcome.CORRECT], one.outcomes.total()
+    parts = [f"{alias}: {one.done:,} of {one.planned:,} trials done"]
+    if one.done_before:
+        parts.append(f"{one.done_before:,} of them before")
+    if one.skipped:
+        parts.append(f"{one.skipped:,} skipped (`stop_when`: enough is known of their cells)")
+    if closed:
+        together = f" ({conditions:,} conditions together)" if conditions > 1 else ""
+        parts.append(f"{correct:,} of {closed:,} correct now{together}")
+    if one.failed:
+        parts.append(f"{one.failed:,} failed")
+    if one.faults:
+        parts.append(f"{one.faults:,} calls ended as bad_reply by a bug of ours")
+    if one.grader_errors:
+        parts.append(f"{one.grader_errors:,} not graded (a bug of ours; the replies are kept)")
+    parts.append(cost_text(one))
+    if one.suspended:
+        parts.append(f"SUSPENDED ({one.suspended})")
+    if one.client_bound:
+        parts.append("client-bound at times: this machine was the bottleneck")
+    return ", ".join(parts)

@@ -1,0 +1,163 @@
+"""How figures are written, in every table: shares, dollars, seconds, and the line for simulated results.
+
+What others wrote (models' names, questions, replies) is made harmless here, in every cell, title and note:
+`safe` for a terminal, `safe_markdown` for Markdown, and `latex.escaped` after `safe` for LaTeX. JSON keeps
+it exactly.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+from rich.text import Text
+
+from asyncbench.shown import latex
+from asyncbench.shown.screen import (
+    LONGEST_CELL,
+    NARROWEST,
+    Cell,
+    as_lines,
+    fits,
+    fitted,
+    safe,
+    safe_note,
+    safe_notes,
+    shown_width,
+)
+
+SIMULATED = "SIMULATED: these replies were made up by asyncbench's own loopback server; no model was asked."
+
+# What would begin markup: spans, links, cells; tags; entities; addresses that become links by themselves.
+_MARKS = re.compile(r"[\\`*\[\]|~]")
+_TAG, _ENTITY, _ADDRESS = re.compile(r"<(?=[A-Za-z/!?])"), re.compile(r"&(?=#?\w+;)"), re.compile(r":(?=//)")
+
+
+def safe_markdown(text: str, *, most: int = LONGEST_CELL) -> str:
+    """Return the same with what Markdown or HTML would read as markup escaped."""
+    return _without_html(_MARKS.sub(r"\\\g<0>", safe(text, most=most)))
+
+
+def safe_note_markdown(text: str) -> str:
+    """Return the same for Markdown, with its `code` as it is."""
+    marks = _MARKS.sub(lambda mark: mark[0] if mark[0] in "`\\" else f"\\{mark[0]}", safe_note(text))
+    return _without_html(marks)
+
+
+def _without_html(text: str) -> str:
+    return _ADDRESS.sub("&#58;", _TAG.sub("&lt;", _ENTITY.sub("&amp;", text)))
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, title: str) -> str:
+    """Return the same as a Markdown table under a heading."""
+    rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
+    lines = (_markdown_row(row) for row in [head, *rows])
+    return "\n".join([f"### {safe_markdown(title)}", "", next(lines), rule, *lines, ""])
+
+
+def _markdown_row(row: Sequence[Cell]) -> str:
+    return f"| {' | '.join(safe_markdown(str(cell)) for cell in row)} |"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table before it is text: whatever it is shown in."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    labels: int = 1  # the first so many columns are names, or other text
+    gap: int = 2  # characters between columns, in text
+    instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return it for a terminal of so many characters; what does not fit is as `fitted` has it."""
+        width = max(width or shown_width(), NARROWEST)
+        if self.instead and not fits(self.head, self.rows, labels=self.labels, gap=self.gap, width=width):
+            return "\n\n".join(sheet.as_text(width=width) for sheet in self.instead)
+        table = fitted(self.head, self.rows, labels=self.labels, gap=self.gap, width=width)
+        # Not the table's own title, which would be folded at the table's width.
+        return f"{as_lines(Text(safe(self.title), style='bold'), width=width)}\n{table}"
+
+    def as_markdown(self) -> str:
+        """Return it as a Markdown table under a heading."""
+        return markdown(self.head, self.rows, labels=self.labels, title=self.title)
+
+    def as_latex(self) -> str:
+        """Return it as a LaTeX table (booktabs) with a caption."""
+        rows = [[safe(str(cell)) for cell in row] for row in self.rows]
+        head = list(map(safe, self.head))
+        return latex.table(head, rows, labels=self.labels, title=safe(self.title))
+
+
+def latex_of(parts: Iterable[str | Sheet]) -> str:
+    """Return notes and tables in LaTeX, one after the other."""
+    return latex.document(
+        part.as_latex() if isinstance(part, Sheet) else latex.paragraph(safe_note(part)) for part in parts
+    )
+
+
+class Pages:
+    """A report that is some notes and then some tables, for a terminal or in Markdown."""
+
+    __slots__ = ()
+
+    def as_text(self, *, width: int | None = None) -> str:
+        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
+        tables = (sheet.as_text(width=width) for sheet in self._sheets())
+        return "\n\n".join(["\n".join(safe_notes(self._notes(), width=width)), *tables])
+
+    def as_markdown(self) -> str:
+        """Return the same tables in Markdown."""
+        tables = (sheet.as_markdown() for sheet in self._sheets())
+        return "\n".join([*(f"**{safe_note_markdown(note)}**\n" for note in self._notes()), *tables])
+
+    def as_latex(self) -> str:
+        """Return the same tables in LaTeX."""
+        return latex_of([*self._notes(), *self._sheets()])
+
+    def _notes(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _sheets(self) -> Iterator[Sheet]:
+        raise NotImplementedError
+
+
+def percent(share: float | None, interval: tuple[float, float] | None) -> str:
+    """Return a share with its interval: 97.5 % as `97.5% (95.0-98.8)`."""
+    if share is None or interval is None:
+        return "-"
+    return f"{share:.1%} ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})"
+
+
+def count(value: int | None) -> str:
+    """Return a number of things; what is not known is said to be unknown."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def dollars(cost: float | None) -> str:
+    """Return USD with four decimals, or three digits where that is less; what is not known is `unknown`."""
+    if cost is None:
+        return "unknown"
+    decimals = 2 - floor(log10(cost)) if 0 < cost < 0.001 else 4
+    return f"${cost:,.{decimals}f}"
+
+
+def per_correct(cost: float | None, correct: int | None) -> float | None:
+    """Return USD for each right answer; None: nothing is right, or no cost is known.
+
+    Args:
+        cost: of the trials whose cost is known, right and wrong; None: of none it is.
+        correct: how many of these are right.
+    """
+    return cost / correct if cost is not None and correct else None
+
+
+def per_correct_text(cost: float | None, each: float | None) -> str:
+    """Return what `per_correct` made of a cost; `unknown`: no cost is known, `-`: nothing is right."""
+    return dollars(each) if cost is None or each is not None else "-"
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds with three decimals."""
+    return "-" if value is None else f"{value:.3f} s"

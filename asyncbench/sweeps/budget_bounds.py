@@ -1,0 +1,422 @@
+"""The budget of a sweep: whom it can hold, what a call may cost at most, and what was spent before."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache, partial
+from pathlib import Path
+from time import time
+
+from asyncbench.config import Sweep
+from asyncbench.engine.asker import MostUsd
+from asyncbench.engine.budget import Cap, Ledger, Most
+from asyncbench.errors import ConfigError
+from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
+from asyncbench.prompting.requests import most_input_tokens
+from asyncbench.providers.longest_reply import answers_asked, most_output
+from asyncbench.providers.prices import (
+    dearest,
+    is_router,
+    no_dearer,
+    rates_of,
+    tier_asked,
+    tiers_set_elsewhere,
+)
+from asyncbench.providers.uncapped_costs import billed_besides, bills_besides
+from asyncbench.records import Condition, Model, Request, Trial
+from asyncbench.store.costs import Spending, Unknown
+from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
+from asyncbench.store.spending import Books, spending
+
+LENGTHS = 4096  # of prompts, tokens, whose price is remembered
+NEVER = picodollars(Decimal(10**15))  # what no budget has room for
+_CANNOT = "so nobody can say what a call may cost, and `budget_usd` cannot hold it."
+
+
+def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
+    """Refuse models that no budget can hold, before anything is spent.
+
+    Raises:
+        ConfigError: a price, or the longest reply, is unknown; names the model and what to set.
+    """
+    for model in models:
+        if sweep.budgeted(model):
+            known = priced(sweep, model)
+            _check_unasked(sweep, model, known=known)
+            _check_price(sweep, model, known=known)
+            for condition in sweep.conditions if known else ():
+                _check_besides(model, condition)
+                _check_router(model, condition)
+                _check_length(sweep, model, condition)
+
+
+def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
+    """Return models as a budget lets them be asked: a router is told that nobody dearer may serve a call.
+
+    A dearer price that a condition lets it take is said by that condition's `params`, and by no other's.
+
+    Args:
+        sweep: the sweep, whose models `check_budget` has let pass.
+        models: those that are asked.
+    """
+    return tuple(_held(model, sweep) if _routed(sweep, model) else model for model in models)
+
+
+def _held(model: Model, sweep: Sweep) -> Model:
+    return no_dearer(
+        model, [one for condition in sweep.conditions for one in _listed(model, condition, time())]
+    )
+
+
+def _routed(sweep: Sweep, model: Model) -> bool:
+    """Whether a budget holds a model whose calls a router hands on."""
+    return is_router(model) and sweep.budgeted(model) and priced(sweep, model)
+
+
+def _check_unasked(sweep: Sweep, model: Model, *, known: bool) -> None:
+    outside = sweep.allow_unpriced and not known
+    if not outside and (found := bills_besides(model)):
+        raise ConfigError(
+            f"{model.alias}: {found}; {_CANNOT} Ask another model, or this one in a sweep without a budget."
+        )
+
+
+def _check_besides(model: Model, condition: Condition) -> None:
+    if found := billed_besides(model, condition):
+        raise ConfigError(
+            f"{model.alias}: {found}; {_CANNOT} Leave it out (tools of type `function` may stay), or ask "
+            "this model in a sweep without a budget."
+        )
+
+
+def _check_router(model: Model, condition: Condition) -> None:
+    if is_router(model) and dearest(model, condition) is None:
+        raise ConfigError(
+            f"{model.alias}: with these `params: provider` the router is not told what a call may cost, "
+            f"{_CANNOT} Write its `max_price` as {{prompt: …, completion: …}}, in USD for a million tokens "
+            "and without a price of a request, or leave it out: under a budget the known price is sent."
+        )
+
+
+def _check_price(sweep: Sweep, model: Model, *, known: bool) -> None:
+    if not (known or sweep.allow_unpriced):
+        raise ConfigError(
+            f"{model.alias}: no price is known for it, so `budget_usd` cannot hold what it costs. Give "
+            "`price: {input: …, output: …}` (USD for a million tokens), or set `allow_unpriced: true`: "
+            "models without a price are then asked outside of the budget."
+        )
+
+
+def _check_length(sweep: Sweep, model: Model, condition: Condition) -> None:
+    if most_output(model, condition) is not None or _replies_free(model, condition):
+        return
+    where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
+    if answers_asked(model, condition) is None:
+        raise ConfigError(
+            f"{model.alias}: how many answers a call asks for{where} (`params: n`, `best_of`) is no whole "
+            f"number above 0, {_CANNOT} Write it as one, without quotes."
+        )
+    raise ConfigError(f"{model.alias}: nothing limits its replies{where}, {_CANNOT} Set `max_tokens`.")
+
+
+def priced(sweep: Sweep, model: Model) -> bool:
+    """Whether a price is known for every way in which a model is asked."""
+    return all(_rates(model, condition, time()) for condition in sweep.conditions)
+
+
+def unpriced(sweep: Sweep) -> tuple[str, ...]:
+    """Return the models that are asked outside of the budgets that would hold them, by alias."""
+    return tuple(one.alias for one in sweep.models if sweep.budgeted(one) and not priced(sweep, one))
+
+
+def _replies_free(model: Model, condition: Condition) -> bool:
+    return not any(bracket.output for one in _rates(model, condition, time()) for bracket in one.brackets)
+
+
+def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
+    """Return all by which a call may be charged; none where one of them is unknown.
+
+    Whom a router chooses may cost what it is told.
+    """
+    listed = _listed(model, condition, at)
+    told = dearest(model, condition) if listed and is_router(model) else None
+    return listed if told is None else list(dict.fromkeys([*listed, rates_given(told)]))
+
+
+def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
+    """Return the known prices by which a call may be charged; none where one of them is unknown.
+
+    Prices may change while a call is under way. Of tiers that only an account's settings may choose those
+    count that the table prices.
+    """
+    looked_up, times = rates_of(model), (at, at + PERIOD_S)
+    asked = [looked_up(tier, when) for tier in {None, tier_asked(model, condition)} for when in times]
+    known = [one for one in asked if one is not None]
+    if len(known) < len(asked):
+        return []
+    others = [looked_up(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
+    return list(dict.fromkeys([*known, *(one for one in others if one is not None)]))
+
+
+# ── what one call may cost ───────────────────────────────────────────────────────────────────
+
+
+def most_of(model: Model) -> Most:
+    """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
+    known: dict[tuple[str, int | None, int], Callable[[int], int]] = {}
+
+    def terms(trial: Trial, at: float) -> Callable[[int], int]:
+        """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
+        key = trial.condition.name, trial.model.max_tokens, int(at // PERIOD_S)
+        if key not in known:
+            told = replace(model, budget_params=trial.model.budget_params)  # as it is sent
+            output = most_output(trial.model, trial.condition) or 0  # 0: replies are free
+            rates = _rates(told, trial.condition, at)
+            known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))
+        return known[key]
+
+    def most(request: Request, at: float) -> int:
+        return terms(request.trial, at)(most_input_tokens(request))
+
+    return most
+
+
+def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
+    """Return what a call of a model that no budget holds may cost, USD; None where nothing bounds it.
+
+    It is a function of the request and of when it is sent: what a budget would have set aside.
+    """
+    most = most_of(model)
+    bounded = {
+        one.name for one in sweep.conditions if not is_router(model) and _can_be_held(sweep, model, one)
+    }
+
+    def most_usd(request: Request, at: float) -> float | None:
+        if request.trial.condition.name not in bounded:
+            return None
+        found = most(request, at)
+        return None if found >= NEVER else dollars_of(found)
+
+    return most_usd
+
+
+def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Callable[[int], float | None]:
+    """Return what a call may cost under a budget, USD, as a function of the most tokens of its prompt.
+
+    None where nobody can say. It is what the ledger sets aside, for those who have no request to show it.
+    """
+    if not _can_be_held(sweep, model, condition):
+        return lambda _: None
+    held = _held(model, sweep) if is_router(model) else model
+    rates, output = _rates(held, condition, at), most_output(model, condition) or 0  # 0: replies are free
+    return lambda input_tokens: dollars_of(_most(input_tokens, output, rates))
+
+
+def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
+    """Whether a budget can hold what is asked under a condition."""
+    try:
+        check_budget(_under_a_budget(sweep, condition), [model])
+    except ConfigError:
+        return False
+    return True
+
+
+def _under_a_budget(sweep: Sweep, condition: Condition) -> Sweep:
+    return replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
+
+
+def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
+    if not rates:
+        return NEVER  # its price is no longer known: there was one when the run began
+    return picodollars(max(most_usd(input_tokens, output_tokens, one) for one in rates))
+
+
+# ── the ledger, as earlier runs left it ──────────────────────────────────────────────────────
+
+
+def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
+    """Return the ledger of a sweep with all that its calls cost so far; None where it has no budget.
+
+    A call of unknown cost counts with what was set aside for it or, where no budget held it, with the most
+    that it could cost when it was made. Calls of models that left the sweep count, too, and so does what
+    cannot be read any more; those of models without a price count as far as their cost is known.
+
+    Args:
+        sweep: the sweep.
+        folder: its results folder; no run is going. It need not be there yet.
+
+    Raises:
+        ConfigError: there are calls of which nobody can say what they cost at most.
+        StoreError: the folder cannot be read.
+    """
+    held = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
+    if not held:
+        return None
+    begun = is_results_folder(folder)
+    found = spending(folder) if begun else Books(by_alias={})
+    asked = read_manifest(folder).get(ASKED, {}) if begun else {}
+    ledger = Ledger(_counted(sweep, folder, found, asked))
+    for model in held:
+        before = found.by_alias.get(model.alias, Spending())
+        learnt = [one for alias, one in found.by_alias.items() if _may_name(alias, model, asked, found)]
+        ledger.open(
+            model.alias,
+            _caps_of(model, ledger),
+            most_of(model),
+            spent=before.charged + before.reserved,
+            ratio=max((one.overrun for one in learnt), default=before.overrun),
+            least=max((one.least for one in learnt), default=before.least),
+        )
+    return ledger
+
+
+def _counted(sweep: Sweep, folder: Path, found: Books, asked: "Named") -> tuple[Cap, ...]:
+    caps = tuple(_caps(sweep, found, asked))
+    models = {model.alias: model for model in sweep.models}
+    outside = unpriced(sweep) if sweep.allow_unpriced else ()
+    nobody_knows = Counter[str]()
+    for alias, before in found.by_alias.items():
+        rates = _today(models.get(alias), sweep) if before.unknown else ()
+        for call, count in before.unknown.items() if alias not in outside else ():
+            if over := [cap for cap in caps if _counts_for(cap, alias, call.provider)]:
+                bound = _bound(call, rates)
+                nobody_knows[alias] += count * (bound is None)
+                for cap in over:
+                    cap.unknown += count * (bound or 0)
+                    cap.unknown_calls += count
+    if nobody_knows.total():
+        raise ConfigError(_refusal(folder, nobody_knows, left=nobody_knows.keys() - models.keys()))
+    if found.damaged and found.dearest is None:
+        raise ConfigError(_unreadable(folder, found.damaged))
+    if found.unknown_loss:
+        raise ConfigError(_lost(folder))
+    for cap in caps:
+        cap.spent = sum(found.under(cap.kind, cap.of, cap.also)) + cap.unknown
+        ended, unended = found.doubt_under(cap.kind, cap.of, cap.also)
+        cap.doubted = ended.most + unended.most + cap.unknown
+        cap.doubted_calls = ended.calls + unended.calls + cap.unknown_calls
+    return caps
+
+
+def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
+    return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
+
+
+def _caps(sweep: Sweep, found: Books, asked: "Named") -> Iterator[Cap]:
+    held = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
+    if sweep.budget_usd is not None:
+        yield _cap("sweep", sweep.name, sweep.budget_usd)
+    for provider in dict.fromkeys(model.provider for model in held):
+        if provider in sweep.provider_budgets:
+            yield _cap("provider", provider, sweep.provider_budgets[provider])
+    left = found.by_alias.keys() - {model.alias for model in sweep.models}
+    for model in held:
+        if model.budget_usd is not None:
+            cap = _cap("model", model.alias, model.budget_usd)
+            yield replace(cap, also=sorted(one for one in left if _may_name(one, model, asked, found)))
+
+
+def _cap(kind: str, of: str, usd: float) -> Cap:
+    return Cap(kind=kind, of=of, limit=picodollars(usd, ROUND_FLOOR))
+
+
+def _caps_of(model: Model, ledger: Ledger) -> tuple[Cap, ...]:
+    return tuple(cap for cap in ledger.caps if _counts_for(cap, model.alias, model.provider))
+
+
+def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
+    """Return all by which a call of a model would be charged now; none where one of them is unknown."""
+    if model is None or not priced(sweep, model):
+        return ()
+    every = (one for condition in sweep.conditions for one in _rates(model, condition, time()))
+    return tuple(dict.fromkeys(every))
+
+
+def _bound(call: Unknown, rates: Sequence[Rates]) -> int | None:
+    """Return the most that a call can have cost for which no price was known; None: nobody can say.
+
+    Where its tokens were told, they are priced as they would be now: nothing else was ever said of its price.
+    """
+    if call.input_tokens is None or call.output_tokens is None or not rates:
+        return None
+    return _most(call.input_tokens, call.output_tokens, rates)
+
+
+# ── which model an alias named ───────────────────────────────────────────────────────────────
+
+ASKED = "asked"  # the key of the manifest: what each alias has named, in all runs of the folder
+ANY = "*"  # among the names of an alias: it may have named another model as well, nobody wrote down which
+Named = Mapping[str, Sequence[str]]  # by alias
+
+
+def named_before(folder: Path, manifest: Manifest) -> Named:
+    """Return what the aliases of a folder named in its runs so far.
+
+    Earlier versions did not write it down. Of their folders every alias with a call may have named anything,
+    and whoever writes that into the manifest keeps it known when the same alias names something else.
+
+    Raises:
+        StoreError: the folder cannot be read.
+    """
+    if ASKED in manifest:
+        asked: Named = manifest[ASKED]
+        return asked
+    return {alias: [ANY] for alias in spending(folder).by_alias}
+
+
+def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
+    """Return what aliases named before and name now, as the manifest of a folder holds it."""
+    found = {alias: list(names) for alias, names in before.items()}
+    for model in models:
+        names = found.setdefault(model.alias, [])
+        names += [_name_of(model)] * (_name_of(model) not in names)
+    return found
+
+
+def _name_of(model: Model) -> str:
+    """Return provider, model id and, where it was given, address: a simulator's is a free port."""
+    at = "" if model.simulated or model.base_url is None else f" at {model.base_url}"
+    return f"{model.provider}/{model.model_id}{at}"
+
+
+def _may_name(alias: str, model: Model, asked: Named, found: Books) -> bool:
+    """Whether an alias named this model in some run; of earlier versions' runs, whether it may have."""
+    names = asked.get(alias, [ANY])
+    if alias == model.alias or _name_of(model) in names:
+        return True
+    before = found.by_alias[alias]
+    return ANY in names and model.provider in {*before.charged_at, *before.reserved_at}
+
+
+# ── what is refused ──────────────────────────────────────────────────────────────────────────
+
+
+def _refusal(folder: Path, unknown: Mapping[str, int], *, left: Collection[str]) -> str:
+    named = ", ".join(
+        f"{count:,} of {alias}{', which left the sweep' * (alias in left)}"
+        for alias, count in unknown.items()
+        if count
+    )
+    return (
+        f"{folder} holds {sum(unknown.values()):,} calls of unknown cost ({named}), made when no budget held "
+        "them, and what they could cost at most was not known then: nobody can say how much of `budget_usd` "
+        "is left. Ask in a folder of its own (`out:`), and take over what is answered here with --reuse "
+        f"{folder}."
+    )
+
+
+def _lost(folder: Path) -> str:
+    return (
+        f"{folder} has lost calls of which nothing tells what they cost: nobody can say how much of "
+        "`budget_usd` is left. Ask in a folder of its own (`out:`), and take over what is answered here with "
+        f"--reuse {folder}."
+    )
+
+
+def _unreadable(folder: Path, calls: int) -> str:
+    return (
+        f"{folder} holds {calls:,} damaged lines of its journal, each of which may have been a call, and no "
+        "other call there tells what one may cost: nobody can say how much of `budget_usd` is left. Ask in a "
+        f"folder of its own (`out:`), and take over what is answered here with --reuse {folder}."
+    )

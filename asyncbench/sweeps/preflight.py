@@ -1,0 +1,287 @@
+"""Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
+
+import resource
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from asyncbench.config import ProblemSource, Sweep
+from asyncbench.config.conditions import complaint
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.errors import ConfigError
+from asyncbench.files import text_of
+from asyncbench.problems import ProblemSet, open_set
+from asyncbench.prompting.requests import most_beside, said_before
+from asyncbench.providers.uncapped_costs import ignored
+from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
+from asyncbench.store.manifest import planned, read_manifest
+from asyncbench.suites import SUITES
+from asyncbench.suites.suite import Kind
+from asyncbench.sweeps.trials import Asked, conditions_of
+
+# The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
+# of them.
+SIMULATED_KEY = "asyncbench-needs-no-key"
+LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
+SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
+
+
+def chosen(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
+    """Return the sweep's models, or those with these aliases.
+
+    Raises:
+        ConfigError: an alias that no model of the sweep bears, or `params` that nobody would do or keep.
+    """
+    known = {model.alias: model for model in sweep.models}
+    named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
+    for alias in named:
+        if alias not in known:
+            raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
+    asked = tuple(known[alias] for alias in named) or sweep.models
+    _refuse_ignored(sweep, asked)
+    return asked
+
+
+def _refuse_ignored(sweep: Sweep, models: Iterable[Model]) -> None:
+    """Refuse parameters of no effect here, not when a sweep is read: a folder of before may hold them."""
+    given = {model.alias: model.params for model in models}
+    given |= {f"condition {one.name!r}": one.params for one in sweep.conditions}
+    for name, params in given.items():
+        if fault := ignored(params):
+            raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file of NAME=value lines; blank lines and `#` lines are skipped.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is something else. No value is repeated.
+    """
+    text = text_of(path, place=f"{path}: cannot be read", way_out="name a file of NAME=value lines")
+    variables: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        said = line.strip().removeprefix("export ")
+        if not said or said.startswith("#"):
+            continue
+        name, equals, value = said.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise ConfigError(f"{path}, line {number}: not a NAME=value line")
+        variables[name.strip()] = value.strip().strip("\"'")
+    return variables
+
+
+def keys(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
+    """Return each model's API key, by alias; empty where the server asks for none.
+
+    Raises:
+        ConfigError: a variable is not set.
+    """
+    return {model.alias: _key(model, env) for model in models}
+
+
+def _key(model: Model, env: Mapping[str, str]) -> str:
+    if model.key_env is None:
+        return SIMULATED_KEY if model.simulated else ""
+    key = env.get(model.key_env, "").strip()
+    if not key:
+        raise ConfigError(
+            f"{model.alias}: the environment variable {model.key_env} is not set. Export it, put it into a "
+            "file for `--env-file`, or name another variable with `key_env`."
+        )
+    return key
+
+
+def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:
+    """Check every problem file that these models are asked; return them by their place in the sweep.
+
+    Raises:
+        ProblemSetError: a file is not what it should be.
+    """
+    return {
+        source.place: open_set(
+            source.path,
+            suite=source.suite,
+            columns=source.columns or None,
+            grader=source.grader,
+            pattern=source.pattern,
+        )
+        for source in sources_of(sweep, models)
+        if source.path is not None
+    }
+
+
+def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
+    """Return where these models' problems come from, each once, in order."""
+    return tuple({source.place: source for model in models for source in sweep.problems_of(model)}.values())
+
+
+def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:
+    """Refuse conditions under which a problem of the sweep cannot be asked, or that ask none.
+
+    Args:
+        sweep: conditions, and where problems come from.
+        models: those that are asked.
+        opened: the problem sets that are files, by their place in the sweep.
+
+    Raises:
+        ConfigError: names the condition, the suite and the way out.
+    """
+    models = tuple(models)
+    suites = _suites_of(sources_of(sweep, models), opened)
+    for condition in sweep.conditions:
+        asked = {suite for suite in suites if condition.is_for(suite)}
+        if not asked:
+            raise ConfigError(
+                f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
+                f"problem sets hold only {', '.join(sorted(suites))}; remove it or change its `suites`"
+            )
+        for fault in filter(None, (complaint(condition, suite) for suite in sorted(asked))):
+            raise ConfigError(
+                f"condition {condition.name!r}: {fault}. Change it, or name the suites it is for: "
+                "`suites: […]`"
+            )
+    for model in models:
+        _check_pairs(sweep, model, _suites_of(sweep.problems_of(model), opened))
+
+
+def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
+    """Refuse problems that no condition is for, and a request with two system prompts."""
+    for suite in sorted(suites):
+        conditions = conditions_of(sweep, suite)
+        if not conditions:
+            raise ConfigError(
+                f"{model.alias} has problems of {suite}, but no condition is for them: add one, such as "
+                f"{{name: plain, suites: [{suite}]}}, or leave the problems out"
+            )
+        for condition in conditions:
+            if model.system is not None and condition.system is not None:
+                raise ConfigError(
+                    f"{model.alias} and condition {condition.name!r} each have a `system`, and a request has "
+                    "room for one; leave one of them out, or give each wording a condition of its own"
+                )
+
+
+def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet]) -> set[str]:
+    return {
+        suite
+        for source in sources
+        for suite in (opened[source.place].suites if source.place in opened else (str(source.suite),))
+    }
+
+
+def check_replays(models: Iterable[Model]) -> None:
+    """Refuse a model that is to repeat what its results folder does not hold.
+
+    Raises:
+        ConfigError: it is not a results folder, or holds no run or model of that name, or several.
+        StoreError: its manifest cannot be read.
+    """
+    for model in models:
+        if model.replay is not None:
+            recorded = {key[:2] for key in planned(read_manifest(Path(model.replay)))}
+            _check_replay(model, recorded)
+
+
+def _check_replay(model: Model, recorded: Collection[tuple[str, str]]) -> None:
+    # `mistral:name` plays what `name` recorded as another provider would
+    named = {model.model_id, model.model_id.partition(":")[2]}
+    runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
+    if not named & runs and of_model != 1:
+        found = "several runs hold a model" if of_model else "no run and no model is"
+        raise ConfigError(
+            f"{model.alias}: in {model.replay} {found} called {model.model_id!r}; its runs: "
+            f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}"
+        )
+
+
+def check_kinds(conditions: Iterable[Condition], sets: Iterable[Asked]) -> None:
+    """Refuse problems that their suite has no words for under a condition: a task may have no rule.
+
+    Raises:
+        ConfigError: names the condition, the problems and the way out.
+        ProblemSetError: a set can no longer be read.
+    """
+    known = {one.problems.path: one.problems for one in sets if _has_words_of_its_own(one.tasks)}
+    kinds = {pair for problems in known.values() for pair in problems.kinds()}
+    for condition in conditions:
+        if faults := sorted(_faults(kinds, condition)):
+            more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+            raise ConfigError(
+                f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Leave these problems out, "
+                "or put those that can be asked so into a sweep of their own"
+            )
+
+
+def _has_words_of_its_own(suites: Iterable[str]) -> bool:
+    return any(SUITES[suite].asking is not None for suite in suites)
+
+
+def _faults(kinds: Iterable[tuple[str, Kind]], condition: Condition) -> Iterator[str]:
+    for suite, kind in kinds:
+        asking = SUITES[suite].asking
+        if asking and condition.is_for(suite):
+            yield from filter(None, [asking.complaint(kind, condition.style)])
+
+
+def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[Asked]) -> None:
+    """Refuse a model whose tokens a minute do not suffice for its largest request.
+
+    Raises:
+        ConfigError: such a request would never be admitted as the limit says.
+    """
+    limits, given = model.limits, model.max_tokens or 0
+    if (limits.tpm, limits.input_tpm) == (None, None):
+        return
+    sent = max(longest_request(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
+    together = max(sent, given) if limits.counts == "demanded" else sent + given
+    # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
+    for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
+        if per_minute is not None and worst > per_minute * limits.fraction:
+            way_out = "ask shorter questions" if key == "input_tpm" else "lower `max_tokens`"
+            raise ConfigError(
+                f"{model.alias} may use {per_minute * limits.fraction:,.0f} tokens a minute ({key}), but one "
+                f"request may need {worst:,}. Raise `{key}` or {way_out}."
+            )
+
+
+def longest_request(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
+    """Return the characters of the longest request that a set may make."""
+    beside = (
+        said_before(model, one) + most_beside(one, suite)
+        for suite in asked.tasks
+        for one in conditions
+        if one.is_for(suite)
+    )
+    return asked.problems.longest_question + max(beside, default=0)
+
+
+def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
+    """Let this process open a connection for every call that may be in flight.
+
+    Return the models; those that set no `concurrency` share what the system allows beside the others.
+
+    Raises:
+        ConfigError: the system does not allow that many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    models = tuple(models) if hard == resource.RLIM_INFINITY else _within(models, hard)
+    lanes = {model.limits.group or model.alias: model.limits.most_in_flight for model in models}
+    needed = sum(lanes.values()) + SPARE_FILES
+    if soft >= needed:
+        return models
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ConfigError(
+            f"this sweep may hold {needed:,} files and connections open at once, but the system allows "
+            f"{hard:,}. Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return models
+
+
+def _within(models: Sequence[Model], files: int) -> tuple[Model, ...]:
+    """Return the models with fewer calls in flight where nobody said how many, as the system has files."""
+    lanes = {model.limits.group or model.alias: model.limits.concurrency for model in models}
+    unset = sum(concurrency is None for concurrency in lanes.values())
+    left = files - SPARE_FILES - sum(filter(None, lanes.values()))
+    most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
+    return tuple(replace(model, limits=replace(model.limits, most=most)) for model in models)

@@ -1,0 +1,236 @@
+"""What is not asked, for enough is known of its cell: a run's trials beside what earlier runs found out."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from asyncbench.config import Sweep
+from asyncbench.engine.always_valid import always_valid
+from asyncbench.engine.stopping import Cell, Figures, Stopping, still_stopped
+from asyncbench.engine.telemetry import Counters
+from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
+from asyncbench.store.catalog import failed_ids, known, read_skipped, right_ids
+from asyncbench.store.salvage import Salvage
+from asyncbench.sweeps.trials import Asked, trials
+from asyncbench.sweeps.trials import Cell as ProblemCell
+
+Said = tuple[str, int, int]  # rule, asked, correct
+_FAILED = 2  # beside 0, not right, and 1, right
+_COLUMNS = ("trial_id", "rule", "asked", "correct")
+_BATCH = 4096  # trials looked at, off the event loop, between two writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What earlier runs left in a results folder."""
+
+    right: frozenset[str]  # trials
+    failed: frozenset[str] = frozenset()  # trials, which tell nothing of the model
+    again: Mapping[str, Outcome]  # how trials were closed that are asked again
+    skipped: Mapping[str, Said]  # by trial
+
+    @classmethod
+    def of(cls, folder: Path, *, again: Mapping[str, Outcome]) -> "Before":
+        """Look through a folder; raises as `read_trials` does."""
+        rows = read_skipped(folder, _COLUMNS)
+        ids, *said = (cast("list[Any]", rows[name].to_pylist()) for name in _COLUMNS)  # Any: text or count
+        skipped: dict[str, Said] = dict(zip(ids, zip(*said, strict=True), strict=True))
+        return cls(right=right_ids(folder), failed=failed_ids(folder), again=again, skipped=skipped)
+
+    def answer_of(self, trial_id: str) -> bool | None:
+        """Return whether a closed trial is right; None: it failed."""
+        return None if trial_id in self.failed else trial_id in self.right
+
+
+def still_skipped(folder: Path, when: StopWhen) -> frozenset[str]:
+    """Return the trials written down as skipped that a rule skips still; raises as `read_trials` does."""
+    rows = read_skipped(folder, ("trial_id", "asked", "correct")).to_pylist()
+    holds = still_stopped(when, ((row["correct"], row["asked"]) for row in rows))
+    return frozenset(row["trial_id"] for row in rows if (row["correct"], row["asked"]) in holds)
+
+
+def stopping_of(
+    when: StopWhen,
+    before: Before,
+    keep: Callable[[Event], None],
+    counters: Counters,
+    now: Callable[[], float],
+) -> Stopping:
+    """Return the rule over the cells of one model; what is written down already is not written again."""
+
+    def keep_new(one: Skipped) -> None:
+        stop = one.stop
+        if before.skipped.get(one.trial.trial_id) != (stop.rule, stop.asked, stop.correct):
+            keep(one)
+
+    return Stopping(when=when, keep=keep_new, counters=counters, now=now)
+
+
+@dataclass(slots=True, kw_only=True)
+class Needed:
+    """Tells of one model's trials, in the planned order, which have to be asked.
+
+    `following` and `left_out` are called where trials are made, be it in another thread; `holds` where they
+    are asked.
+    """
+
+    before: Before
+    stopping: Stopping
+    _told: dict[Cell, bytearray] = field(default_factory=dict)  # right, not or failed, since the last trial
+    _ahead_of: dict[str, Mapping[Cell, bytearray]] = field(default_factory=dict)  # by the trial after them
+
+    def left_out(self, condition: str, cell: ProblemCell, trial_id: str) -> None:
+        """Note a trial that earlier runs closed."""
+        answer = self.before.answer_of(trial_id)
+        told = self._told.setdefault(Cell(condition, *cell), bytearray())
+        told.append(_FAILED if answer is None else answer)
+
+    def following(self, trials: Iterator[Trial]) -> Iterator[Trial]:
+        """Yield the trials that are not closed, and note what stands before each."""
+        for trial in trials:
+            if self._told:
+                self._ahead_of[trial.trial_id], self._told = self._told, {}
+            yield trial
+
+    def holds(self, trial: Trial, history: History) -> bool:
+        """Whether a trial has to be asked, or graded; that it need not be is written down."""
+        for cell, answers in self._ahead_of.pop(trial.trial_id, {}).items():
+            self.stopping.known(cell, (None if one == _FAILED else bool(one) for one in answers))
+        if trial.trial_id in self.before.again:
+            self.stopping.ask_again(trial, right=self.before.answer_of(trial.trial_id))
+            return True
+        stop = self.stopping.stop_of(trial)
+        answered = history.ended is not None and history.ended.reply is not None
+        if stop is not None and not answered:
+            self.stopping.skip(trial, stop)
+            return False
+        self.stopping.plan(trial)
+        return True
+
+
+# ── what a run did not come to ───────────────────────────────────────────────────────────────
+
+
+def unsettled(stopping: Stopping) -> bool:
+    """Whether a run left trials without a word whose cells may be known, or words that are true no more."""
+    counters = stopping.counters
+    left = counters.open > 0 and (stopping.stopped_any or stopping.changed)
+    return left or (counters.skipped > 0 and stopping.changed)
+
+
+async def settle(
+    sweep: Sweep,
+    models: Mapping[str, tuple[Model, Stopping]],
+    sets: Mapping[str, Sequence[Asked]],
+    *,
+    limit: int | None,
+    per_cell: int | None,
+    folder: Path,
+    salvage: Salvage,
+) -> int:
+    """Write down what a run that is over leaves to be skipped; return how many trials are open again.
+
+    A run that ends before its trials do, be it for want of money, has not come to all trials of the cells
+    that it knows. And a run that asked again knows only now by which answers it should have skipped.
+
+    Args:
+        sweep: conditions, repeats and the rule.
+        models: each with the rule of its run, by alias; the counters there are put right.
+        sets: what each is asked, by alias.
+        limit: as the run had it.
+        per_cell: likewise.
+        folder: the results folder.
+        salvage: keeps what is written.
+
+    Raises:
+        ConfigError, StoreError: as `read_trials` does.
+    """
+    rest = await asyncio.to_thread(Rest.of, folder)
+    reopened = 0
+    async with salvage.tended():
+        for alias, (model, stopping) in models.items():
+            left = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
+            while (some := await asyncio.to_thread(next, left, None)) is not None:
+                for one in some:
+                    salvage.keep(one)
+                if salvage.error is not None:
+                    raise salvage.error
+                holds = still_stopped(stopping.when, map(_figures, some))
+                reopened += sum(_figures(one) not in holds for one in some)
+    return reopened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What a results folder says of trials when nothing is in flight any more."""
+
+    before: Before
+    finished: frozenset[str]
+    histories: Mapping[str, History]
+
+    @classmethod
+    def of(cls, folder: Path) -> "Rest":
+        """Look through a folder; raises as `read_trials` does."""
+        found = known(folder)
+        return cls(before=Before.of(folder, again={}), finished=found.finished, histories=found.histories)
+
+    def of_model(
+        self,
+        sweep: Sweep,
+        model: Model,
+        sets: Sequence[Asked],
+        run: Stopping,
+        *,
+        limit: int | None,
+        per_cell: int | None,
+    ) -> Iterator[list[Skipped]]:
+        """Yield what has to be written of one model, part by part; then put the counters of its run right."""
+        found, counters = list[Skipped](), Counters()
+        stopping = stopping_of(run.when, self.before, _adding(found), counters, run.now)
+        needed = Needed(before=self.before, stopping=stopping)
+        every = needed.following(
+            trials(
+                sweep,
+                model,
+                sets,
+                limit=limit,
+                per_cell=per_cell,
+                skip=self.finished.__contains__,
+                left_out=needed.left_out,
+            )
+        )
+        figures = {
+            trial_id: (correct, asked) for trial_id, (_, asked, correct) in self.before.skipped.items()
+        }
+        holds = still_stopped(run.when, figures.values())
+        while batch := list(islice(every, _BATCH)):
+            for trial in batch:
+                needs = needed.holds(trial, self.histories.get(trial.trial_id, History()))
+                if needs and figures.get(trial.trial_id) in holds:
+                    found.append(self._reopened(trial, stopping))
+            yield found
+            found.clear()
+        run.counters.skipped = counters.skipped
+
+    def _reopened(self, trial: Trial, stopping: Stopping) -> Skipped:
+        """Return the present figures of a cell that they stop no more, in place of those that did."""
+        rule, _, _ = self.before.skipped[trial.trial_id]
+        correct, asked = stopping.figures_of(trial)
+        low, high = always_valid(correct, asked)
+        stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
+        return Skipped(trial=trial, stop=stop, skipped_at=stopping.now())
+
+
+def _figures(skipped: Skipped) -> Figures:
+    return skipped.stop.correct, skipped.stop.asked
+
+
+def _adding(found: list[Skipped]) -> Callable[[Event], None]:
+    def keep(event: Event) -> None:
+        if isinstance(event, Skipped):
+            found.append(event)
+
+    return keep

@@ -1,0 +1,237 @@
+"""Sweep × problem sets → trials, with their ids, in order."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, cast
+
+import pyarrow as pa
+
+from asyncbench.config import Sweep
+from asyncbench.problems import ProblemSet
+from asyncbench.problems.schema import problems_of
+from asyncbench.prompting.requests import TrialIds
+from asyncbench.records import Condition, Model, Problem, Trial
+from asyncbench.suites import SUITES
+
+ROWS_AT_ONCE = 1024  # of a problem set in memory
+TOGETHER = 64  # problems made at a time
+Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
+
+
+class Cell(NamedTuple):
+    """Problems of one kind and length."""
+
+    suite: str
+    task: str
+    variant: str
+    representation: str
+    length: int | None
+
+
+CELL = Cell._fields  # columns of a problem set, and of `trials`
+
+
+def cell_of(problem: Problem) -> Cell:
+    """Return the cell of a problem."""
+    return Cell(problem.suite, problem.task, problem.variant, problem.representation, problem.length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A problem set as one model is asked it: without the problems that an earlier set also holds."""
+
+    problems: ProblemSet
+    tasks: Tasks  # those asked
+    skip: frozenset[str] = frozenset()  # problem ids
+
+    @property
+    def rows(self) -> int:
+        """Problems asked."""
+        return self.problems.rows - len(self.skip)
+
+
+def asked_once(sets: Sequence[ProblemSet]) -> tuple[Asked, ...]:
+    """Return the sets so that a problem found in two of them belongs to the first.
+
+    Only sets that share a suite can share a problem; their ids are held in memory while comparing.
+    """
+    asked: list[Asked] = []
+    for later in sets:
+        earlier = [one.problems for one in asked if set(one.problems.suites) & set(later.suites)]
+        seen = {problem.problem_id for one in earlier for problem in one.read()}
+        again = (problem for problem in later.read() if problem.problem_id in seen) if seen else ()
+        twice = {problem.problem_id: (problem.suite, problem.task) for problem in again}
+        tasks = _without(later.tasks, Counter(twice.values()))
+        asked.append(Asked(problems=later, tasks=tasks, skip=frozenset(twice)))
+    return tuple(asked)
+
+
+def asked_by_model(
+    sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
+) -> dict[str, tuple[Asked, ...]]:
+    """Return what each model is asked, by alias; models with the same problems share one answer.
+
+    Args:
+        sweep: where each model's problems come from.
+        models: those that are asked.
+        placed: the problem sets, by their place in the sweep.
+    """
+    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    for places in (places_of(sweep, model) for model in models):
+        if places not in asked:
+            asked[places] = asked_once([placed[place] for place in places])
+    return {model.alias: asked[places_of(sweep, model)] for model in models}
+
+
+def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
+    """Return where a model's problems come from, by their place in the sweep, in order."""
+    return tuple(source.place for source in sweep.problems_of(model))
+
+
+def _without(tasks: Tasks, skipped: Mapping[tuple[str, str], int]) -> Tasks:
+    return {
+        suite: {task: rows - skipped.get((suite, task), 0) for task, rows in counts.items()}
+        for suite, counts in tasks.items()
+    }
+
+
+def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
+    """Return how the problems of a suite are asked."""
+    return tuple(one for one in sweep.conditions if one.is_for(suite))
+
+
+def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many trials one model has in this sweep: condition → suite → task → trials."""
+    trials: dict[str, dict[str, dict[str, int]]] = {}
+    for suite, counts in ((suite, counts) for one in sets for suite, counts in one.tasks.items()):
+        for condition in conditions_of(sweep, suite):
+            sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
+            for task, rows in counts.items():
+                sums[task] = sums.get(task, 0) + rows * sweep.repeats
+    return trials
+
+
+def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None, per_cell: int | None = None) -> int:
+    """Return how many trials one model has in this sweep, or in its first problems: see `trials`."""
+    if limit is None and per_cell is None:
+        plan = planned_tasks(sweep, sets)
+        return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
+    repeats = sweep.repeats if per_cell is None else 1
+    first = (suite for _, _, _, _, suite, _, _ in _chosen(sets, limit, per_cell))
+    return repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
+
+
+def trials(
+    sweep: Sweep,
+    model: Model,
+    sets: Sequence[Asked],
+    *,
+    limit: int | None,
+    per_cell: int | None = None,
+    skip: Callable[[str], bool] = lambda _: False,
+    left_out: Callable[[str, Cell, str], None] | None = None,
+) -> Iterator[Trial]:
+    """Yield one model's trials, every prefix of them balanced over sets and cells.
+
+    Args:
+        sweep: conditions and repeats.
+        model: who is asked.
+        sets: what is asked.
+        limit: at most this many problems.
+        per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
+        skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
+        left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
+    """
+    suites = {suite for one in sets for suite in one.tasks}
+    ids = {
+        suite: [
+            (condition, TrialIds(model, condition), SUITES[suite].prompt_version)
+            for condition in conditions_of(sweep, suite)
+        ]
+        for suite in suites
+    }
+    for repeat in range(sweep.repeats if per_cell is None else 1):
+        for _, _, row, problem_id, suite, name, rows in _chosen(sets, limit, per_cell):
+            for condition, trial_ids, version in ids[suite]:
+                trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
+                if skip(trial_id):
+                    if left_out is not None and not repeat:
+                        left_out(condition.name, rows.cell(row), trial_id)
+                    continue
+                yield Trial(
+                    trial_id=trial_id,
+                    run=sweep.name,
+                    sweep=sweep.name,
+                    problem_set=name,
+                    problem=rows.problem(row),
+                    model=model,
+                    condition=condition,
+                    repeat=repeat,
+                )
+
+
+class _Rows:
+    """A batch of a problem set, of which only the problems wanted are made, and their neighbours."""
+
+    __slots__ = ("_batch", "_cells", "_made", "_start")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._cells: list[Cell] = []
+        self._made: list[Problem] = []
+        self._start = -1
+
+    def cell(self, row: int) -> Cell:
+        if not self._cells:
+            columns = (self._batch[name].to_pylist() for name in CELL)
+            self._cells = list(map(Cell._make, zip(*columns, strict=True)))
+        return self._cells[row]
+
+    def problem(self, row: int) -> Problem:
+        start = row - row % TOGETHER
+        if start != self._start:
+            self._made = list(problems_of([self._batch.slice(start, TOGETHER)]))
+            self._start = start
+        return self._made[row - start]
+
+
+# Where a problem stands among all that are asked, in [0, 1), the number of its set (equal places keep the
+# sets' order), its row of a batch, its id and suite, the set's name, the batch. A bare tuple: of a complete
+# sweep nothing else is made, a million times.
+_Place = tuple[float, int, int, str, str, str, _Rows]
+
+
+def _chosen(sets: Sequence[Asked], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
+    """Yield the problems that are asked, in order."""
+    places = islice(_interleaved(sets), limit)
+    return places if per_cell is None else _first_of_cells(places, per_cell)
+
+
+def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
+    taken = Counter[Cell]()
+    for place in places:
+        _, _, row, _, _, _, rows = place
+        cell = rows.cell(row)
+        if taken[cell] < count:
+            taken[cell] += 1
+            yield place
+
+
+def _interleaved(sets: Sequence[Asked]) -> Iterator[_Place]:
+    """Yield the problems of all sets at once, each set spread evenly over the whole."""
+    return heapq.merge(*map(_placed, sets, range(len(sets))))
+
+
+def _placed(asked: Asked, set_number: int) -> Iterator[_Place]:
+    """Yield the places of an asked set's problems, in its order."""
+    i, count, name = 0, asked.rows, asked.problems.name
+    for batch in asked.problems.batches(ROWS_AT_ONCE):
+        rows = _Rows(batch)
+        ids, suites = (cast("list[str]", batch[column].to_pylist()) for column in ("problem_id", "suite"))
+        for row, (problem_id, suite) in enumerate(zip(ids, suites, strict=True)):
+            if problem_id not in asked.skip:
+                yield (i + 0.5) / count, set_number, row, problem_id, suite, name, rows
+                i += 1

@@ -1,0 +1,292 @@
+"""Pictures and tables for papers: all of a folder's, each under a name that stays."""
+
+import re
+import struct
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench.charts import CHARTS
+from asyncbench.charts import pictures as figures
+from asyncbench.charts.pictures import MOST_PIXELS, write_figures
+from asyncbench.cli import app
+from asyncbench.errors import ConfigError
+from asyncbench.records import Attempt, Condition, Ended, Model, Problem, Reply, Result, Trial, Usage
+from asyncbench.reports.overview import report_on
+from asyncbench.results import cells
+from asyncbench.shown.tables import SIMULATED
+from asyncbench.store.catalog import steady
+from asyncbench.store.folder import Store
+from asyncbench.suites import grade
+from tests.reports.answered import Asked, folder_of
+from tests.store.made import AT, minute
+
+HOSTILE = "<script>alert(1)</script>\\input{x}$ & \x1b[31m\u202e"
+PICTURES = (
+    *("bars-accuracy", "bars-of-answered", "bars-format", "bars-output-tokens", "bars-reasoning-tokens"),
+    *(
+        "bars-cost",
+        "bars-cost-per-correct",
+        "bars-latency",
+        "bars-by-task",
+        "task-map",
+        "depth-map",
+        "curves",
+    ),
+    *("frontier-cost", "frontier-reasoning", "outcomes", "pairs-llm-arithmetic", "digit-errors", "kinds"),
+    *("latency", "throughput", "quota"),
+)
+TABLES = ("report", "standings", "anatomy", "cost", "heatmap", "quota")
+
+
+def asked(number, alias, length):
+    """A trial of an addition of so many digits."""
+    left, right = 10**length - 1 - number, 10 ** (length - 1) + number
+    problem = Problem(
+        problem_id=f"{number:032x}",
+        suite="llm_arithmetic",
+        task="int_add",
+        representation="integer",
+        length=length,
+        operands=(str(left), str(right)),
+        question=f"{left} + {right}",
+        expected=str(left + right),
+        answer_type="integer",
+    )
+    return Trial(
+        trial_id=f"{alias.encode().hex()[:8]}{number:024x}",
+        run="night",
+        sweep="night",
+        problem_set="p",
+        problem=problem,
+        model=Model(alias=alias, provider="simulated", model_id="noisy", api="chat"),
+        condition=Condition(name="plain"),
+    )
+
+
+def answered(trial, *, right):
+    """What became of it: the attempt and the result."""
+    expected = int(trial.problem.expected)
+    usage = Usage(input_tokens=20, output_tokens=9, reasoning_tokens=4)
+    reply = Reply(text=str(expected if right else expected + 10), usage=usage)
+    attempt = Attempt(
+        trial_id=trial.trial_id,
+        attempt=1,
+        model=trial.model.alias,
+        provider="simulated",
+        started_at=AT + 60 * trial.problem.length,
+        status="ok",
+        latency_s=1.5,
+        usage=usage,
+        cost_usd=0.01,
+    )
+    result = Result(
+        trial=trial,
+        reply=reply,
+        error=None,
+        grades=grade(trial.problem, reply),
+        attempts=1,
+        cost_usd=0.01,
+        price_source="sweep",
+        queued_s=0.0,
+        ttft_s=None,
+        latency_s=1.5,
+        finished_at=AT,
+    )
+    return Ended(attempt=attempt, reply=reply), result
+
+
+def night(path, *, aliases=("able", HOSTILE)):
+    """A folder of a night: the longer, the more is wrong, and for the second more than for the first."""
+    planned = {alias: {"plain": {"llm_arithmetic": {"int_add": 20}}} for alias in aliases}
+    with Store.open(path, sweep="night") as store:
+        for place, alias in enumerate(aliases):
+            for number in range(20):
+                trial = asked(number, alias, length=2 + number % 5)
+                for event in answered(trial, right=(number * 7) % 10 > 2 * (number % 5) + 2 * place - 2):
+                    store.keep(event)
+        store.keep(replace(minute("lane"), started_at=AT))
+        store.write_manifest({"runs": {"night": {"planned": planned}}, "simulated": True})
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return night(tmp_path_factory.mktemp("figures") / "night")
+
+
+@pytest.fixture(scope="module")
+def written(folder, tmp_path_factory):
+    """All files of such a folder, by the command."""
+    out = tmp_path_factory.mktemp("paper") / "figures"
+    told = CliRunner().invoke(app, ["report", str(folder), "--figures", str(out)], catch_exceptions=False)
+    assert told.exit_code == 0
+    assert told.stdout.split() == [str(out / name) for name in map(str, told_names(told.stdout))]
+    assert {path.name for path in out.iterdir()} == set(told_names(told.stdout))
+    return out
+
+
+def told_names(text):
+    return [line.rsplit("/", 1)[1] for line in text.split()]
+
+
+def test_every_chart_is_an_svg_and_a_png_and_every_report_markdown_and_latex(written):
+    pictures = {f"{name}.{form}" for name in PICTURES for form in ("svg", "png")}
+    tables = {f"{name}.{form}" for name in TABLES for form in ("md", "tex")}
+    assert {path.name for path in written.iterdir()} == pictures | tables
+
+
+def test_every_chart_there_is_has_its_picture():
+    shown = {name.split("-llm")[0].replace("-", "_") for name in PICTURES}
+    # task × length of llm_arithmetic alone is its depth map
+    assert {name for name in CHARTS if not any(one.startswith(name) for one in shown)} == {"length_map"}
+
+
+def test_every_picture_of_simulated_results_says_so(written):
+    for name in PICTURES:
+        assert any(SIMULATED in text for text in _texts(written / f"{name}.svg")), name
+    for name in TABLES:
+        assert "SIMULATED" in (written / f"{name}.md").read_text("utf-8")
+        assert "SIMULATED" in (written / f"{name}.tex").read_text("utf-8")
+
+
+def test_text_in_an_svg_stays_text_in_a_family_that_is_named(written):
+    texts = _texts(written / "bars-accuracy.svg")
+    assert "How the models compare" in texts
+    assert "able" in texts
+    svg = (written / "bars-accuracy.svg").read_text("utf-8")
+    assert set(re.findall(r'font-family="([^"]+)"', svg)) == {
+        "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
+    }
+
+
+def test_a_hostile_name_is_text_in_every_picture(written):
+    tags = {
+        element.tag.rpartition("}")[2] for name in PICTURES for element in _elements(written / f"{name}.svg")
+    }
+    assert "script" not in tags
+    assert {"svg", "text", "path"} <= tags
+    shown = [text for text in _texts(written / "outcomes.svg") if text.startswith("<script>")]
+    assert shown
+    assert all("\x1b" not in text and "\u202e" not in text for text in shown)
+
+
+def test_a_hostile_name_is_text_in_every_table(written):
+    for name in TABLES:
+        tex, markdown = ((written / f"{name}.{form}").read_text("utf-8") for form in ("tex", "md"))
+        assert "\\input" not in tex
+        assert "<script>" not in markdown
+        assert not {"\x1b", "\u202e"} & {*tex, *markdown}
+    assert "\\textbackslash{}input" in (written / "report.tex").read_text("utf-8")
+
+
+def test_a_png_has_pixels_for_print_and_not_more_than_memory_bears(written):
+    for name in PICTURES:
+        head = (written / f"{name}.png").read_bytes()[:24]
+        assert head.startswith(b"\x89PNG")
+        width, height = struct.unpack(">II", head[16:24])
+        assert width > 1200
+        assert width * height <= 1.01 * MOST_PIXELS
+
+
+def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_path):
+    asked = [
+        Asked(model="able", outcomes="+" * 10 + "x" * 5),
+        Asked(model="other", outcomes="+-" * 5),
+        Asked(model="able", outcomes="+-", task="sub", first=50),
+        Asked(model="silent", outcomes="xx", task="mul", first=70),
+    ]
+    found = figures._material(folder_of(tmp_path / "f", asked))
+    notes = {one.name: " ".join(one.notes) for one in figures._of_cells(found)}
+    lost = "LOST TRIALS: over 1 % truncated or failed for 2 of 3"
+    for name in ("bars-accuracy", "bars-by-task", "frontier-cost", "outcomes"):
+        assert lost in notes[name], name
+    assert "Over the 1 of 2 tasks that all of them were asked (nupa: add)" in notes["frontier-cost"]
+    for table in (found.standings, found.anatomy, report_on(tmp_path / "f")):
+        assert lost in table.as_markdown()
+    drawn = figures._picture_files(tmp_path / "f", found, lambda spec: ("\n".join(_subtitle(spec)), b""))
+    told = [content.decode() for name, content in drawn if name == "outcomes.svg"]
+    assert lost in " ".join(told[0].split("\n"))
+    assert all(len(line) <= figures.LONGEST_LINE for line in told[0].split("\n"))
+
+
+def _subtitle(spec):
+    return spec["title"]["subtitle"]
+
+
+def test_trials_and_their_grades_are_of_one_moment(folder, monkeypatch):
+    looks = []
+
+    def counted(folder, use):
+        looks.append(use)
+        return steady(folder, use)
+
+    monkeypatch.setattr(cells, "steady", counted)
+    figures._material(folder)
+    assert len(looks) == 1
+
+
+def test_other_files_of_the_folder_stay_and_ours_are_replaced(folder, tmp_path, monkeypatch):
+    (tmp_path / "notes.txt").write_text("mine", "utf-8")
+    (tmp_path / "report.md").write_text("old", "utf-8")
+    monkeypatch.setattr("asyncbench.charts.pictures._pictures", lambda *_: ())  # drawn above
+
+    files = write_figures(folder, tmp_path)
+
+    assert [path.name for path in files] == [f"{name}.{form}" for name in TABLES for form in ("md", "tex")]
+    assert (tmp_path / "notes.txt").read_text("utf-8") == "mine"
+    assert "Accuracy by suite" in (tmp_path / "report.md").read_text("utf-8")
+
+
+def test_a_file_where_a_folder_should_be_is_told(folder, tmp_path):
+    (tmp_path / "file").write_text("", "utf-8")
+    with pytest.raises(ConfigError, match="that is a file; name a folder"):
+        write_figures(folder, tmp_path / "file")
+
+
+def test_a_folder_that_cannot_be_written_is_told(folder, tmp_path, monkeypatch):
+    (tmp_path / "report.md").mkdir()
+    monkeypatch.setattr("asyncbench.charts.pictures._pictures", lambda *_: ())
+    with pytest.raises(ConfigError, match=r"report\.md: cannot be written: Is a directory"):
+        write_figures(folder, tmp_path)
+
+
+def test_nothing_is_drawn_of_a_folder_without_trials(tmp_path):
+    with Store.open(tmp_path / "empty", sweep="s") as store:
+        store.write_manifest({"runs": {}})
+    with pytest.raises(ConfigError, match="no trials yet"):
+        write_figures(tmp_path / "empty", tmp_path / "out")
+
+
+def test_without_vl_convert_the_way_out_is_told(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(ConfigError, match=r"pip install 'asyncbench\[report\]'"):
+        write_figures(folder, tmp_path / "out")
+
+
+@pytest.mark.parametrize("odd", [["--style", "nupa"], ["--json"], ["--latex"], ["--prices", "now"]])
+def test_figures_are_of_the_whole_folder_and_take_no_other_option(folder, tmp_path, odd):
+    told = CliRunner().invoke(app, ["report", str(folder), "--figures", str(tmp_path), *odd])
+    assert isinstance(told.exception, ConfigError)
+    assert odd[0] in str(told.exception)
+
+
+@pytest.mark.parametrize("style", [None, "morning", "standings", "anatomy", "quota", "llm-arithmetic"])
+def test_every_report_is_printed_in_latex(folder, style):
+    options = ["--style", style] if style else []
+    told = CliRunner().invoke(app, ["report", str(folder), "--latex", *options], catch_exceptions=False)
+    assert told.exit_code == 0
+    assert "\\begin{tabular}" in told.stdout or "\\begin{longtable}" in told.stdout
+    assert "SIMULATED" in told.stdout
+    assert "\\input" not in told.stdout
+
+
+def _elements(path):
+    return ET.fromstring(path.read_bytes()).iter()  # noqa: S314  our own file
+
+
+def _texts(path):
+    return ["".join(element.itertext()) for element in _elements(path) if element.tag.endswith("text")]

@@ -1,0 +1,393 @@
+"""The doctor: one cheap call per model, through the real adapters, against real servers on this machine."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from asyncbench import checkup as doctor
+from asyncbench.checkup import as_json, as_text, examine, models_from
+from asyncbench.checkup.findings import Checkup, State
+from asyncbench.checkup.judging import Call, of_calls, of_settings, rate_headers
+from asyncbench.config import sweep_from
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers.quirks import Quirks
+from asyncbench.records import Limits, Model, Reply, Usage
+from asyncbench.simulator.settings import Settings
+from tests.commands import asyncbench
+from tests.providers.asking import CHAT
+from tests.providers.raw_server import answering, head, raw_server, sending, stream_of
+from tests.sweep_files import ADAPTERS, forked, problem_set
+
+KEY = "sk-secret-0123456789abcdef"
+MODEL = Model(alias="m", provider="openai", model_id="gpt-4o", api="chat", key_env="OPENAI_API_KEY")
+USAGE = Usage(input_tokens=20, output_tokens=1)
+
+
+def models(*entries):
+    return sweep_from({"name": "s", "problems": ["p"], "models": list(entries)}).models
+
+
+def found(findings, about):
+    """The one finding about a thing."""
+    (one,) = (finding for finding in findings if finding.about == about)
+    return one
+
+
+async def checked(server, *, env=None, **keys):
+    """The checkup of a model behind a raw server that answers chat completions."""
+    entry = {"model": "openai/gpt-4o", "base_url": f"{server.url}/v1", **keys}
+    (one,) = await examine(models(entry), env={"OPENAI_API_KEY": KEY} if env is None else env)
+    return one
+
+
+# ── through the adapters ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provider", ADAPTERS)
+async def test_a_model_that_works_is_fine_and_every_thing_was_looked_at(provider):
+    (one,) = await examine(models(f"{provider}/oracle"), env={})
+    assert one.fine
+    assert one.simulated
+    assert found(one.findings, "answer").said.startswith("'4'")
+    assert found(one.findings, "stream").state is State.OK
+    assert {"key", "model", "usage", "thinking", "limits", "price"} <= {f.about for f in one.findings}
+    assert None not in (one.latency_s, one.ttft_s)
+
+
+async def test_models_are_looked_at_one_by_one_whatever_is_wrong_with_others():
+    asked = models("simulated/oracle", "openai/gpt-4o", "simulated-http/noisy")
+    assert [one.fine for one in await examine(asked, env={})] == [True, False, True]
+
+
+async def test_a_key_that_is_not_set_is_told_by_its_name_and_nothing_is_called():
+    async with raw_server() as server:
+        one = await checked(server, env={})
+        assert server.received == []
+    assert "OPENAI_API_KEY is not set" in found(one.findings, "key").said
+    assert not one.fine
+    assert one.cost_usd == 0
+
+
+async def test_a_key_that_is_refused_is_told_without_the_key():
+    async with raw_server() as server:
+        server.manner = answering(401, {"error": {"message": f"bad key {KEY}", "code": "invalid_api_key"}})
+        one = await checked(server)
+        assert len(server.received) == 1, "no use to try a stream"
+    finding = found(one.findings, "key")
+    assert finding.state is State.WRONG
+    assert finding.way_out
+    assert KEY not in as_text([one], ()) + as_json([one], ())
+
+
+async def test_rate_limit_headers_are_told_and_no_others():
+    async with raw_server() as server:
+        server.manner = answering(
+            body={**CHAT, "model": "gpt-4o"}, x_ratelimit_limit_requests=500, set_cookie="secret=1"
+        )
+        one = await checked(server)
+    assert found(one.findings, "limits").said == "x-ratelimit-limit-requests: 500"
+    assert "secret=1" not in as_text([one], ())
+
+
+async def test_the_calls_are_those_of_the_sweep_but_cheap():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, temperature=0.5, max_tokens=9000, params={"user": "u"}, system="Be brief.")
+        plain, streamed = (received.body for received in server.received)
+    assert plain["max_completion_tokens"] == 1024
+    assert (plain["temperature"], plain["user"]) == (0.5, "u")
+    assert plain["messages"][0] == {"role": "system", "content": "Be brief."}  # type: ignore[index]  # a list
+    assert ("stream" in plain, streamed["stream"]) == (False, True)
+
+
+async def test_a_smaller_limit_of_the_sweep_is_kept():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, max_tokens=7)
+        assert server.received[0].body["max_completion_tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    ("provider", "keys", "sent"),
+    [
+        pytest.param("openai", {"params": {"max_tokens": 500}}, {"max_tokens": 500}, id="its own word"),
+        pytest.param("vllm", {"params": {"max_tokens": 100_000}}, {"max_tokens": 1024}, id="a long reply"),
+        pytest.param(
+            "openrouter",
+            {"params": {"reasoning": {"max_tokens": 3000}}},
+            {"max_tokens": 4024},
+            id="a budget in params",
+        ),
+        pytest.param(
+            "openrouter", {"thinking_tokens": 3000}, {"max_tokens": 4024}, id="a budget of the sweep's"
+        ),
+    ],
+)
+async def test_a_longest_reply_and_a_budget_in_params_are_minded(provider, keys, sent):
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT)
+        await checked(server, model=f"{provider}/m", **keys, key_env="OPENAI_API_KEY")
+        body = server.received[0].body
+    assert {name: value for name, value in body.items() if name.startswith("max_")} == sent
+
+
+async def test_a_budget_in_the_params_of_an_anthropic_model_stays_below_its_longest_reply():
+    async with raw_server() as server:
+        thinking = {"thinking": {"type": "enabled", "budget_tokens": 16_000}}
+        await checked(server, model="anthropic/claude-sonnet-4-6", key_env="OPENAI_API_KEY", params=thinking)
+        assert server.received[0].body["max_tokens"] == 17_024
+
+
+async def test_models_of_one_address_are_asked_one_after_another():
+    async with raw_server() as server:
+        answer, at_once, most = answering(body=CHAT), 0, 0
+
+        async def manner(*call):
+            nonlocal at_once, most
+            at_once, most = at_once + 1, max(most, at_once + 1)
+            await asyncio.sleep(0.05)
+            at_once -= 1
+            return await answer(*call)
+
+        server.manner = manner
+        entries = [{"model": f"http/{name}", "base_url": f"{server.url}/v1"} for name in "abc"]
+        checkups = await examine(models(*entries), env={})
+    assert [one.fine for one in checkups] == [True] * 3
+    assert most == 1
+
+
+async def test_a_server_that_is_not_there_is_told_with_the_way_out():
+    async with raw_server() as server:
+        address = server.url
+    entry = {"model": "http/m", "base_url": f"{address}/v1"}
+    (one,) = await examine(models(entry), env={})
+    assert "check base_url" in str(found(one.findings, "address").way_out)
+
+
+async def test_a_stream_answered_in_one_piece_is_a_note():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT, content_type="application/json")
+        one = await checked(server)
+    assert found(one.findings, "stream").state is State.NOTE
+    assert one.ttft_s is None
+
+
+async def test_a_price_of_the_sweep_tells_what_the_calls_cost():
+    async with raw_server() as server:
+        server.manner = answering(body=CHAT, content_type="application/json")
+        one = await checked(server, price={"input": 1, "output": 2})
+    assert one.cost_usd == 2 * 30e-6
+
+
+STREAMED = b'data: {"choices":[{"index":0,"delta":{"content":"4"},"finish_reason":"stop"}]}\n\n'
+
+
+def one_way(server, *, streams):
+    """A manner that answers calls that are streamed, or those that are not, and breaks off the others."""
+
+    async def manner(writer):
+        asked = bool(server.received[-1].body.get("stream"))
+        good = sending(stream_of(STREAMED)) if asked else answering(body=CHAT)
+        broken = sending(head(200, content_length=99), then_close=True)
+        await (good if asked is streams else broken)(writer)
+
+    return manner
+
+
+@pytest.mark.parametrize(
+    ("works", "stream", "fine", "about"),
+    [
+        pytest.param(False, False, True, "stream", id="a stream that nobody asks for"),
+        pytest.param(False, True, False, "stream", id="a stream that the sweep asks for"),
+        pytest.param(True, True, True, "whole", id="a whole answer that nobody asks for"),
+        pytest.param(True, False, False, "answer", id="a whole answer that the sweep asks for"),
+    ],
+)
+async def test_only_the_kind_of_call_that_the_sweep_makes_can_be_wrong(works, stream, fine, about):
+    async with raw_server() as server:
+        server.manner = one_way(server, streams=works)
+        one = await checked(server, stream=stream)
+    assert one.fine is fine
+    assert found(one.findings, about).state is (State.NOTE if fine else State.WRONG)
+
+
+async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
+    async with raw_server() as server:
+        server.manner = one_way(server, streams=False)
+        one = await checked(server, price={"input": 1, "output": 2})
+    assert as_text([one], ()).endswith("these calls cost $0.000030 and 1 call of unknown cost")
+    (told,) = json.loads(as_json([one], ()))["models"]
+    assert (told["cost_usd"], told["costs_usd"]) == (None, [30e-6, None])
+
+
+# ── from calls to findings ───────────────────────────────────────────────────────────────────
+
+
+def plain(reply=None, *, model=MODEL, headers=None):
+    reply = reply or Reply(text="4", model_served="gpt-4o", usage=USAGE)
+    return list(of_calls(model, Call(ended=reply, latency_s=0.5, headers=headers or {}), None))
+
+
+def refused(kind):
+    return Call(ended=ProviderError(kind, "because"), latency_s=0.1)
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
+    answered, streaming = Call(ended=Reply(text="4"), latency_s=0.5), replace(MODEL, stream=True)
+    in_stream = found(of_calls(streaming, answered, refused(kind)), "stream")
+    for one in (*of_calls(MODEL, refused(kind), None), in_stream):
+        assert one.state is State.WRONG
+        assert one.way_out
+        assert "because" in one.said
+
+
+@pytest.mark.parametrize(
+    ("reply", "about", "said"),
+    [
+        pytest.param(Reply(text="4", model_served="other"), "model", "other answered for", id="who"),
+        pytest.param(Reply(text="4"), "model", "does not say who", id="who-unsaid"),
+        pytest.param(Reply(text="five"), "answer", "'five'", id="a-strange-answer"),
+        pytest.param(Reply(text="", finish_reason="length"), "answer", "thinks first", id="cut"),
+        pytest.param(Reply(text="4"), "usage", "no cost can be known", id="usage-untold"),
+        pytest.param(Reply(text="4"), "limits", "no header", id="limits-untold"),
+    ],
+)
+def test_what_somebody_should_know_is_a_note_and_nothing_wrong(reply, about, said):
+    one = found(plain(reply), about)
+    assert one.state is State.NOTE
+    assert said in one.said
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(text="4", reasoning="two and two"), id="text"),
+        pytest.param(Reply(text="4", usage=replace(USAGE, reasoning_tokens=9)), id="tokens"),
+    ],
+)
+def test_thinking_that_was_asked_for_and_seen_is_fine(reply):
+    asked = replace(MODEL, effort="high")
+    assert found(plain(reply, model=asked), "thinking").state is State.OK
+    assert found(plain(model=asked), "thinking").state is State.NOTE
+
+
+def test_thinking_that_was_switched_off_is_not_missed():
+    assert found(plain(model=replace(MODEL, effort="none")), "thinking").state is State.OK
+
+
+def test_limits_that_the_sweep_sets_are_not_asked_for_again():
+    assert found(plain(model=replace(MODEL, limits=Limits(rpm=60))), "limits").state is State.OK
+
+
+async def test_a_model_that_repeats_a_folder_is_not_asked(tmp_path):
+    (one,) = await examine(models({"model": "simulated/m", "replay": str(tmp_path)}), env={})
+    assert one.fine
+    assert str(tmp_path) in found(one.findings, "replay").said
+
+
+def test_a_name_that_moves_and_an_unknown_price_are_notes():
+    findings = list(of_settings(MODEL, None, Quirks()))
+    assert [(one.about, one.state) for one in findings] == [("name", State.NOTE), ("price", State.NOTE)]
+
+
+def test_quirks_that_apply_are_told():
+    (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
+    assert (one.state, one.said) == (State.NOTE, "assumed, not tried: seed: none")
+
+
+def test_only_rate_limit_headers_are_kept():
+    kept = rate_headers(
+        {"X-RateLimit-Limit": "1", "anthropic-ratelimit-x": "2", "Retry-After": "3", "authorization": "key"}
+    )
+    assert kept == {"x-ratelimit-limit": "1", "anthropic-ratelimit-x": "2", "retry-after": "3"}
+
+
+# ── whom, and how it is told ─────────────────────────────────────────────────────────────────
+
+
+def test_named_models_may_be_given_an_address_and_a_key():
+    named = ["vllm/a", "vllm/b"]
+    asked = models_from(named, base_url="http://127.0.0.1:9/v1", key_env="MY_KEY", or_nothing=False)
+    assert [(one.model_id, one.base_url, one.key_env) for one in asked] == [
+        (name, "http://127.0.0.1:9/v1", "MY_KEY") for name in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("what", "base_url", "said"),
+    [
+        pytest.param([], None, "nobody to look at", id="nobody"),
+        pytest.param(["configs/demo.yaml", "openai/x"], None, "one sweep file alone", id="both"),
+        pytest.param(["configs/demo.yaml"], "http://127.0.0.1:9/v1", "one sweep file alone", id="address"),
+        pytest.param(["nobody/x"], None, "unknown provider 'nobody'", id="provider"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_an_error(what, base_url, said):
+    with pytest.raises(ConfigError, match=said):
+        models_from(what, base_url=base_url, key_env=None, or_nothing=False)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--key-env", "sk-secret"), ("--base-url", "ftp://myhost")])
+def test_an_option_that_is_none_is_told_by_its_name_and_not_repeated(option, value):
+    done = asyncbench("doctor", "vllm/m", option, value)
+    assert done.returncode == 2
+    assert f"{option}: give" in done.stderr
+    assert "known keys" not in done.stderr
+    assert value not in done.stderr
+
+
+def test_what_simulated_calls_would_cost_is_told_apart():
+    one = Checkup(
+        model="m",
+        provider="p",
+        model_id="m",
+        simulated=False,
+        findings=(),
+        latency_s=None,
+        ttft_s=None,
+        costs_usd=(0.25, 0.25),
+    )
+    simulated = replace(one, simulated=True, costs_usd=(0.25,))
+    told = as_text([one, simulated, replace(one, costs_usd=(None,))], ()).splitlines()[-1]
+    assert "cost $0.500000 and 1 call of unknown cost; SIMULATED ones" in told
+    assert told.endswith("nobody pays: $0.250000")
+    assert "SIMULATED" not in as_text([one], ())
+
+
+async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(tmp_path):
+    problems = problem_set(tmp_path)
+    with forked(Settings(problems=(problems,))) as simulator:
+        entry = {"model": "simulated/oracle", "base_url": f"{simulator.url}/v1"}
+        (one,) = await examine(models(entry), env={})
+    assert one.fine
+
+
+async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():
+    noise = await doctor.noise_floor(latency_s=0.1)
+    assert [one.adapter for one in noise] == ["openai", "anthropic", "http"]
+    assert as_text((), noise).startswith("SIMULATED")
+    assert len(json.loads(as_json((), noise))["noise"]) == 3
+
+
+def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
+    sweep = tmp_path / "s.yaml"
+    sweep.write_text("{name: s, problems: [{suite: integer_addition}], models: [simulated/oracle]}")
+    done = asyncbench("doctor", sweep, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [one["fine"] for one in json.loads(done.stdout)["models"]] == [True]
+    done = asyncbench("doctor", "openai/gpt-4o")
+    assert done.returncode == 3
+    assert "OPENAI_API_KEY is not set" in done.stdout
+    assert asyncbench("doctor").returncode == 2
+
+
+def test_the_commands_that_list_are_there():
+    done = asyncbench("models")
+    assert done.returncode == 0
+    assert "DEEPSEEK_API_KEY" in done.stdout
+    assert json.loads(asyncbench("models", "--json").stdout)[0]["name"] == "openai"
+    assert "gpt-4.1-mini" in asyncbench("models", "openai").stdout
+    assert asyncbench("models", "nobody").returncode == 2

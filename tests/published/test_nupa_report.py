@@ -1,0 +1,207 @@
+"""The report on NUPA, over results folders made by hand."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.problems.identity import identified
+from asyncbench.published.nupa.counts import Line
+from asyncbench.published.nupa.report import nupa_report_on
+from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
+from asyncbench.shown.tables import SIMULATED
+from asyncbench.store.folder import Store
+from asyncbench.suites import grade
+from asyncbench.suites.nupa.generation import draft, drafts_of
+from asyncbench.suites.nupa.tasks import TASKS
+from tests.store import made
+
+BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
+SUM = "add_Integer_Integer_Integer"
+
+
+def problems(name: str, lengths: Mapping[int, int]) -> list[Problem]:
+    """So many problems of each length."""
+    cells = ((drafts_of(TASKS[name], length, seed=1), count) for length, count in lengths.items())
+    return list(identified(one for cell, count in cells for one, _ in zip(cell, range(count), strict=False)))
+
+
+def result(
+    problem: Problem,
+    text: str | None,
+    *,
+    model: str = "m",
+    condition: Condition | None = None,
+    provider: str = "openai",
+) -> Result:
+    """One closed trial; text None: no reply came."""
+    asked = condition or Condition()
+    reply = None if text is None else Reply(text=text, finish_reason="stop")
+    trial = Trial(
+        trial_id=f"{model} {asked.name} {problem.problem_id}",
+        run="night",
+        sweep="night",
+        problem_set="set",
+        problem=problem,
+        model=Model(alias=model, provider=provider, model_id=model, api="chat"),
+        condition=asked,
+    )
+    return Result(
+        trial=trial,
+        reply=reply,
+        error=None if reply else BROKEN,
+        grades=grade(problem, reply, asked.style),
+        attempts=1,
+        cost_usd=None,
+        price_source=None,
+        queued_s=0.0,
+        ttft_s=None,
+        latency_s=1.0,
+        finished_at=1.0,
+    )
+
+
+def keep(folder: Path, *results: Result, runs: Mapping[str, object] | None = None) -> Path:
+    with Store.open(folder, sweep="night") as store:
+        for one in results:
+            made.keep(store, *made.with_calls(one))
+        store.write_manifest({"runs": runs or {}})
+    return folder
+
+
+def right(problem: Problem) -> str:
+    return f"The answer is {problem.expected}"
+
+
+def line_of(folder: Path) -> Line:
+    (line,) = nupa_report_on(folder).lines
+    return line
+
+
+def test_a_range_is_a_mean_over_its_answers_and_failed_calls_are_none(tmp_path):
+    made = problems(SUM, {3: 2, 5: 4, 21: 0})
+    texts = [right(made[0]), None, *(right(one) for one in made[2:5]), "The answer is 1"]
+    line = line_of(keep(tmp_path, *map(result, made, texts)))
+    exact = line.by_grader["strict"].figures["exact_match"]
+    assert (line.trials, line.failed, line.answers) == (6, 1, 5)
+    assert exact.ranges == {
+        "S": 1,
+        "M": pytest.approx(3 / 4),
+        "L": None,
+        "XL": None,
+        "in_domain": pytest.approx(4 / 5),
+        "out_domain": None,
+    }
+    assert exact.mean == pytest.approx(4 / 5)
+
+
+def test_digits_and_lengths_are_added_up_exactly(tmp_path):
+    ten = [draft(TASKS[SUM], (str(100 + i), "899")) for i in range(10)]  # 999, 1000, 1001 …
+    made = list(identified(ten))
+    texts = [f"The answer is {one.expected[:-1]}" for one in made]
+    line = line_of(keep(tmp_path, *map(result, made, texts)))
+    strict = line.by_grader["strict"]
+    right_digits = [
+        sum(a == b for a, b in zip(one.expected[-2::-1], one.expected[::-1], strict=False)) for one in made
+    ]
+    shares = [right / len(one.expected) for right, one in zip(right_digits, made, strict=True)]
+    assert float(strict.figures["digit_match"].mean or 0) == pytest.approx(sum(shares) / 10, rel=1e-12)
+    assert strict.figures["dlength"].mean == strict.figures["dlength_total"].mean == 1
+    assert strict.figures["dlength"].digits is not None
+    assert (strict.figures["dlength"].digits.well_learned, strict.figures["dlength"].digits.preserving) == (
+        0,
+        3,
+    )
+
+
+def test_nine_of_ten_are_well_learned_and_a_gap_shows_in_the_brackets(tmp_path):
+    made = problems(SUM, {3: 10, 4: 10, 5: 10})
+    wrong = {0, 10, 11}  # one of length 3, two of length 4
+    texts = ["0" if i in wrong else right(one) for i, one in enumerate(made)]
+    folder = keep(tmp_path, *map(result, made, texts))
+    held = line_of(folder).by_grader["strict"].figures["exact_match"].digits
+    assert held is not None
+    assert (held.well_learned, held.well_learned_contiguous) == (5, 3)
+    shown = nupa_report_on(folder).as_text()
+    assert "5 (3)" in shown
+
+
+def test_lengths_beyond_the_class_count_in_no_range(tmp_path):
+    (made,) = identified([draft(TASKS["to_float_Fraction_none_Float"], ("1" * 21 + "/4",))])
+    line = line_of(keep(tmp_path, result(made, right(made))))
+    exact = line.by_grader["strict"].figures["exact_match"]
+    assert made.length == 21
+    assert set(exact.ranges.values()) == {None}
+    assert exact.mean == 1
+
+
+def test_replies_in_another_form_are_marked_where_search_reads_more(tmp_path):
+    made = problems(SUM, {3: 4})
+    texts = [right(made[0]), *(f"**{one.expected}**" for one in made[1:])]
+    report = nupa_report_on(keep(tmp_path, *map(result, made, texts)))
+    assert report.lines[0].other_form
+    assert "100.0%!" in report.as_text()
+    assert "more than a point apart" in report.as_text()
+
+
+def test_every_model_and_condition_has_its_own_lines_in_the_order_of_the_paper(tmp_path):
+    sums, digits = problems(SUM, {3: 1}), problems("get_digit_Float_int_int", {3: 1})
+    five = Condition(name="5-shot", shots=5)
+    results = [
+        result(one, right(one), model=model, condition=condition)
+        for model in ("a", "b")
+        for condition in (Condition(), five)
+        for one in (*digits, *sums)
+    ]
+    report = nupa_report_on(keep(tmp_path, *results))
+    assert [(line.model, line.condition, line.task.task) for line in report.lines] == [
+        (model, condition, task)
+        for model in ("a", "b")
+        for condition in ("5-shot", "plain")
+        for task in ("add", "get_digit")
+    ]
+    for shown in (report.as_text(), report.as_markdown()):
+        assert "Exact match by task and model" in shown
+        assert "get_digit, float" in shown
+        assert "a (5-shot): exact match by task and range of lengths" in shown
+
+
+def test_the_style_of_a_trial_decides_how_it_was_read(tmp_path):
+    made = problems(SUM, {3: 1})
+    rules = Condition(name="rules", style="rules")
+    report = nupa_report_on(
+        keep(tmp_path, result(made[0], f"1\nSo the answer is {made[0].expected}", condition=rules))
+    )
+    assert report.lines[0].style == "rules"
+    assert report.lines[0].by_grader["strict"].exact_match == 1
+
+
+def test_json_holds_all_figures_with_nulls_where_nothing_is_known(tmp_path):
+    made = problems(SUM, {3: 2})
+    folder = keep(
+        tmp_path,
+        result(made[0], right(made[0]), provider="simulated"),
+        result(made[1], "", provider="simulated"),
+        runs={"night": {"planned": {"m": {"plain": {"nupa": {"add": 40}}}}}},
+    )
+    report = nupa_report_on(folder)
+    said = json.loads(report.as_json())
+    (line,), (model,) = said["lines"], said["models"]
+    assert (said["simulated"], said["empty"]) == (True, 1)
+    assert (model["planned"], model["trials"], model["tasks"]) == (40, 2, 1)
+    assert model["mean_over_tasks"]["strict"]["exact_match"]["S"] == 0.5
+    assert line["task_name"] == SUM
+    assert line["strict"]["exact_match"]["XL"] is None
+    assert line["strict"]["by_length"][0]["range"] == "S"
+    assert {"well_learned", "preserving_contiguous"} <= line["search"]["digit_match"].keys()
+    assert "Not finished: m 2 of 40 trials." in report.as_text()
+    assert SIMULATED in report.as_text()
+
+
+def test_a_folder_without_nupa_is_refused(tmp_path):
+    with Store.open(tmp_path, sweep="night"):
+        pass
+    with pytest.raises(ConfigError, match="holds no trials yet: run its sweep first"):
+        nupa_report_on(tmp_path)

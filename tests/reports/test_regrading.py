@@ -1,0 +1,76 @@
+"""A regrade as a person or a script meets it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench.cli import app
+from asyncbench.errors import ConfigError
+from asyncbench.problems import write_problems
+from asyncbench.reports.regrading import regrade_report
+from tests.regrading.made import as_now, fill, right, sums
+
+
+@pytest.fixture
+def folder(tmp_path):
+    fill(tmp_path, sums(1, 2), right, aliases=["a", "b"])
+    return tmp_path
+
+
+def asyncbench(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments], catch_exceptions=False)
+
+
+def test_it_shows_models_changes_examples_and_graders(folder):
+    told = asyncbench("regrade", folder).stdout
+    assert "4 stored trials graded again, none asked; outcomes that change: 4." in told
+    for title in (
+        "By model, all its conditions and runs together",
+        "What changes",
+        "Examples",
+        "Every grader",
+    ):
+        assert title in told
+    assert "no_answer → correct" in told
+    assert "The sum is 11." in told
+    assert "v0 → v1" in told
+    assert f"`asyncbench regrade {folder} --write` does" in told
+
+
+def test_after_writing_there_is_nothing_to_write(folder):
+    assert "The new grades were written." in asyncbench("regrade", folder, "--write").stdout
+    told = asyncbench("regrade", folder).stdout
+    assert "there is nothing to write" in told
+    assert "Examples" not in told
+
+
+def test_markdown_and_json_tell_the_same(folder):
+    assert "### What changes" in asyncbench("regrade", folder, "--markdown").stdout
+    told = json.loads(asyncbench("regrade", folder, "--json").stdout)
+    assert told["trials"] == 4
+    assert {(one["before"], one["now"], one["trials"]) for one in told["moves"]} == {
+        ("no_answer", "correct", 2)
+    }
+    assert {one["grader"] for one in told["examples"]} == {"layered"}
+
+
+def test_what_another_grader_changes_is_shown_when_asked_for(folder):
+    told = regrade_report(folder, grader="legacy").as_text()
+    assert "legacy" in told
+    assert "outcomes that change: 4" in told
+
+
+def test_an_unknown_grader_is_refused_before_anything_is_written(folder):
+    with pytest.raises(ConfigError, match=r"--grader lenient: no suite has it; choose of .*layered"):
+        regrade_report(folder, write=True, grader="lenient")
+    assert "outcomes that change: 4" in regrade_report(folder).as_text()
+
+
+def test_corrected_answers_and_missing_problems_are_said(tmp_path):
+    one, two = sums(1, 2)
+    fill(tmp_path, [one, two], right, graders=as_now)
+    write_problems(sums(3), tmp_path / "problems" / "sums.parquet")
+    told = regrade_report(tmp_path).as_text()
+    assert "problem set 'sums', that keep their grades" in told
+    assert "not known: 2." in told

@@ -1,0 +1,307 @@
+"""Rankings: on the same problems, with ties, and never of those who were asked something else."""
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from asyncbench.records import Condition, Model, Skipped, Stop
+from asyncbench.reports.morning import morning_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.standings import SHARED, standings_on
+from asyncbench.stats import mcnemar
+from asyncbench.store.folder import Store
+from tests.reports.answered import Asked, folder_of, problem
+from tests.store import made
+
+ISSUE = ("+" * 29 + "+" * 15 + "-" * 3 + "-" * 53, "+" * 29 + "-" * 15 + "+" * 3 + "-" * 53)
+
+
+def rankings(tmp_path, *answers, **keywords):
+    return standings_on(folder_of(tmp_path, answers, **keywords)).rankings
+
+
+def names(ranking):
+    return [line.name for line in ranking.lines]
+
+
+def test_a_pair_is_tested_on_its_common_problems(tmp_path):
+    a, b = ISSUE
+    (ranking,) = rankings(tmp_path, Asked(model="b", outcomes=b), Asked(model="a", outcomes=a))
+    assert names(ranking) == ["a", "b"]
+    (found,) = ranking.pairs
+    counts = found.found
+    assert (counts.both, counts.only_a, counts.only_b, counts.neither) == (29, 15, 3, 53)
+    assert found.p == pytest.approx(mcnemar(15, 3)) == pytest.approx(0.0075, abs=1e-4)
+    assert counts.difference == pytest.approx(0.12)
+    low, high = found.interval
+    assert low < 0.12 < high
+    assert [line.place for line in ranking.lines] == [1, 2]
+
+
+def test_those_who_cannot_be_told_apart_share_a_place(tmp_path):
+    best, same, worst = "+" * 40 + "-" * 10, "-" + "+" * 38 + "-" * 11, "-" * 45 + "+" * 5
+    (ranking,) = rankings(
+        tmp_path,
+        Asked(model="worst", outcomes=worst),
+        Asked(model="same", outcomes=same),
+        Asked(model="best", outcomes=best),
+    )
+    assert ranking.ties == (("best", "same"), ("worst",))
+    assert {line.name: line.place for line in ranking.lines} == {"best": 1, "same": 1, "worst": 2}
+
+
+def test_p_values_are_adjusted_for_all_pairs(tmp_path):
+    draw = random.Random(1)
+    answers = [
+        Asked(model=f"m{n}", outcomes="".join(draw.choices("+-", weights=[3 + n, 4], k=40))) for n in range(5)
+    ]
+    (ranking,) = rankings(tmp_path, *answers)
+    assert len(ranking.pairs) == 10
+    least = min(ranking.pairs, key=lambda one: one.p)
+    assert least.p_holm == pytest.approx(min(1.0, 10 * least.p))
+    assert all(one.p_holm >= one.p for one in ranking.pairs)
+
+
+def test_nobody_is_ranked_on_problems_that_only_some_were_asked(tmp_path):
+    """b was asked the easy half alone, and all of it is right: on that half a is better."""
+    (ranking,) = rankings(
+        tmp_path,
+        Asked(model="a", outcomes="+" * 20 + "-" * 20),
+        Asked(model="b", outcomes="+" * 19 + "-"),
+    )
+    assert ranking.problems == 20
+    assert [(line.name, line.share) for line in ranking.lines] == [("a", 1.0), ("b", 0.95)]
+    assert ranking.lines[0].outcomes["wrong"] == 20
+
+
+def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
+    """a goes on where b ended, and fails there: nothing of that is in a's row but its cost."""
+    folder = folder_of(
+        tmp_path,
+        [
+            Asked(model="a", outcomes="+" * 16 + "--tx" + "-" * 16 + "xxxx"),
+            Asked(model="b", outcomes="+" * 8 + "-" * 12),
+        ],
+    )
+    standings = standings_on(folder)
+    ((a, b),) = [ranking.lines for ranking in standings.rankings]
+    assert (a.share, a.accuracy.over_all.share, b.accuracy.over_all.share) == (0.8, 0.8, 0.4)
+    assert a.accuracy.over_answered.share == pytest.approx(16 / 18)
+    assert (a.accuracy.lost, a.accuracy.highest) == (2, 0.9)
+    assert (a.trials, a.outcomes["failed"], a.cost_usd) == (40, 5, 10.0)
+    assert SHARED in standings.as_text()
+    (line,) = [line for line in morning_on(folder).as_text(width=100).splitlines() if line.startswith("1  a")]
+    assert "88.9%" in line.split()
+    found = json.loads(standings.as_json())["rankings"][0]["lines"][0]
+    assert (found["accuracy"], found["accuracy_if_lost_right"], found["answered"]) == (0.8, 0.9, 18)
+
+
+def test_where_all_were_asked_the_same_no_second_population_is_told(tmp_path):
+    folder = folder_of(tmp_path, [Asked(model=name, outcomes="+-tx") for name in "ab"])
+    assert SHARED not in standings_on(folder).as_text()
+
+
+def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
+    standings = standings_on(
+        folder_of(
+            tmp_path,
+            [
+                Asked(model="a", outcomes="+" * 20),
+                Asked(model="b", outcomes="-" * 20),
+                Asked(model="c", outcomes="+" * 9),
+                Asked(model="d", outcomes="+" * 20, first=100),
+            ],
+        )
+    )
+    assert [names(one) for one in standings.rankings] == [["a", "b"], ["d"], ["c"]]
+    assert [one.alone for one in standings.rankings] == [False, True, True]
+    assert "not ranked, for they share few problems or none" in standings.as_text()
+
+
+def stopped_early(tmp_path, *, rule="{saturated: 0.2}", skips=range(8, 40)):
+    """a was asked forty problems; b, right in all that it was asked, eight, and has rows of `skipped`."""
+    answers = [Asked(model="a", outcomes="+" * 20 + "-" * 20), Asked(model="b", outcomes="+" * 8)]
+    folder = folder_of(tmp_path, answers)
+    stop = Stop(rule="saturated 0.2", asked=19, correct=19, low=0.8, high=1.0)
+    model, condition = Model(alias="b", provider="openai", model_id="m", api="chat"), Condition(name="plain")
+    with Store.open(folder, sweep="s") as store:
+        for n in skips:
+            skipped = replace(
+                made.trial(1_000 + n), run="night", problem=problem(n), model=model, condition=condition
+            )
+            store.keep(Skipped(trial=skipped, stop=stop, skipped_at=made.AT))
+    (folder / "sweep.yaml").write_text(f"stop_when: {rule}\n")
+    return standings_on(folder)
+
+
+def test_a_model_that_was_stopped_early_is_ranked_on_what_it_was_asked(tmp_path):
+    standings = stopped_early(tmp_path)
+    (ranking,) = standings.rankings
+    assert [(line.name, line.share, line.trials) for line in ranking.lines] == [("a", 1.0, 40), ("b", 1.0, 8)]
+    assert ranking.problems == 8
+    assert (standings.skipped, standings.lapsed) == (32, 0)
+    assert "weighs less than planned" in standings.as_text()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"rule": "{saturated: 0.01}"}, {"rule": "null"}, {"skips": range(8, 19)}],
+    ids=["a stricter rule", "no rule", "under half dealt with"],
+)
+def test_a_model_with_too_much_open_is_not_ranked_though_some_was_skipped(tmp_path, given):
+    assert [names(one) for one in stopped_early(tmp_path, **given).rankings] == [["a"], ["b"]]
+
+
+def test_who_shares_no_problem_asked_is_not_ranked_whatever_was_skipped(tmp_path):
+    folder = folder_of(
+        tmp_path, [Asked(model="a", outcomes="+" * 20), Asked(model="b", outcomes="+", first=20)]
+    )
+    stop = Stop(rule="saturated 0.2", asked=19, correct=19, low=0.8, high=1.0)
+    model, condition = Model(alias="b", provider="openai", model_id="m", api="chat"), Condition(name="plain")
+    with Store.open(folder, sweep="s") as store:
+        for n in range(20):
+            trial = replace(made.trial(1_000 + n), problem=problem(n), model=model, condition=condition)
+            store.keep(Skipped(trial=trial, stop=stop, skipped_at=made.AT))
+    assert [one.alone for one in standings_on(folder).rankings] == [True, True]
+
+
+def test_suites_are_ranked_each_and_together_by_whom_all_were_asked(tmp_path):
+    both = [("a", "+" * 10, "-" * 10), ("b", "-" * 10, "+" * 10)]
+    answers = [
+        Asked(model=model, outcomes=outcomes, suite=suite, task=task)
+        for model, *of in both
+        for (suite, task), outcomes in zip((("nupa", "add"), ("custom", "x")), of, strict=True)
+    ]
+    found = rankings(tmp_path, *answers, Asked(model="c", outcomes="+" * 10))
+    assert [(one.suite, sorted(names(one))) for one in found] == [
+        (None, ["a", "b"]),
+        (None, ["c"]),  # asked one suite: not to be held against those who were asked both
+        ("custom", ["a", "b"]),
+        ("nupa", ["a", "b", "c"]),
+    ]
+    assert found[0].suites == ("custom", "nupa")
+    assert [line.trials for line in found[0].lines] == [20, 20]
+    assert found[0].lines[0].at_50 is None  # lengths of two suites are not one
+
+
+def test_conditions_and_repeats_count_as_what_they_are(tmp_path):
+    answers = [
+        Asked(model=model, outcomes=outcomes, condition=condition, repeat=repeat)
+        for model, condition, outcomes in (("a", "x", "++--"), ("a", "y", "+---"), ("b", "x", "----"))
+        for repeat in range(3)
+    ]
+    (ranking,) = rankings(tmp_path, *answers)
+    assert names(ranking) == ["a (x)", "a (y)", "b"]
+    assert (ranking.problems, ranking.lines[0].trials) == (4, 12)
+    first = ranking.pairs[0]
+    assert first.found.differences == {0: 3, 3: 1}
+    assert ranking.lines[0].interval[0] < 0.5 - 0.2  # four problems, not twelve
+
+
+def test_a_pairs_interval_holds_its_difference_where_few_problems_were_asked_again(tmp_path):
+    answers = [Asked(model="a", outcomes="+" * 80 + "-" * 20), Asked(model="b", outcomes="+" * 40 + "-" * 60)]
+    again = [Asked(model="a", outcomes="+++", repeat=1), Asked(model="b", outcomes="++-", repeat=1)]
+    (ranking,) = rankings(tmp_path, *answers, *again)
+    (only,) = ranking.pairs
+    low, high = only.interval
+    assert low < only.found.difference == 41 / 103 < high
+    assert high - low < 0.25  # about as of the 100 problems asked once
+
+
+def test_figures_are_those_of_all_its_trials(tmp_path):
+    (ranking,) = rankings(tmp_path, Asked(model="a", outcomes="++-tx?", cost_usd=0.5))
+    (line,) = ranking.lines
+    assert (line.cost_usd, line.priced, line.cost_per_correct) == (3.0, 6, 1.5)
+    assert (line.format_ok, line.format_known) == (2, 6)
+    assert line.latency_p50_s == 1.5
+    assert (line.output_tokens, line.known_tokens) == (50, 5)
+    accuracy = line.accuracy
+    assert (accuracy.lowest, accuracy.highest) == (pytest.approx(2 / 6), pytest.approx(4 / 6))
+    assert accuracy.over_answered.share == pytest.approx(2 / 3)
+
+
+def test_what_is_not_priced_costs_nothing_known(tmp_path):
+    (ranking,) = rankings(tmp_path, Asked(model="a", outcomes="+-", cost_usd=None))
+    (line,) = ranking.lines
+    assert (line.cost_usd, line.priced, line.cost_per_correct) == (None, 0, None)
+
+
+def test_format_is_that_of_the_condition(tmp_path):
+    (ranking,) = rankings(
+        tmp_path,
+        Asked(model="a", outcomes="++", condition="x"),
+        Asked(model="a", outcomes="--", condition="y"),
+    )
+    assert [(line.name, line.format_ok) for line in ranking.lines] == [("a (x)", 2), ("a (y)", 0)]
+
+
+def falling(*, ends: int, seed: int) -> str:
+    """Outcomes of a hundred problems, ten of each length, ever fewer right up to a length of `ends`."""
+    draw = random.Random(seed)
+    return "".join("+" if draw.random() < 1 - (1 + n // 10) / ends else "-" for n in range(100))
+
+
+def test_length_at_half_is_that_of_the_hardest_task(tmp_path):
+    (ranking,) = rankings(
+        tmp_path,
+        Asked(model="a", outcomes=falling(ends=6, seed=3), task="mul"),
+        Asked(model="a", outcomes=falling(ends=11, seed=3), first=100),
+    )
+    at_50 = ranking.lines[0].at_50
+    assert (at_50.task, at_50.tasks) == ("mul", 2)
+    assert at_50.length.value == pytest.approx(3, abs=1)  # over both tasks together it would be beyond 4
+    assert at_50.as_text().endswith(") mul")
+
+
+def test_of_problems_asked_again_it_is_told_how_many_are_right_once_and_always(tmp_path):
+    standings = standings_on(
+        folder_of(
+            tmp_path,
+            [Asked(model="a", outcomes=o, repeat=n) for n, o in enumerate(("++--", "+---", "++--"))],
+        )
+    )
+    (line,) = standings.rankings[0].lines
+    assert (line.repeats, line.any_right, line.all_right) == (3, 0.5, 0.25)
+    assert "pass@3" in standings.as_text()
+    assert "pass^3" in standings.as_text()
+
+
+def test_problems_asked_once_have_no_pass_at_k(tmp_path):
+    standings = standings_on(folder_of(tmp_path, [Asked(model="a", outcomes="+-")]))
+    assert standings.rankings[0].lines[0].any_right is None
+    assert "pass" not in standings.as_text()
+
+
+@pytest.mark.parametrize("report", [report_on, standings_on])
+def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
+    folder = folder_of(
+        tmp_path,
+        [Asked(model="quiet", outcomes="+" * 99 + "t"), Asked(model="cut", outcomes="+" * 97 + "ttx")],
+    )
+    (loud,) = [line for line in report(folder).as_text().splitlines() if "LOST TRIALS" in line]
+    assert "for 1 of 2" in loud
+    assert "cut 97.0%-100.0% (2 truncated, 1 failed, 3.0%)" in loud
+    assert "quiet" not in loud
+
+
+def test_a_folder_without_trials_says_so(tmp_path):
+    standings = standings_on(folder_of(tmp_path, []))
+    assert standings.as_text().startswith(f"{standings.folder} holds no trials yet: run its sweep first")
+    assert json.loads(standings.as_json())["rankings"] == []
+
+
+def test_simulated_results_say_so(tmp_path):
+    folder = folder_of(tmp_path, [Asked(model="a", outcomes="+", provider="simulated")])
+    assert standings_on(folder).as_text().startswith("SIMULATED")
+
+
+def test_json_has_the_lines_and_the_pairs(tmp_path):
+    a, b = ISSUE
+    folder = folder_of(tmp_path, [Asked(model="a", outcomes=a), Asked(model="b", outcomes=b)])
+    (ranking,) = json.loads(standings_on(folder).as_json())["rankings"]
+    assert [line["name"] for line in ranking["lines"]] == ["a", "b"]
+    assert ranking["lines"][0]["accuracy"] == 0.44
+    assert ranking["pairs"][0]["only_a"] == 15
+    assert ranking["ties"] == [["a"], ["b"]]

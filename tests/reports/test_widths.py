@@ -1,0 +1,52 @@
+"""Every report fits the screen: no line is too long, and no number is broken."""
+
+import json
+
+import pytest
+from rich.cells import cell_len
+
+from asyncbench.reports.anatomy_report import anatomy_on
+from asyncbench.reports.compare import compare
+from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.heatmap import accuracy_maps_on
+from asyncbench.reports.morning import morning_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.standings import standings_on
+from tests.reports.answered import Asked, folder_of
+
+LONG, OTHER = "a-provider/a-model-with-a-rather-long-name-2026-11-21", "another-model-of-the-same-provider"
+REPORTS = (
+    *(report_on, standings_on, accuracy_maps_on, anatomy_on),
+    *(cost_report_on, quota_report_on, morning_on),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    asked = [
+        Asked(model=model, outcomes=outcomes * 4, suite=suite, task=task, cost_usd=1234.5)
+        for model, outcomes in ((LONG, "+++-++-t"), (OTHER, "++x-+--?"), ("short", "+" * 8))
+        for suite, task in (("nupa", "add"), ("nupa", "to_scientific"), ("llm_arithmetic", "float_add"))
+    ]
+    return folder_of(tmp_path_factory.mktemp("wide"), asked)
+
+
+@pytest.fixture(scope="module")
+def reports(folder):
+    return {**{one.__name__: one(folder) for one in REPORTS}, "compare": compare(LONG, OTHER, folder)}
+
+
+@pytest.mark.parametrize("width", [100, 80, 60, 40])
+@pytest.mark.parametrize("name", [*(one.__name__ for one in REPORTS), "compare"])
+def test_no_line_of_any_report_is_longer_than_the_screen(reports, name, width):
+    text = reports[name].as_text(width=width)
+    shown = text.partition("\nnext: ")[0]  # the words of commands are whole, whatever their length
+    assert max(map(cell_len, shown.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_the_figures_of_a_narrow_screen_are_those_of_a_wide_one(reports, width):
+    shown = reports["standings_on"].as_text(width=width).split()
+    for ranking in json.loads(reports["standings_on"].as_json())["rankings"]:
+        assert {f"{line['share']:.1%}" for line in ranking["lines"]} <= set(shown)

@@ -1,0 +1,92 @@
+"""Latency and throughput over time: minute by minute, longer where a night would have too many minutes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from asyncbench.records import Reply
+from asyncbench.results.minutes import COLUMNS, MOST_BINS, minutes_of, minutes_on
+from asyncbench.store.folder import Store
+from asyncbench.store.schema import ATTEMPTS
+from tests.reports.answered import Asked, folder_of
+from tests.store import made
+
+AT = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
+AT_MS = round(AT.timestamp() * 1000)
+
+
+def calls(*rows):
+    fields = pa.schema([pa.field("name", pa.string()), *map(ATTEMPTS.field, COLUMNS[1:])])
+    named = [
+        {"name": "m", "latency_s": 1.0, **row, "started_at": AT + timedelta(seconds=row["after_s"])}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(named, fields)
+
+
+def test_calls_are_counted_in_the_minute_in_which_they_began():
+    first, second = minutes_of(calls({"after_s": 0}, {"after_s": 59}, {"after_s": 60}))
+    assert (first.at, first.calls, first.seconds) == (AT_MS, 2, 60.0)
+    assert (second.at, second.calls) == (AT_MS + 60_000, 1)
+
+
+def test_quantiles_are_exact_and_unknown_latencies_left_out():
+    rows = [{"after_s": 0, "latency_s": float(n)} for n in range(1, 6)] + [{"after_s": 1, "latency_s": None}]
+    (minute,) = minutes_of(calls(*rows))
+    assert (minute.calls, minute.p50_s) == (6, 3.0)
+    assert minute.p95_s == pytest.approx(4.8)
+
+
+def test_what_nobody_told_is_unknown():
+    (minute,) = minutes_of(calls({"after_s": 0, "latency_s": None}))
+    assert (minute.p50_s, minute.p95_s, minute.output_tokens) == (None, None, None)
+
+
+def test_models_stand_apart_and_each_in_the_order_of_time():
+    rows = [{"name": "b", "after_s": 60}, {"name": "b", "after_s": 0}, {"name": "a", "after_s": 90}]
+    assert [(one.name, one.at - AT_MS) for one in minutes_of(calls(*rows))] == [
+        ("a", 60_000),
+        ("b", 0),
+        ("b", 60_000),
+    ]
+
+
+@pytest.mark.parametrize("hours", [3, 12, 50, 24 * 400])
+def test_a_long_night_has_longer_bins_and_never_too_many(hours):
+    rows = [{"after_s": 3600 * hours * n / 999} for n in range(1000)]
+    minutes = minutes_of(calls(*rows))
+    assert len(minutes) <= MOST_BINS + 1  # the first and last may be parts
+    assert sum(one.calls for one in minutes) == 1000
+    assert minutes[0].seconds * len(minutes) >= 3600 * hours
+
+
+def test_no_calls_are_no_minutes():
+    assert minutes_of(calls()) == ()
+
+
+def test_conditions_and_runs_of_a_model_stand_apart_under_the_names_that_tables_have(tmp_path):
+    asked = [
+        Asked(model="a", outcomes="++-"),
+        Asked(model="b", outcomes="++-"),
+        Asked(model="b", outcomes="+x", condition="shots"),
+        Asked(model="c", outcomes="+"),
+        Asked(model="c", outcomes="++", run="again"),
+    ]
+    found = minutes_on(folder_of(tmp_path / "f", asked))
+    assert {one.name: one.calls for one in found} == {
+        "a": 3,
+        "b (plain)": 3,
+        "b (shots)": 1,
+        "c, run again": 2,
+        "c, run night": 1,
+    }
+
+
+def test_calls_of_trials_that_are_open_go_by_the_models_name(tmp_path):
+    asked = [Asked(model="b", outcomes="+", condition=name) for name in ("plain", "shots")]
+    folder = folder_of(tmp_path / "f", asked)
+    with Store.open(folder, sweep="s") as store:
+        open_one = made.trial(99, alias="b")
+        store.keep(made.ended(open_one, Reply(text="1")))
+    assert {one.name for one in minutes_on(folder)} == {"b", "b (plain)", "b (shots)"}

@@ -1,0 +1,74 @@
+"""Where a folder has nothing for a style, each form says so: which folder, and what to do."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from asyncbench.cli import app
+from asyncbench.store.folder import Store
+from tests.reports.answered import Asked, folder_of
+
+STYLES = (
+    "",
+    "morning",
+    "standings",
+    "heatmap",
+    "anatomy",
+    "cost",
+    "quota",
+    "llm-arithmetic",
+    "integer-addition",
+    "nupa",
+)
+OF_SUITES = ("llm-arithmetic", "integer-addition", "nupa")
+FORMS = ("", "--json", "--markdown", "--latex")
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("empty_results")
+    with Store.open(folder, sweep="night") as store:
+        store.write_manifest({"runs": {"night": {"planned": {}}}})
+    return folder
+
+
+def shown(folder, style, form=""):
+    """What a command prints."""
+    command = ["report", str(folder), *(["--style", style] if style else []), *([form] if form else [])]
+    found = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert found.exit_code == 0
+    return found.stdout
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_names_an_empty_folder_and_what_to_do_in_every_form(empty, style, form):
+    text = shown(empty, style, form)
+    said = [line for line in text.splitlines() if empty.name in line.replace("\\", "")]
+    assert len(said) - (form == "--json") == 1  # JSON has the folder, too
+    assert "run its sweep first" in said[-1].lower()
+    if form == "--json":
+        assert str(empty) in json.loads(text)["nothing"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_no_table_without_rows_is_shown(empty, style):
+    assert len(shown(empty, style).splitlines()) <= (2 if style == "morning" else 1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("style", OF_SUITES)
+def test_a_benchmark_s_style_tells_what_else_the_folder_holds(tmp_path, style, form):
+    folder = folder_of(tmp_path / "other", [Asked(model="m", outcomes="+", suite="custom", task="custom")])
+    text = shown(folder, style, form)
+    said = json.loads(text)["nothing"] if form == "--json" else " ".join(text.split()).replace("\\", "")
+    assert "holds no trials of" in said
+    assert "but of custom: leave" in said
+
+
+@pytest.mark.parametrize("style", [style for style in STYLES if style not in OF_SUITES])
+def test_where_there_is_something_nothing_is_null(tmp_path, style):
+    folder = folder_of(tmp_path / "some", [Asked(model="m", outcomes="+-")])
+    nothing = json.loads(shown(folder, style, "--json"))["nothing"]
+    assert (nothing is None) == (style != "quota")  # nothing was run in this folder

@@ -1,0 +1,77 @@
+"""An alias behind which several stood is told."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from asyncbench.records import Reply
+from asyncbench.reports.overview import report_on
+from asyncbench.results.served_models import COLUMNS, mixtures
+from asyncbench.store.folder import Store
+from tests.engine.night import requests
+from tests.reports.test_report import result
+from tests.store import made
+
+
+def trials(*rows, provider="acme", model_id=None):
+    """Rows of (model, model_served, fingerprint, upstream), all of one provider and model."""
+    names = ("model", *COLUMNS, "provider")
+    return pa.Table.from_pylist(
+        [dict(zip(names, (*row, model_id, provider), strict=True)) for row in rows],
+        schema=pa.schema([(name, pa.string()) for name in names]),
+    )
+
+
+def test_an_alias_answered_by_two_models_is_told_with_counts_the_commonest_first():
+    told = mixtures(trials(("m", "a-1", None, None), ("m", "a-2", None, None), ("m", "a-2", None, None)))
+    assert told == ("m was answered by 2 models: a-2 (2), a-1 (1)",)
+
+
+def test_fingerprints_and_upstreams_are_told_likewise():
+    told = mixtures(trials(("m", "a", "fp1", "x"), ("m", "a", "fp2", "y")))
+    assert [line.split(":")[0] for line in told] == [
+        "m was answered by 2 system fingerprints",
+        "m was answered by 2 upstreams",
+    ]
+
+
+def test_two_aliases_with_a_model_each_are_no_mixture():
+    assert mixtures(trials(("m", "a", None, None), ("n", "b", None, None))) == ()
+
+
+def test_what_a_failed_trial_leaves_unknown_is_no_second_model():
+    assert mixtures(trials(("m", "a", None, None), ("m", None, None, None))) == ()
+
+
+def test_another_model_than_the_one_asked_is_told_with_counts():
+    asked = trials(("m", "llama-3", None, None), ("m", "llama-3", None, None), model_id="qwen3-32b")
+    assert mixtures(asked) == ("m asked for qwen3-32b, but others answered: llama-3 (2)",)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "by", "provider"),
+    [
+        pytest.param("gpt-4o", "gpt-4o-2024-08-06", "openai", id="the dated name"),
+        pytest.param("qwen/qwen3-32b", "Qwen3-32B", "http", id="without its vendor"),
+        pytest.param("noisy-2", "noisy", "simulated", id="simulated"),
+        pytest.param("qwen3-32b", None, "http", id="untold"),
+    ],
+)
+def test_the_model_asked_is_not_told_by_its_other_names(model_id, by, provider):
+    assert mixtures(trials(("m", by, None, None), model_id=model_id, provider=provider)) == ()
+
+
+def test_an_empty_folder_tells_nothing():
+    assert mixtures(trials()) == ()
+
+
+def test_the_report_warns_of_it_in_every_form(tmp_path):
+    served = ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20")
+    with Store.open(tmp_path, sweep="s") as store:
+        for request, model in zip(requests(2), served, strict=True):
+            made.keep(store, *made.with_calls(result(request, Reply(text="4", model_served=model))))
+    report, told = report_on(tmp_path), "m was answered by 2 models: gpt-4o-2024-08-06 (1)"
+    assert told in report.as_text()
+    assert told in report.as_markdown()
+    assert told in json.loads(report.as_json())["mixtures"][0]

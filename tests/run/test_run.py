@@ -1,0 +1,497 @@
+"""A sweep from problem sets to Parquet, through the real SDKs, against a server in another process."""
+
+import asyncio
+import os
+import resource
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from asyncbench import grade, read_attempts, read_grades, read_trials, run_sweep
+from asyncbench.config import load_sweep, sweep_from
+from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.problems import open_set
+from asyncbench.records import Outcome
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.run.summary import Exit, exit_code
+from asyncbench.run.sweep_run import _cause
+from asyncbench.sweeps import preflight
+from tests.providers.raw_server import answering, raw_server
+from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
+
+PROMPT = {"retry": {"attempts": 20, "total_s": 600}}
+
+
+def run(*arguments, **keywords):
+    return asyncio.run(run_sweep(*arguments, **keywords))
+
+
+def test_every_adapter_asks_every_problem_once_and_the_oracle_is_always_right(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
+        stats = server.stats()
+
+    assert summary.exit is Exit.COMPLETE
+    assert summary.simulated
+    assert stats["requests"] == stats["delivered"] == 3 * 144
+    trials = read_trials(out).to_pylist()
+    assert Counter(row["outcome"] for row in trials) == {"correct": 3 * 144}
+    assert Counter(row["provider"] for row in trials) == dict.fromkeys(ADAPTERS, 144)
+    for row in trials:
+        assert row["reply_text"] == row["expected"]
+        assert row["input_tokens"] > 0
+        assert row["output_tokens"] > 0
+        assert row["model_served"] == "oracle"
+        assert row["finish_reason"] in ("stop", "end_turn")
+        assert row["request_id"].startswith("simulated-")
+        assert row["latency_s"] > 0
+        assert row["ttft_s"] is None
+        assert row["cost_usd"] is None
+        assert (row["attempts"], row["http_status"], row["error_kind"]) == (1, 200, None)
+
+
+def test_every_reply_is_graded_by_every_grader_of_its_suite(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/noisy")))
+    by_id = {problem.problem_id: problem for problem in open_set(problems).read()}
+    grades = {(row["trial_id"], row["grader"]): row for row in read_grades(out).to_pylist()}
+    trials = read_trials(out).to_pylist()
+
+    assert len(grades) == 3 * len(trials)
+    for row in trials:
+        for expected in grade(by_id[row["problem_id"]], row["reply_text"]):
+            written = grades[row["trial_id"], expected.grader]
+            assert (written["answer"], written["classification"]) == (
+                expected.answer,
+                expected.classification,
+            )
+            assert (written["outcome"], written["headline"]) == (expected.outcome, expected.headline)
+
+
+def test_running_again_asks_nothing_twice(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        asked = sweep(out, problems, entry(server, "simulated/noisy"))
+        run(asked, limit=50)
+        assert server.stats()["requests"] == 50
+        summary = run(asked)
+        assert server.stats()["requests"] == 144
+        again = run(asked)
+        assert server.stats()["requests"] == 144
+
+    (counters,) = summary.models.values()
+    assert (counters.done_before, counters.done) == (50, 144)
+    assert again.exit is Exit.COMPLETE
+    assert len(outcomes(out)) == 144
+
+
+def test_a_limited_run_is_balanced_over_the_cells(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle")), limit=72)
+    cells = Counter((row["task"], row["length"]) for row in read_trials(out).to_pylist())
+    assert set(cells.values()) == {1}
+    assert len(cells) == 72
+
+
+def test_repeats_are_trials_of_their_own(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle"), repeats=3))
+    assert Counter(row["repeat"] for row in read_trials(out).to_pylist()) == {0: 144, 1: 144, 2: 144}
+
+
+def test_a_problem_in_two_sets_is_asked_once_and_belongs_to_the_first(tmp_path):
+    one, two = problem_set(tmp_path, name="one"), problem_set(tmp_path, name="two", trials=3)
+    out = tmp_path / "out"
+    with simulator(one, two) as server:
+        run(sweep(out, [one, two], entry(server, "simulated/oracle")))
+    assert Counter(row["problem_set"] for row in read_trials(out).to_pylist()) == {"one": 144, "two": 72}
+
+
+def test_the_folder_says_what_was_run_and_holds_a_copy_of_what_was_asked(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle", temperature=0)))
+        resolved = load_sweep(out / "sweep.yaml")
+        run(resolved)
+        assert server.stats()["requests"] == 144
+
+    (copy,) = (out / "problems").iterdir()
+    assert pq.read_table(copy).equals(pq.read_table(problems))
+    assert yaml.safe_load((out / "sweep.yaml").read_text())["models"][0]["temperature"] == 0
+
+
+def test_without_a_base_url_the_simulator_comes_and_goes_by_itself(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    summary = run(sweep(out, problems, "simulated/oracle", "simulated-anthropic/noisy"))
+    assert summary.exit is Exit.COMPLETE
+    assert len(outcomes(out)) == 288
+
+
+def test_a_price_given_in_the_sweep_prices_every_call(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle", price={"input": 2, "output": 10})))
+    for row in read_trials(out).to_pylist():
+        assert row["cost_usd"] == pytest.approx((2 * row["input_tokens"] + 10 * row["output_tokens"]) / 1e6)
+        assert row["price_source"] == "sweep"
+
+
+def soon_again(asked):
+    """A sweep that waits less before another try: how long it waits is the engine's to show."""
+    retried = (replace(model, retry=replace(model.retry, first_s=0.05)) for model in asked.models)
+    return replace(asked, models=tuple(retried))
+
+
+def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
+    problems = problem_set(tmp_path, trials=7)  # 504 problems
+    faults = ("429=0.05", "500=0.05", "reset=0.05", "cut=0.05", "stall=0.01")
+    quick = PROMPT | {"timeouts": {"total": 4}, "concurrency": 100}
+    with simulator(problems) as calm:
+        run(sweep(tmp_path / "calm", problems, *(entry(calm, f"{name}/noisy") for name in ADAPTERS)))
+    with simulator(problems, faults=faults) as storm:
+        models = (entry(storm, f"{name}/noisy", **quick) for name in ADAPTERS)
+        summary = run(soon_again(sweep(tmp_path / "storm", problems, *models)))
+        stats = storm.stats()
+
+    assert summary.exit is Exit.COMPLETE
+    assert outcomes(tmp_path / "storm") == outcomes(tmp_path / "calm")
+    attempts = read_attempts(tmp_path / "storm").to_pylist()
+    assert len(attempts) == stats["requests"]
+    kinds = Counter(row["status"] for row in attempts)
+    assert kinds["ok"] == stats["delivered"] == 3 * 504
+    assert kinds["rate_limited"] == stats["statuses"]["429"]
+    assert kinds["server_error"] == stats["statuses"]["500"]
+    assert kinds["unreachable"] == stats["faults"]["reset"]
+    assert kinds["bad_reply"] == stats["faults"]["cut"]
+    assert kinds["timeout"] == stats["faults"]["stall"]
+    for row in read_trials(tmp_path / "storm").to_pylist():
+        mine = sorted(one["attempt"] for one in attempts if one["trial_id"] == row["trial_id"])
+        assert mine == list(range(1, row["attempts"] + 1))
+
+
+def test_a_wrong_key_suspends_its_model_and_the_others_finish(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, keys=("right",)) as server:
+        asked = sweep(
+            out,
+            problems,
+            entry(server, "simulated/oracle", key_env="GOOD"),
+            entry(server, "simulated-anthropic/oracle", key_env="BAD", concurrency=5),
+        )
+        summary = run(asked, env={"GOOD": "right", "BAD": "wrong-key-value"})
+        assert summary.exit is Exit.UNFINISHED
+        good, bad = summary.models.values()
+        assert (good.done, bad.done) == (144, 0)
+        assert bad.suspended.startswith("auth: ")
+        assert bad.attempts <= 5  # those in flight, and none after the proof
+        mended = run(asked, env={"GOOD": "right", "BAD": "right"})
+
+    assert mended.exit is Exit.COMPLETE
+    assert len(outcomes(out)) == 288
+    assert not any(b"wrong-key-value" in path.read_bytes() for path in out.rglob("*") if path.is_file())
+
+
+def test_an_unknown_model_suspends_itself_and_the_others_finish(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        summary = run(
+            sweep(out, problems, entry(server, "simulated/gpt-99"), entry(server, "simulated-http/oracle"))
+        )
+    unknown, known = summary.models.values()
+    assert summary.exit is Exit.UNFINISHED
+    assert unknown.suspended.startswith("no_such_model: ")
+    assert known.done == 144
+
+
+def test_an_exhausted_quota_suspends_its_model(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems, faults=("no_quota=1",)) as server:
+        summary = run(sweep(out, problems, *(entry(server, f"{name}/oracle") for name in ADAPTERS)))
+    assert all(one.suspended.startswith("no_quota: ") for one in summary.models.values())
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "requests"),
+    [
+        pytest.param(
+            {"model": "simulated/mistral:oracle", "seed": 3}, "rejected_parameter: ", 1, id="as its code says"
+        ),
+        pytest.param(
+            {"model": "simulated/oracle", "params": {"simulate": {"no": 1}}},
+            "bad_request: ",
+            3,
+            id="every time",
+        ),
+    ],
+)
+def test_a_parameter_that_is_refused_suspends_its_model(tmp_path, model, reason, requests):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        refused = model | entry(server, model["model"], concurrency=1)
+        summary = run(sweep(out, problems, refused))
+        assert server.stats()["requests"] == requests
+        (counters,) = summary.models.values()
+        assert summary.exit is Exit.UNFINISHED
+        assert counters.suspended.startswith(reason)
+        assert outcomes(out) == {}
+    assert "[key]" not in summary.as_text()
+
+
+def test_counts_that_no_column_can_hold_are_left_out_and_stop_nothing(tmp_path):
+    out = tmp_path / "out"
+    usage = {"prompt_tokens": 1e30, "completion_tokens": 2**63, "total_tokens": 2e30}
+    body = {"choices": [{"message": {"content": "4"}, "finish_reason": "stop"}], "usage": usage}
+
+    async def answered():
+        async with raw_server() as server:
+            server.manner = answering(body=body)
+            model = {"model": "simulated-http/oracle", "base_url": f"{server.url}/v1"}
+            return await run_sweep(sweep(out, problem_set(tmp_path), model), limit=3)
+
+    assert asyncio.run(answered()).exit is Exit.COMPLETE
+    (part,) = (out / "trials").rglob("*.parquet")
+    for row in pq.read_table(part).to_pylist():
+        assert (row["input_tokens"], row["output_tokens"], row["reply_text"]) == (None, None, "4")
+    assert all(row["raw_usage"] for row in read_attempts(out).to_pylist())
+
+
+def test_a_question_that_no_server_answers_is_a_failed_trial_and_exit_3(tmp_path):
+    problems, others = problem_set(tmp_path), problem_set(tmp_path, name="others", trials=1)
+    with simulator(others) as server:
+        summary = run(sweep(tmp_path / "out", problems, entry(server, "simulated/oracle")))
+    assert summary.exit is Exit.UNFINISHED
+    assert Counter(outcomes(tmp_path / "out").values()) == {"correct": 72, "failed": 72}
+    failed = [row for row in read_trials(tmp_path / "out").to_pylist() if row["outcome"] == "failed"]
+    assert {row["error_kind"] for row in failed} == {"bad_request"}
+    assert {row["reply_text"] for row in failed} == {None}
+
+
+def test_failed_trials_are_asked_again_only_when_told_and_their_attempts_go_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    once = {"retry": {"attempts": 1}}
+    with simulator(problems, faults=("500=0.5",)) as storm:
+        run(sweep(out, problems, entry(storm, "simulated/oracle", **once)))
+    failed = {trial for trial, outcome in outcomes(out).items() if outcome == "failed"}
+    assert 20 < len(failed) < 120
+    with simulator(problems) as calm:
+        asked = sweep(out, problems, entry(calm, "simulated/oracle", **once))
+        left = run(asked)
+        assert calm.stats()["requests"] == 0
+        assert left.exit is Exit.UNFINISHED, "trials without an answer are no complete sweep"
+        assert left.models["simulated/oracle"].failed == len(failed)
+        assert run(asked, retry=[Outcome.FAILED]).exit is Exit.COMPLETE
+        assert calm.stats()["requests"] == len(failed)
+    assert set(outcomes(out).values()) == {"correct"}
+    attempts = {row["trial_id"]: row["attempts"] for row in read_trials(out).to_pylist()}
+    assert {attempts[trial] for trial in failed} == {2}
+    assert len(read_attempts(out)) == 144 + len(failed)
+
+
+def test_a_model_named_twice_is_asked_once(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        run(sweep(out, problems, entry(server, "simulated/oracle")), models=["simulated/oracle"] * 2, limit=9)
+        assert server.stats()["requests"] == 9
+    assert len(outcomes(out)) == 9
+
+
+def test_a_reply_that_a_grader_stumbles_over_is_kept_and_counted(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    table = pq.read_table(problems)
+    spoiled = table.set_column(
+        table.schema.get_field_index("answer_type"),
+        table.schema.field("answer_type"),
+        [["text"] * len(table)],  # llm_arithmetic grades integers and decimals
+    )
+    pq.write_table(spoiled.replace_schema_metadata(), problems)
+    with simulator(problems) as server:
+        summary = run(sweep(out, problems, entry(server, "simulated/oracle")), limit=5)
+    (counters,) = summary.models.values()
+    assert counters.grader_errors == 5
+    assert "5 not graded" in summary.as_text()
+    assert {row["reason"] for row in read_grades(out).to_pylist()} == {"grader_error"}
+    assert all(row["reply_text"] == row["expected"] for row in read_trials(out).to_pylist())
+
+
+# ── bad input: refused before anything is spent ──────────────────────────────────────────────
+
+
+def test_a_missing_key_is_named_before_anything_is_made(tmp_path):
+    problems = problem_set(tmp_path)
+    asked = sweep(tmp_path / "out", problems, "openai/gpt-5-mini")
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set") as caught:
+        run(asked, env={})
+    assert "--env-file" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_problem_set_is_named_before_anything_is_made(tmp_path):
+    asked = sweep(tmp_path / "out", tmp_path / "nowhere.parquet", "simulated/oracle")
+    with pytest.raises(ProblemSetError, match=r"nowhere\.parquet"):
+        run(asked)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_alias_is_named(tmp_path):
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle")
+    with pytest.raises(ConfigError, match=r"no model 'nobody'.*it has: simulated/oracle"):
+        run(asked, models=["nobody"])
+
+
+def test_fewer_tokens_a_minute_than_one_request_needs_are_refused(tmp_path):
+    model = {"model": "simulated/oracle", "tpm": 500, "max_tokens": 1000}
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), model)
+    with pytest.raises(
+        ConfigError, match=r"may use 500 tokens a minute \(tpm\), but one request may need 1,0\d\d"
+    ):
+        run(asked)
+
+
+def test_a_folder_of_another_sweep_is_refused(tmp_path):
+    asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle")
+    run(asked, limit=1)
+    with pytest.raises(ConfigError, match=r"'test'.*'other'"):
+        run(replace(asked, name="other"))
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    asked = sweep(tmp_path / "file" / "out", problem_set(tmp_path), "simulated/oracle")
+    with pytest.raises(StoreError, match="file"):
+        run(asked)
+
+
+def test_more_calls_in_flight_than_the_system_has_files_are_refused(tmp_path):
+    model = {"model": "simulated/oracle", "concurrency": 10**9}
+    with pytest.raises(ConfigError, match="open at once"):
+        run(sweep(tmp_path / "out", problem_set(tmp_path), model))
+
+
+def test_many_tasks_that_met_a_full_disk_met_one_cause():
+    full = StoreError("disk full")
+    assert _cause(BaseExceptionGroup("all", [ExceptionGroup("lane", [full, StoreError("too")])])) is full
+
+
+def test_a_bug_is_never_hidden_behind_a_full_disk():
+    both = ExceptionGroup("all", [StoreError("disk full"), KeyError("ours")])
+    assert _cause(both) is both
+
+
+@pytest.mark.parametrize(
+    ("causes", "code"),
+    [
+        (set(), 0),
+        ({Exit.UNFINISHED}, 3),
+        ({Exit.UNFINISHED, Exit.DEADLINE}, 6),
+        ({Exit.DEADLINE, Exit.BUDGET}, 4),
+        ({Exit.BUDGET, Exit.STORAGE}, 5),
+        ({Exit.STORAGE, Exit.INTERRUPTED}, 130),
+        ({Exit.INTERRUPTED, Exit.BUG}, 1),
+    ],
+)
+def test_the_gravest_cause_wins(causes, code):
+    assert exit_code(causes) == code
+
+
+def test_results_are_read_by_pandas_duckdb_polars_and_plain_pyarrow(tmp_path):
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    run(sweep(out, problems, "simulated/oracle", {"model": "simulated-http/noisy", "alias": "a b%/ü"}))
+    folder, glob = out / "trials", f"{out}/trials/**/*.parquet"
+    expected = Counter(row["model"] for row in pq.read_table(folder).to_pylist())
+
+    assert expected == {"simulated/oracle": 144, "a b%/ü": 144}
+    assert pd.read_parquet(folder).groupby("model", observed=True).size().to_dict() == expected
+    assert dict(
+        pl.scan_parquet(glob, hive_partitioning=True).collect()["model"].value_counts().iter_rows()
+    ) == (expected)
+    counted = duckdb.connect().sql(
+        f"SELECT model, count(*) FROM read_parquet('{glob}', hive_partitioning = true) GROUP BY ALL"  # noqa: S608  our own path
+    )
+    assert dict(counted.fetchall()) == expected
+
+
+def test_keys_come_from_this_process_unless_given(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    os.environ["ASYNCBENCH_TEST_KEY"] = "right"
+    try:
+        with simulator(problems, keys=("right",)) as server:
+            model = entry(server, "simulated/oracle", key_env="ASYNCBENCH_TEST_KEY")
+            assert run(sweep(out, problems, model)).exit is Exit.COMPLETE
+    finally:
+        del os.environ["ASYNCBENCH_TEST_KEY"]
+
+
+def test_a_path_is_as_good_as_a_sweep(tmp_path):
+    problems = problem_set(tmp_path)
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "name": "s",
+                "problems": [str(problems)],
+                "models": ["simulated/oracle"],
+                "out": str(tmp_path / "out"),
+            }
+        )
+    )
+    assert run(file, limit=3).exit is Exit.COMPLETE
+
+
+def test_a_deadline_stops_the_run_and_another_goes_on(tmp_path):
+    problems, out = problem_set(tmp_path), tmp_path / "out"
+    with simulator(problems) as server:
+        model = entry(server, "simulated/oracle", rpm=1_200)
+        stopped = run(sweep(out, problems, model, deadline="2s"))
+        done = len(outcomes(out))
+        rest = run(sweep(out, problems, model))
+        stats = server.stats()
+
+    assert stopped.exit is Exit.DEADLINE
+    assert 0 < done < 144
+    assert rest.exit is Exit.COMPLETE
+    assert len(outcomes(out)) == stats["delivered"] == 144
+
+
+def test_models_of_a_group_share_one_limit_and_take_turns(tmp_path):
+    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
+    with simulator(problems) as server:
+        models = [entry(server, f"simulated/noisy-{n}", group="both", rpm=3_000) for n in (1, 2)]
+        summary = run(sweep(out, problems, *models))
+
+    assert summary.exit is Exit.COMPLETE
+    (lane,) = quota_report_on(out).lanes
+    assert (lane.lane, lane.used["requests"]) == ("both", 144)
+    assert lane.allowed["requests"] >= 144 * 0.9
+    began = read_attempts(out).sort_by("started_at")["model"].to_pylist()
+    assert abs(began[:72].count("simulated/noisy-1") - 36) < 12
+
+
+def test_limits_that_the_server_tells_are_kept_without_any_in_the_sweep(tmp_path):
+    problems, out = problem_set(tmp_path, trials=1), tmp_path / "out"
+    with simulator(problems, rpm=1_800) as server:
+        summary = run(sweep(out, problems, entry(server, "simulated/oracle", concurrency=4)))
+
+    assert summary.exit is Exit.COMPLETE
+    last = quota_report_on(out).minutes[-1]
+    assert last.allowed["requests"] == pytest.approx(1_800 * last.seconds / 60)
+    assert last.refused <= 4  # before the first answer
+
+
+def test_without_a_concurrency_lanes_share_the_files_that_the_system_allows(monkeypatch):
+    names = ["simulated/oracle", "simulated/noisy", {"model": "simulated/noisy-2", "concurrency": 50}]
+    asked = sweep_from({"name": "s", "problems": ["p.parquet"], "models": names})
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 1_000))  # what root cannot set for itself
+    first, second, third = preflight.raise_file_limit(asked.models)
+    assert first.limits.most_in_flight == second.limits.most_in_flight == (1_000 - 200 - 50) // 2
+    assert third.limits.most_in_flight == 50

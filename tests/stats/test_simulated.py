@@ -1,0 +1,189 @@
+"""Intervals hold the truth as often as they say, and the tests cry wolf no more often: by simulation.
+
+A count is held against what the claimed share would stay on the other side of once in a million simulations.
+"""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from asyncbench.stats import (
+    Proportion,
+    bootstrap_difference,
+    clustered,
+    mcnemar,
+    problems_needed,
+    sign_flip,
+)
+
+ONCE_IN = 1e-6
+SHARES = {
+    "anywhere": lambda rng: rng.uniform(0, 1),
+    "near 0": lambda rng: 10 ** rng.uniform(-4, -1),
+    "near 1": lambda rng: 1 - 10 ** rng.uniform(-4, -1),
+}
+
+
+def fewest(simulations, share) -> float:
+    """The hits that something with this share of them reaches, but for once in a million."""
+    from scipy.stats import binom
+
+    return float(binom.ppf(ONCE_IN, simulations, share))
+
+
+def most(simulations, share) -> float:
+    from scipy.stats import binom
+
+    return float(binom.isf(ONCE_IN, simulations, share))
+
+
+def generator(seed):
+    import numpy
+
+    return numpy.random.default_rng(seed)
+
+
+def holds(interval, truth) -> bool:
+    low, high = interval
+    return bool(low - 1e-12 <= truth <= high + 1e-12)
+
+
+@pytest.mark.parametrize("where", SHARES)
+def test_wilson_intervals_hold_the_share_in_95_of_100(where):
+    rng, simulations, held = generator(1), 5_000, 0
+    for _ in range(simulations):
+        share, trials = SHARES[where](rng), int(rng.integers(5, 500))
+        held += holds(Proportion(successes=int(rng.binomial(trials, share)), trials=trials).interval, share)
+    assert held >= fewest(simulations, 0.95)
+
+
+def repeated(rng, share, agreement, problems, repeats):
+    """Successes of each problem and its repeats, which may be a list.
+
+    `agreement`: the correlation of a problem's repeats, from 0 to 1.
+    """
+    import numpy
+
+    each = 1 / agreement - 1
+    chances = rng.beta(share * each, (1 - share) * each, problems)
+    right = rng.binomial(repeats, chances).tolist()
+    return list(zip(right, numpy.broadcast_to(repeats, problems).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("where", SHARES)
+def test_clustered_intervals_hold_the_share_in_95_of_100_where_plain_ones_do_not(where):
+    rng, simulations, held, plainly = generator(2), 1_000, 0, 0
+    for _ in range(simulations):
+        share, agreement = SHARES[where](rng), rng.uniform(0.05, 0.95)
+        counts = repeated(rng, share, agreement, int(rng.integers(10, 200)), int(rng.integers(2, 11)))
+        held += holds(clustered(counts).interval, share)
+        right, asked = (sum(column) for column in zip(*counts, strict=True))
+        plainly += holds(Proportion(successes=right, trials=asked).interval, share)
+    assert held >= fewest(simulations, 0.95)
+    assert plainly < fewest(simulations, 0.95)
+
+
+OFTEN = {  # how often problems were asked, in turn
+    "a quarter ten times": [10, 1, 1, 1],
+    "a tenth ten times": [10] + 9 * [1],
+    "half of them twice": [2, 1],
+    "half of them a hundred times": [100, 1],
+    "from once to ten times": [*range(1, 11)],
+}
+
+
+@pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
+def test_clustered_intervals_hold_the_share_in_90_of_100_where_a_few_problems_were_asked_more_often(often):
+    rng, simulations = generator(8), 1_000
+    for problems, share in product([20, 30], [0.1, 0.5]):
+        asked = (often * problems)[:problems]
+        held = sum(
+            holds(clustered(repeated(rng, share, 0.95, problems, asked)).interval, share)
+            for _ in range(simulations)
+        )
+        assert held >= fewest(simulations, 0.9), (problems, share)
+
+
+def compared(rng, problems, repeats, ahead, unlike=1.0):
+    """Problems by A's successes less B's, and trials; B solves nothing of what it is behind on.
+
+    `unlike`: how far the chances of a problem are from always and never; 0: its repeats are always alike.
+    """
+    import numpy
+
+    # Most problems are solved nearly always, some nearly never.
+    chances = rng.beta(0.9 * unlike, 0.3 * unlike, problems)
+    behind = rng.random(problems) < ahead / 0.75
+    by = rng.binomial(repeats, chances) - rng.binomial(repeats, chances * ~behind)
+    return Counter(zip(by.tolist(), numpy.broadcast_to(repeats, problems).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_bootstrap_intervals_hold_the_difference_in_95_of_100(repeats):
+    rng, simulations, held = generator(3), 300, 0
+    for _ in range(simulations):
+        problems, ahead = int(rng.integers(10, 100)), rng.choice([0.0, 0.03, 0.1, 0.3])
+        kinds = compared(rng, problems, repeats, ahead)
+        held += holds(bootstrap_difference(kinds, seed=1, resamples=1_000), ahead)
+    assert held >= fewest(simulations, 0.95)
+
+
+@pytest.mark.parametrize("often", OFTEN.values(), ids=OFTEN)
+def test_bootstrap_intervals_hold_it_where_a_few_problems_were_asked_more_often(often):
+    rng, simulations, held = generator(9), 200, 0
+    for _ in range(simulations):
+        problems, ahead = int(rng.integers(20, 60)), rng.choice([0.0, 0.1, 0.3])
+        kinds = compared(rng, problems, (often * problems)[:problems], ahead, unlike=0.1)
+        held += holds(bootstrap_difference(kinds, seed=1, resamples=300), ahead)
+    assert held >= fewest(simulations, 0.95)
+
+
+@pytest.mark.parametrize(("problems", "discordant_share"), [(20, 0.05), (50, 0.03), (100, 0.02)])
+def test_bootstrap_intervals_hold_it_where_hardly_a_problem_differs(problems, discordant_share):
+    rng, simulations, held = generator(4), 300, 0
+    for _ in range(simulations):
+        only_a = int(rng.binomial(problems, discordant_share))
+        kinds = {(1, 1): only_a, (0, 1): problems - only_a}
+        interval = bootstrap_difference(kinds, seed=1, resamples=1_000)
+        held += holds(interval, discordant_share)
+    assert held >= fewest(simulations, 0.95)
+
+
+def false_alarms(rng, simulations, problems, discordant_share) -> int:
+    discordant = rng.binomial(problems, discordant_share, simulations)
+    only_a = rng.binomial(discordant, 0.5)
+    return sum(mcnemar(int(a), int(n - a)) <= 0.05 for a, n in zip(only_a, discordant, strict=True))
+
+
+@pytest.mark.parametrize(("problems", "discordant_share"), [*product([20, 100, 1_000], [0.05, 0.2, 0.6])])
+def test_mcnemar_calls_equals_different_in_5_of_100_at_most(problems, discordant_share):
+    simulations = 2_000
+    assert false_alarms(generator(5), simulations, problems, discordant_share) <= most(simulations, 0.05)
+
+
+@pytest.mark.parametrize("repeats", [2, 5])
+def test_flipping_signs_calls_equals_different_in_5_of_100_and_uses_that_up(repeats):
+    rng, simulations = generator(6), 1_000
+    alarms = 0
+    for _ in range(simulations):
+        differences = {by: problems for (by, _), problems in compared(rng, 80, repeats, 0.0).items()}
+        alarms += sign_flip(differences) <= 0.05
+    assert alarms <= most(simulations, 0.05)
+    assert (
+        alarms >= fewest(simulations, 0.05) / 2
+    )  # sums are whole numbers: 0.05 itself is seldom among the p
+
+
+@pytest.mark.parametrize(("difference", "discordant_share"), [(0.1, 0.2), (0.05, 0.3), (0.08, 0.1)])
+def test_so_many_problems_show_the_difference_as_often_as_promised_and_half_as_many_do_not(
+    difference, discordant_share
+):
+    needed = problems_needed(difference, discordant_share)
+    assert needed is not None
+    rng, simulations = generator(7), 2_000
+    for problems, enough in ((needed, True), (needed // 2, False)):
+        discordant = rng.binomial(problems, discordant_share, simulations)
+        only_a = rng.binomial(discordant, (1 + difference / discordant_share) / 2)
+        shown = sum(mcnemar(int(a), int(n - a)) <= 0.05 for a, n in zip(only_a, discordant, strict=True))
+        assert (shown >= fewest(simulations, 0.8)) is enough
