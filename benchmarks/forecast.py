@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from asyncbench.planning.forecast.ranges import Range
-from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, Rest, draws_of
+from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_of
 from asyncbench.planning.forecast.seen_use import Measured, seen_of
 from asyncbench.suites.llm_arithmetic import SUITE, draft
 from asyncbench.sweeps.trials import Cell
@@ -88,7 +88,7 @@ def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, dr
         sent[cell] = statistics.mean(trials[i][1] for i in known)
         prompts.update(Prompt(cell, trials[i][1]) for i in places if i not in known)
     seen = seen_of(pilot)
-    rest = Rest(seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, most=None)
+    rest = RemainingTrials(seen=seen, prompts=prompts, sent=sent, rates=None, batch_rates=None, most=None)
     drawn = draws_of(rest, draws=draws, seed=name)
     every = [one for trials in run.values() for one, _ in trials]
     return Held(

@@ -43,7 +43,7 @@ from asyncbench.records import (
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.reports.status import status_of
 from asyncbench.run.progress import cap_text
-from asyncbench.run.summary import Exit, Spent, Summary
+from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import counts, read_attempts, read_trials
 from asyncbench.store.folder import Store
@@ -581,7 +581,7 @@ def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apa
         causes=frozenset({Exit.BUDGET}),
         seconds=1.0,
         simulated=False,
-        budget=Spent(ledger=ledger),
+        budget=BudgetUse(ledger=ledger),
     )
     assert "all of it may be spent, as the cost of 3 calls is unknown" in summary.as_text()
     assert said in summary.as_text()

@@ -30,7 +30,7 @@ from asyncbench.results.stopped_cells import skips_in
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify
-from asyncbench.sweeps.skipping import Before, Rest
+from asyncbench.sweeps.skipping import Before, SettledTrials
 from tests.sweep_files import entry, outcomes, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
@@ -273,7 +273,7 @@ def test_a_run_that_ends_early_writes_down_all_of_the_cells_that_it_knows(
 def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_it_knew(
     asking, tmp_path, problems, monkeypatch
 ):
-    found, look_through = [], Rest.of
+    found, look_through = [], SettledTrials.of
 
     def known():
         gc.collect()
@@ -286,7 +286,7 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
     asking(model=NOISY, stop_when=MIXED, limit=80)
     others = known()  # of other tests
     screen = Said()
-    monkeypatch.setattr(Rest, "of", watched)
+    monkeypatch.setattr(SettledTrials, "of", watched)
     with simulator(problems) as server:
         asked = entry(server, NOISY, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)

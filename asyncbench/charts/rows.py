@@ -17,7 +17,7 @@ from asyncbench.charts.placing import named_at
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.reports.quota import Use
 from asyncbench.reports.standings import PairLine, Ranking
-from asyncbench.results.anatomy.figures import Findings
+from asyncbench.results.anatomy.figures import ErrorFindings
 from asyncbench.results.curves import Curve, fit
 from asyncbench.results.curves.likelihood import Fit
 from asyncbench.results.entrants import Asked
@@ -364,7 +364,7 @@ def _task(cell: Mapping[str, Any]) -> tuple[str, str]:
     return cell["suite"], cell["task"]
 
 
-def digit_errors(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[Row]:
+def digit_errors(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> list[Row]:
     """Return where wrong answers have wrong digits, by place from either end.
 
     A picture for each end, a colour a model; where these are too many, the other way round.
@@ -378,10 +378,10 @@ def digit_errors(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[
     return sorted(rows, key=lambda row: ENDS.index(row["panel"]))
 
 
-def _wrong_from_ends(found: Sequence[Findings]) -> Iterator[list[Proportion]]:
+def _wrong_from_ends(found: Sequence[ErrorFindings]) -> Iterator[list[Proportion]]:
     """Yield what `Findings.wrong_at` says of several groups together, from the left and from the right."""
     reach = sum((one.reach for one in found), Counter[int]())
-    together = Findings(group=(), reach=reach)
+    together = ErrorFindings(group=(), reach=reach)
     yield together.wrong_at(sum((one.from_left for one in found), Counter[int]()))
     yield together.wrong_at(sum((one.from_right for one in found), Counter[int]()))
 
@@ -400,7 +400,7 @@ def _wrong_at(model: str, end: str, place: int, seen: Proportion) -> Row:
     }
 
 
-def kinds(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[Row]:
+def kinds(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> list[Row]:
     """Return the kinds of errors of each model as parts of its examined answers, the commonest first.
 
     At most `MOST_KINDS` kinds are told apart; what is left is `OTHERS`.
@@ -422,10 +422,10 @@ def kinds(found: Iterable[Findings], names: Mapping[Asked, str]) -> list[Row]:
     return rows
 
 
-def _by_model(found: Iterable[Findings], names: Mapping[Asked, str]) -> dict[str, list[Findings]]:
+def _by_model(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> dict[str, list[ErrorFindings]]:
     """Return what was found by the name of who was asked, in the order of the names."""
     shown = told_apart(names.values())
-    those: dict[str, list[Findings]] = {shown[name]: [] for name in names.values()}
+    those: dict[str, list[ErrorFindings]] = {shown[name]: [] for name in names.values()}
     for one in found:
         those[shown[names[one.group[0], one.group[1], one.group[2]]]].append(one)
     return those

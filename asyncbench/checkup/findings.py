@@ -8,7 +8,7 @@ from enum import StrEnum
 from asyncbench.checkup.client_latency import Noise
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """How a finding is to be taken."""
 
     OK = "ok"
@@ -21,7 +21,7 @@ class Finding:
     """One thing that was looked at."""
 
     about: str  # key, model, answer, usage …
-    state: State
+    state: FindingState
     said: str
     way_out: str | None = None  # where something is to be done
 
@@ -42,7 +42,7 @@ class Checkup:
     @property
     def fine(self) -> bool:
         """Whether nothing stands in the way of a sweep."""
-        return all(one.state is not State.WRONG for one in self.findings)
+        return all(one.state is not FindingState.WRONG for one in self.findings)
 
     @property
     def cost_usd(self) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from asyncbench.checkup.findings import Finding, State
+from asyncbench.checkup.findings import Finding, FindingState
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
 from asyncbench.providers.known_models import moves, same_model
@@ -42,7 +42,7 @@ _FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProbeCall:
     """One call that was made, and what came of it."""
 
     ended: Reply | ProviderError
@@ -64,7 +64,7 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
 def failure(error: ProviderError) -> Finding:
     """Say what it means for a sweep that its calls fail."""
     about, way_out = _FAILURES[error.kind]
-    return Finding(about=about, state=State.WRONG, said=_said(error), way_out=way_out)
+    return Finding(about=about, state=FindingState.WRONG, said=_said(error), way_out=way_out)
 
 
 def key_finding(model: Model) -> Finding:
@@ -74,7 +74,7 @@ def key_finding(model: Model) -> Finding:
     return _ok("key", f"{model.key_env} is set and was accepted")
 
 
-def of_calls(model: Model, plain: Call, streamed: Call | None) -> Iterator[Finding]:
+def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
     """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
     lane = streamed if model.stream and streamed else plain
     answered = next((call for call in (lane, plain) if call.reply), lane)
@@ -90,7 +90,7 @@ def of_calls(model: Model, plain: Call, streamed: Call | None) -> Iterator[Findi
             yield _usage("usage", streamed.reply)
 
 
-def _of_reply(model: Model, call: Call, reply: Reply) -> Iterator[Finding]:
+def _of_reply(model: Model, call: ProbeCall, reply: Reply) -> Iterator[Finding]:
     yield key_finding(model)
     yield served(model.model_id, reply.model_served)
     yield _answer(reply, call.latency_s)
@@ -99,11 +99,11 @@ def _of_reply(model: Model, call: Call, reply: Reply) -> Iterator[Finding]:
     yield _limits(model, call.headers)
 
 
-def _stream(call: Call, *, wrong: bool) -> Finding:
+def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
     """Say how a stream came; `wrong`: should it fail, a sweep would."""
     if isinstance(call.ended, ProviderError):
         way_out = "leave `stream` at false for this model"
-        state = State.WRONG if wrong else State.NOTE
+        state = FindingState.WRONG if wrong else FindingState.NOTE
         return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
     if call.ended.ttft_s is None:
         return _note("stream", "answered in one piece: there is no time to first token")
@@ -195,8 +195,8 @@ def _said(error: ProviderError) -> str:
 
 
 def _ok(about: str, said: str) -> Finding:
-    return Finding(about=about, state=State.OK, said=said)
+    return Finding(about=about, state=FindingState.OK, said=said)
 
 
 def _note(about: str, said: str, *, way_out: str | None = None) -> Finding:
-    return Finding(about=about, state=State.NOTE, said=said, way_out=way_out)
+    return Finding(about=about, state=FindingState.NOTE, said=said, way_out=way_out)

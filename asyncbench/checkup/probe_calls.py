@@ -10,8 +10,8 @@ from functools import reduce
 from typing import Final
 from urllib.parse import urlsplit
 
-from asyncbench.checkup.findings import Checkup, Finding, State
-from asyncbench.checkup.judging import Call, of_calls, of_settings, rate_headers
+from asyncbench.checkup.findings import Checkup, Finding, FindingState
+from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
 from asyncbench.checkup.question import knowing, question_for
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
@@ -82,7 +82,7 @@ async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | N
     return _checkup(model, plain, streamed)
 
 
-async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Call, Call | None]:
+async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[ProbeCall, ProbeCall | None]:
     """Make a plain call, and a streamed one unless the first proves that no call can succeed."""
     enough = _enough(model)
     model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
@@ -125,14 +125,16 @@ def _capped(body: dict[str, object], longest: int) -> dict[str, object]:
     return body | {name: min(tokens, longest) for name, tokens in said.items()}
 
 
-async def _call(provider: Provider, request: Request, overheard: "Overheard") -> Call:
+async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
     overheard.headers = {}
     began_s = time.monotonic()
     try:
         ended: Reply | ProviderError = await provider.ask(request)
     except ProviderError as error:
         ended = error
-    return Call(ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers))
+    return ProbeCall(
+        ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers)
+    )
 
 
 class Overheard:
@@ -159,7 +161,7 @@ class Overheard:
 
 
 def _checkup(
-    model: Model, plain: Call | None, streamed: Call | None, *, trouble: str | None = None
+    model: Model, plain: ProbeCall | None, streamed: ProbeCall | None, *, trouble: str | None = None
 ) -> Checkup:
     made = [call for call in (plain, streamed) if call is not None]
     return Checkup(
@@ -175,17 +177,17 @@ def _checkup(
 
 
 def _findings(
-    model: Model, plain: Call | None, streamed: Call | None, trouble: str | None
+    model: Model, plain: ProbeCall | None, streamed: ProbeCall | None, trouble: str | None
 ) -> Iterator[Finding]:
     if trouble is not None:
-        yield Finding(about="key", state=State.WRONG, said=trouble)
+        yield Finding(about="key", state=FindingState.WRONG, said=trouble)
     if plain is not None:
         yield from of_calls(model, plain, streamed)
     quirks = known_endpoints()[model.provider].quirks
     yield from of_settings(model, rates_of(model)(None, time.time()), quirks)
 
 
-def _cost(model: Model, call: Call) -> float | None:
+def _cost(model: Model, call: ProbeCall) -> float | None:
     """Return what a call cost, USD; 0 when it was refused before any work, None when unknown."""
     if isinstance(call.ended, ProviderError):
         return None if call.ended.may_have_been_billed else 0.0

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import ceil, inf
 from typing import Final, NamedTuple
 
-from asyncbench.engine.fairness import ABSENT, Runner, Shared, Standing
+from asyncbench.engine.fairness import ABSENT, ModelProgress, Runner, Shared
 from asyncbench.engine.telemetry import Counters
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Request
@@ -236,7 +236,7 @@ class Account:
         left = cap.limit - cap.spent - in_flight - over
         return cap.shared.ahead(own, [one.standing() for one in others], left)
 
-    def standing(self, *, asks: bool | None = None) -> Standing:
+    def standing(self, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it goes on, where that is known."""
         return ABSENT if self._runner is None else self._runner.standing(self.ledger.ends_s, asks=asks)
 

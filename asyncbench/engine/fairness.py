@@ -18,7 +18,7 @@ KNOWN_TRIALS: Final = 8  # of a model that tell what its others will cost
 LOOKS: Final = 8  # of one model at how far others are, before they are counted anew
 
 
-class Standing(NamedTuple):
+class ModelProgress(NamedTuple):
     """How far a model is, and what it can do with money."""
 
     begun: int  # trials
@@ -37,13 +37,13 @@ class Standing(NamedTuple):
         return max(AHEAD, AHEAD_TRIALS / self.planned)
 
 
-ABSENT: Final = Standing(begun=1, planned=1, cost=0.0, room=0.0)
+ABSENT: Final = ModelProgress(begun=1, planned=1, cost=0.0, room=0.0)
 
 
 # ── the rule ─────────────────────────────────────────────────────────────────────────────────
 
 
-def level(standings: Sequence[Standing], money: float) -> float:
+def level(standings: Sequence[ModelProgress], money: float) -> float:
     """Return how far all get with the money, as a share of their trials; inf: it does for all.
 
     Each gets there, or as far as it has room; who is farther already gets nothing. Where somebody's cost is
@@ -61,14 +61,14 @@ def level(standings: Sequence[Standing], money: float) -> float:
     return inf
 
 
-def _turns(one: Standing) -> tuple[tuple[float, float], ...]:
+def _turns(one: ModelProgress) -> tuple[tuple[float, float], ...]:
     """Return where a model begins to use money while the level rises, and where it ends."""
     slope = one.cost * one.planned
     end = one.share + min(one.room, one.planned - one.begun) / one.planned
     return ((one.share, slope),) if slope == inf else ((one.share, slope), (end, -slope))
 
 
-def ahead(own: Standing, others: Sequence[Standing], at: float) -> bool:
+def ahead(own: ModelProgress, others: Sequence[ModelProgress], at: float) -> bool:
     """Whether a model should wait for others: another trial is beyond its fair part, and one is behind."""
     behind = min((one.share for one in others if one.room > 0 and one.cost > 0), default=inf)
     return own.share + 1 / own.planned > at and own.share > behind + own.slack
@@ -110,7 +110,7 @@ class Runner:
         self._counters, self._purse, self._asks, self._now_s = counters, purse, asks, now_s
         self._before, self._began_s = purse.spent, now_s()
 
-    def standing(self, ends_s: float, *, asks: bool | None = None) -> Standing:
+    def standing(self, ends_s: float, *, asks: bool | None = None) -> ModelProgress:
         """Return how far the model is; `asks`: whether it would go on, where that is known.
 
         Args:
@@ -123,7 +123,7 @@ class Runner:
         begun = min(counters.planned, counters.done + counters.skipped + counters.in_flight)
         cost = 0.0 if self._purse.latest == 0 else self._cost()  # 0: it waits for nobody's money
         goes_on = self._asks() if asks is None else asks
-        return Standing(begun, counters.planned, cost, room=self._room(ends_s) if goes_on else 0.0)
+        return ModelProgress(begun, counters.planned, cost, room=self._room(ends_s) if goes_on else 0.0)
 
     def in_flight_cost(self) -> float:
         """Return what calls in flight will probably cost, picodollars."""
@@ -161,14 +161,14 @@ class Shared:
     level: float = inf  # as a share of their trials; inf: there was enough for all
     looks: int = 0  # for which that is good enough
 
-    def near(self, own: Standing) -> bool:
+    def near(self, own: ModelProgress) -> bool:
         """Whether another trial is within what was last seen, seen not long ago."""
         if self.looks and own.share + 1 / own.planned <= self.level:
             self.looks -= 1
             return True
         return False
 
-    def ahead(self, own: Standing, others: Sequence[Standing], left: float) -> bool:
+    def ahead(self, own: ModelProgress, others: Sequence[ModelProgress], left: float) -> bool:
         """Look anew: whether a model should wait for the others with `left` picodollars for all of them."""
         enough = level((own, *others), left) == inf
         self.level = inf if enough else level((own, *others), SURE * left)

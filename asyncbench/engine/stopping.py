@@ -27,7 +27,7 @@ SATURATED: Final = "saturated"
 Figures = tuple[int, int]  # correct, asked
 
 
-class Cell(NamedTuple):
+class ConditionCell(NamedTuple):
     """What is alike in the trials of one model that an accuracy is told of."""
 
     condition: str
@@ -38,11 +38,11 @@ class Cell(NamedTuple):
     length: int | None
 
 
-def cell_of(trial: Trial) -> Cell:
+def cell_of(trial: Trial) -> ConditionCell:
     """Return the cell of a trial."""
     problem = trial.problem
     kind = (problem.suite, problem.task, problem.variant, problem.representation, problem.length)
-    return Cell(trial.condition.name, *kind)
+    return ConditionCell(trial.condition.name, *kind)
 
 
 def stop_at(when: StopWhen, correct: int, asked: int) -> Stop | None:
@@ -113,8 +113,10 @@ class Stopping:
     keep: Callable[[Skipped], None]
     counters: Counters
     now: Callable[[], float]  # UTC, seconds since 1970
-    _cells: dict[Cell, _Known] = field(default_factory=dict)
-    _places: dict[str, tuple[Cell, int]] = field(default_factory=dict)  # of trials that are not closed
+    _cells: dict[ConditionCell, _Known] = field(default_factory=dict)
+    _places: dict[str, tuple[ConditionCell, int]] = field(
+        default_factory=dict
+    )  # of trials that are not closed
     _anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known
     _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
     changed: bool = False  # whether one that was asked again counts otherwise from now on
@@ -139,7 +141,7 @@ class Stopping:
         known = self._cells.get(cell_of(trial))
         return None if known is None or trial.trial_id in self._anyway else known.stop
 
-    def known(self, cell: Cell, answers: Iterable[bool | None]) -> None:
+    def known(self, cell: ConditionCell, answers: Iterable[bool | None]) -> None:
         """Take in answers of earlier runs, None where one failed, that come next in the order of a cell."""
         one = self._cell(cell)
         for right in answers:
@@ -186,7 +188,7 @@ class Stopping:
         for known in (self._cells, self._places, self._anyway, self._counted_as):
             known.clear()
 
-    def _cell(self, cell: Cell) -> _Known:
+    def _cell(self, cell: ConditionCell) -> _Known:
         if cell not in self._cells:
             self._cells[cell] = _Known(next_look(self.when, 0, 0))
         return self._cells[cell]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from asyncbench.results.anatomy.figures import Findings, kinds_of
+from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of
 from asyncbench.results.anatomy.kinds import KINDS
 from asyncbench.results.entrants import Asked
 from asyncbench.shown.screen import safe
@@ -14,7 +14,7 @@ MOST_EXAMPLES: Final = 3  # of a kind and model
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
 
-def errors_block(findings: Iterable[Findings], places: Mapping[Asked, int]) -> Values:
+def errors_block(findings: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Values:
     """Return kinds and places of errors by group, and examples of each kind.
 
     Args:
@@ -32,7 +32,7 @@ def errors_block(findings: Iterable[Findings], places: Mapping[Asked, int]) -> V
     }
 
 
-def _group(one: Findings, places: Mapping[Asked, int]) -> Values:
+def _group(one: ErrorFindings, places: Mapping[Asked, int]) -> Values:
     return {
         **_of(one, places),
         "examined": one.examined,
@@ -42,13 +42,13 @@ def _group(one: Findings, places: Mapping[Asked, int]) -> Values:
     }
 
 
-def _of(one: Findings, places: Mapping[Asked, int]) -> Values:
+def _of(one: ErrorFindings, places: Mapping[Asked, int]) -> Values:
     run, model, condition, *what = one.group
     names = ("suite", "task", "variant", "representation")
     return {"asked": places[run, model, condition], **dict(zip(names, map(safe, what), strict=True))}
 
 
-def _examples(found: Iterable[Findings], places: Mapping[Asked, int]) -> Iterator[Values]:
+def _examples(found: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Iterator[Values]:
     taken: defaultdict[tuple[int, str], int] = defaultdict(int)
     for one in found:
         of = _of(one, places)

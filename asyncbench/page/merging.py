@@ -13,14 +13,14 @@ MOST_CELLS: Final = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergedCells:
     """Cells that a page can hold."""
 
     cells: pa.Table
     rules: tuple[str, ...]  # what was done, for people; none where nothing was
 
 
-def merged(cells: pa.Table, *, most: int = MOST_CELLS) -> Merged:
+def merged(cells: pa.Table, *, most: int = MOST_CELLS) -> MergedCells:
     """Return cells, `most` of them if that can be: merged over variants, then lengths, then over all lengths.
 
     No trial is lost by it: every count and sum is that of the cells it stands for. Columns beyond those of
@@ -32,7 +32,7 @@ def merged(cells: pa.Table, *, most: int = MOST_CELLS) -> Merged:
             break
         cells = _summed(step(cells))
         rules.append(rule)
-    return Merged(cells=cells, rules=tuple(rules))
+    return MergedCells(cells=cells, rules=tuple(rules))
 
 
 def _over_variants(cells: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StillAsked:
     """What of one model is still asked."""
 
     model: str  # the alias

@@ -11,12 +11,12 @@ from asyncbench.planning.forecast.ranges import Range
 from asyncbench.planning.forecast.remaining_cost import (
     Drawn,
     Prompt,
-    Rest,
+    RemainingTrials,
     draws_of,
     forecastable,
     longest_call_s,
 )
-from asyncbench.planning.forecast.seen_use import Seen, Way
+from asyncbench.planning.forecast.seen_use import SeenUse, Way
 from asyncbench.planning.prices import batch_rates_of, rates_asked
 from asyncbench.planning.remaining_trials import Left, Shape
 from asyncbench.prompting.requests import said_before
@@ -25,7 +25,7 @@ from asyncbench.records import Condition, Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class FinishedUse:
     """What the finished trials of a model used."""
 
     input_tokens: int
@@ -34,7 +34,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class TrialNeeds:
     """What trials will take."""
 
     input_tokens: Range
@@ -47,10 +47,10 @@ class Forecast:
     """What a model's trials will take, as its finished ones tell."""
 
     replies: int  # it was made from
-    spent: Spent
-    left: Figures
+    spent: FinishedUse
+    left: TrialNeeds
     batch_usd: Range | None  # of what is left, asked in a batch; None: no such price is known
-    total: Figures  # of the whole sweep: spent and left
+    total: TrialNeeds  # of the whole sweep: spent and left
     seconds: Range
     bound_by: str | None
 
@@ -66,7 +66,7 @@ class Drawing:
 
 
 def drawing_of(
-    sweep: Sweep, model: Model, left: Left, seen: Mapping[Way, Seen], at_s: float, *, draws: int
+    sweep: Sweep, model: Model, left: Left, seen: Mapping[Way, SeenUse], at_s: float, *, draws: int
 ) -> Drawing | None:
     """Return a model's forecast; None where too little is known of how some of its trials are asked.
 
@@ -84,7 +84,7 @@ def drawing_of(
     if rests is None or not known or not draws:
         return None
     drawn = _together(model.alias, rests, draws)
-    spent = Spent(
+    spent = FinishedUse(
         input_tokens=sum(one.input_tokens for one in known),
         output_tokens=sum(one.output_tokens for one in known),
         cost_usd=_sum([one.cost_usd for one in known]),
@@ -107,11 +107,11 @@ def _rests(
     model: Model,
     conditions: Mapping[str, Condition],
     left: Left,
-    seen: Mapping[Way, Seen],
+    seen: Mapping[Way, SeenUse],
     at_s: float,
-) -> list[Rest] | None:
+) -> list[RemainingTrials] | None:
     """Return what is left by way of asking; None where one is not known well enough."""
-    rests: list[Rest] = []
+    rests: list[RemainingTrials] = []
     for (name, suite), shapes in groupby(sorted(left.shapes, key=_asked), key=_asked):
         condition = conditions[name]
         one = seen.get(Way(model.alias, name, suite))
@@ -119,7 +119,7 @@ def _rests(
             return None
         before = said_before(model, condition)
         rests.append(
-            Rest(
+            RemainingTrials(
                 seen=one,
                 prompts=_prompts(left, shapes, before),
                 sent={
@@ -149,7 +149,7 @@ def _prompts(left: Left, shapes: Iterable[Shape], before: int) -> Counter[Prompt
 NOTHING = Drawn(0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def _together(alias: str, rests: Sequence[Rest], draws: int) -> list[Drawn]:
+def _together(alias: str, rests: Sequence[RemainingTrials], draws: int) -> list[Drawn]:
     """Return draws of all that is left of a model."""
     sums = [NOTHING] * draws
     for i, rest in enumerate(rests):
@@ -158,10 +158,10 @@ def _together(alias: str, rests: Sequence[Rest], draws: int) -> list[Drawn]:
     return sums
 
 
-def sum_of(drawings: Sequence[Drawing]) -> tuple[Figures, Figures]:
+def sum_of(drawings: Sequence[Drawing]) -> tuple[TrialNeeds, TrialNeeds]:
     """Return what several models will take together: of what is left, and of the whole sweep."""
     left = [_added(many) for many in zip(*(one.draws for one in drawings), strict=False)]
-    spent = Spent(
+    spent = FinishedUse(
         input_tokens=sum(one.forecast.spent.input_tokens for one in drawings),
         output_tokens=sum(one.forecast.spent.output_tokens for one in drawings),
         cost_usd=_sum([one.forecast.spent.cost_usd for one in drawings]),
@@ -184,7 +184,7 @@ def _added(many: Iterable[Drawn]) -> Drawn:
     return whole
 
 
-def _with(spent: Spent, one: Drawn) -> Drawn:
+def _with(spent: FinishedUse, one: Drawn) -> Drawn:
     usd = None if one.cost_usd is None or spent.cost_usd is None else one.cost_usd + spent.cost_usd
     return replace(
         one,
@@ -194,9 +194,9 @@ def _with(spent: Spent, one: Drawn) -> Drawn:
     )
 
 
-def figures_of(draws: Sequence[Drawn]) -> Figures:
+def figures_of(draws: Sequence[Drawn]) -> TrialNeeds:
     """Return the ranges of draws."""
-    return Figures(
+    return TrialNeeds(
         input_tokens=Range.of(one.input_tokens for one in draws),
         output_tokens=Range.of(one.output_tokens for one in draws),
         cost_usd=_range([one.cost_usd for one in draws]),
@@ -213,7 +213,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def _pace(model: Model, one: Drawn, rests: Sequence[Rest]) -> pacing.Pace:
+def _pace(model: Model, one: Drawn, rests: Sequence[RemainingTrials]) -> pacing.LanePace:
     guessed_s = one.trials * pacing.latency_of(one.output_tokens / max(1, one.trials))
     latency_s = guessed_s if one.latency_s is None else one.latency_s
     longest_s = max((longest_call_s(rest.seen.latency, rest.seen) for rest in rests), default=0.0)

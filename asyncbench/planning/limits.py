@@ -7,7 +7,7 @@ from datetime import datetime
 from asyncbench.config import Sweep, seconds_left
 from asyncbench.engine.budget import Account, Cap, Ledger
 from asyncbench.errors import ConfigError
-from asyncbench.planning.cuts import Bound, Kept, binding, shares
+from asyncbench.planning.cuts import Bound, StillAsked, binding, shares
 from asyncbench.planning.outlook import Cut, ModelPlan, Outlook
 from asyncbench.planning.remaining_trials import Left
 from asyncbench.pricing import dollars_of
@@ -17,7 +17,7 @@ from asyncbench.sweeps.budget_bounds import check_budget, open_ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SweepLimits:
     """What a sweep may still spend, and how long it may still take."""
 
     ledger: Ledger | None  # None: there is no budget, or it cannot be told what is left of it
@@ -25,7 +25,7 @@ class Limits:
     warnings: tuple[str, ...]  # what would keep a run from starting
 
 
-def limits_of(sweep: Sweep, models: Sequence[Model]) -> Limits:
+def limits_of(sweep: Sweep, models: Sequence[Model]) -> SweepLimits:
     """Return what budgets and the deadline leave, as a run would find it that starts now.
 
     Raises:
@@ -46,11 +46,15 @@ def limits_of(sweep: Sweep, models: Sequence[Model]) -> Limits:
     except ConfigError as error:  # it may have passed while a pilot was asked
         within_s = 0.0
         warnings.append(str(error))
-    return Limits(ledger=ledger, within_s=within_s, warnings=tuple(warnings))
+    return SweepLimits(ledger=ledger, within_s=within_s, warnings=tuple(warnings))
 
 
 def cuts_of(
-    limits: Limits, models: Sequence[Model], plans: Sequence[ModelPlan], left: Mapping[str, Left], at_s: float
+    limits: SweepLimits,
+    models: Sequence[Model],
+    plans: Sequence[ModelPlan],
+    left: Mapping[str, Left],
+    at_s: float,
 ) -> Iterator[Cut]:
     """Yield what the budgets, and what the deadline leaves.
 
@@ -159,6 +163,8 @@ def _cut(
     )
 
 
-def _kept(one: ModelPlan, share: float, cells: int) -> Kept:
+def _kept(one: ModelPlan, share: float, cells: int) -> StillAsked:
     trials = int(share * one.left + 1e-9)
-    return Kept(model=one.model, left=one.left, trials=trials, per_cell=trials / cells if cells else 0.0)
+    return StillAsked(
+        model=one.model, left=one.left, trials=trials, per_cell=trials / cells if cells else 0.0
+    )

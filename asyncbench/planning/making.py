@@ -15,7 +15,7 @@ from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning import pace as pacing
 from asyncbench.planning import tokens as guesses
 from asyncbench.planning.forecast.remaining_cost import draws_for, forecastable, work_of
-from asyncbench.planning.forecast.seen_use import Seen, Way, seen_in
+from asyncbench.planning.forecast.seen_use import SeenUse, Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, seconds_of, sum_of
 from asyncbench.planning.limits import cuts_of, limits_of
 from asyncbench.planning.outlook import ModelPlan, Plan, PlannedSet
@@ -30,7 +30,7 @@ from asyncbench.store.manifest import check, is_results_folder
 from asyncbench.sweeps import preflight
 from asyncbench.sweeps.budget_bounds import held_models, most_for
 from asyncbench.sweeps.skipping import still_skipped
-from asyncbench.sweeps.trials import Asked
+from asyncbench.sweeps.trials import AskedSet
 
 
 def plan(
@@ -74,7 +74,7 @@ def plan(
 def plan_of(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, tuple[Asked, ...]],
+    sets: Mapping[str, tuple[AskedSet, ...]],
     *,
     limit: int | None,
     finished: Collection[str],
@@ -138,7 +138,7 @@ def _drawings(
     sweep: Sweep,
     models: Sequence[Model],
     left: Mapping[str, Left],
-    seen: Mapping[Way, Seen],
+    seen: Mapping[Way, SeenUse],
     at_s: float,
     *,
     quick: bool,
@@ -189,7 +189,7 @@ def _model_plan(
     sweep: Sweep,
     model: Model,
     left: Left,
-    seen: Mapping[Way, Seen],
+    seen: Mapping[Way, SeenUse],
     drawing: Drawing | None,
     at_s: float,
 ) -> ModelPlan:
@@ -227,7 +227,7 @@ def _model_plan(
     return plan if drawing is None or not left.trials else plan.forecast_by(drawing.forecast)
 
 
-def _too_few(model: Model, left: Left, seen: Mapping[Way, Seen]) -> tuple[str, ...]:
+def _too_few(model: Model, left: Left, seen: Mapping[Way, SeenUse]) -> tuple[str, ...]:
     """Return the ways in which a model is still asked, and of which too few replies are known."""
     ways = sorted({(shape.condition, shape.cell.suite) for shape in left.shapes})
     several = len({suite for _, suite in ways}) > 1
@@ -238,7 +238,7 @@ def _too_few(model: Model, left: Left, seen: Mapping[Way, Seen]) -> tuple[str, .
     )
 
 
-def _guessed(model: Model, left: Left, shares: Sequence[Share]) -> pacing.Pace:
+def _guessed(model: Model, left: Left, shares: Sequence[Share]) -> pacing.LanePace:
     return pacing.pace(
         model.limits,
         trials=left.trials,
@@ -254,7 +254,7 @@ def _share(
     condition: Condition,
     shape: Shape,
     count: int,
-    seen: Mapping[Way, Seen],
+    seen: Mapping[Way, SeenUse],
     priced: Priced,
 ) -> Share:
     like = seen.get(Way(model.alias, condition.name, shape.cell.suite))
@@ -269,7 +269,7 @@ def _share(
     )
 
 
-def _latency_s(seen: Seen | None, output_tokens: int) -> float:
+def _latency_s(seen: SeenUse | None, output_tokens: int) -> float:
     if seen is None or seen.latency is None:
         return pacing.latency_of(output_tokens)
     return seen.latency.first + seen.latency.second * output_tokens
@@ -308,7 +308,7 @@ def _assumptions(
     sweep: Sweep,
     models: Sequence[Model],
     left: Mapping[str, Left],
-    used: Mapping[Way, Seen],
+    used: Mapping[Way, SeenUse],
     drawings: Mapping[str, Drawing | None],
     plans: Sequence[ModelPlan],
 ) -> Iterator[str]:

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
 from typing import cast
 
-from asyncbench.planning.cuts import Kept
+from asyncbench.planning.cuts import StillAsked
 from asyncbench.planning.forecast.ranges import Range
 from asyncbench.planning.forecast.remaining_cost import ENOUGH
-from asyncbench.planning.forecasting import Figures, Forecast
+from asyncbench.planning.forecasting import Forecast, TrialNeeds
 from asyncbench.shown.screen import fitted, safe_notes
 
 Row = tuple[str, ...]
@@ -100,8 +100,8 @@ class Cut:
     binding: tuple[str, ...]  # which of them stop anything, be it at the 95th percentile
     spent_up: Mapping[str, tuple[float, float]]  # USD: spent, limit; of budgets of which nothing is left
     too_small: Mapping[str, float]  # USD to set aside for a call of a model, where no budget has that left
-    usual: tuple[Kept, ...]  # a model each: as the median is
-    careful: tuple[Kept, ...]  # as the 95th percentile is; of a model that is guessed the same
+    usual: tuple[StillAsked, ...]  # a model each: as the median is
+    careful: tuple[StillAsked, ...]  # as the 95th percentile is; of a model that is guessed the same
     guessed: tuple[str, ...] = ()  # models of which too little is known for a percentile, by alias
 
     @property
@@ -120,8 +120,8 @@ class Plan:
     limit: int | None  # problems per model
     problem_sets: tuple[PlannedSet, ...]
     models: tuple[ModelPlan, ...]
-    forecast_left: Figures | None  # of all models together; None: of one too little is known
-    forecast_total: Figures | None  # the same with what was used so far
+    forecast_left: TrialNeeds | None  # of all models together; None: of one too little is known
+    forecast_total: TrialNeeds | None  # the same with what was used so far
     forecast_seconds: Range | None  # until the slowest lane is done with what is left
     cuts: tuple[Cut, ...]
     assumptions: tuple[str, ...]
@@ -290,7 +290,7 @@ def _cost_row(one: ModelPlan) -> Row:
     return one.model, *costs, duration(one.seconds), one.bound_by or "-", cap, one.price_source or "unknown"
 
 
-def _forecast_row(model: str, left: Figures, replies: str, seconds: Range | None) -> Row:
+def _forecast_row(model: str, left: TrialNeeds, replies: str, seconds: Range | None) -> Row:
     tokens, cost = left.output_tokens, left.cost_usd
     return (
         model,

@@ -9,7 +9,7 @@ UNKNOWN_IN_FLIGHT: Final = 32  # where the lane has to find out how many calls p
 UNSEEN_TOKENS_PER_S: Final = 60  # of one reply, where no finished trial tells
 
 
-class Pace(NamedTuple):
+class LanePace(NamedTuple):
     """The seconds that a lane takes, and what holds it back."""
 
     seconds: float
@@ -35,7 +35,7 @@ def pace(
     output_tokens: int,
     latency_s: float,
     longest_s: float,
-) -> Pace:
+) -> LanePace:
     """Return how long a lane takes when each of its trials is answered at once.
 
     Args:
@@ -46,10 +46,10 @@ def pace(
         longest_s: of one call; no lane is faster.
     """
     if not trials:
-        return Pace(0.0, None)
-    bounds = [Pace(max(latency_s / _in_flight(limits), longest_s), "concurrency")]
+        return LanePace(0.0, None)
+    bounds = [LanePace(max(latency_s / _in_flight(limits), longest_s), "concurrency")]
     bounds += [
-        Pace(amount / (per_minute * limits.fraction) * 60, name)
+        LanePace(amount / (per_minute * limits.fraction) * 60, name)
         for name, per_minute, amount in (
             ("rpm", limits.rpm, trials),
             ("tpm", limits.tpm, input_tokens + output_tokens),

@@ -13,7 +13,7 @@ from asyncbench.problems import ProblemSet, generate
 from asyncbench.prompting.requests import worded_size
 from asyncbench.records import Model, Trial
 from asyncbench.sweeps import preflight
-from asyncbench.sweeps.trials import Asked, Cell, asked_by_model, cell_of, places_of, trials
+from asyncbench.sweeps.trials import AskedSet, Cell, asked_by_model, cell_of, places_of, trials
 
 
 class Shape(NamedTuple):
@@ -27,14 +27,14 @@ class Shape(NamedTuple):
 
 
 @dataclass(slots=True)
-class Asking:
+class FinishedCell:
     """Finished trials of a cell under a condition: how many, and the characters of their questions."""
 
     trials: int = 0
     characters: int = 0
 
 
-Finished = Mapping[tuple[str, Cell], Asking]  # by condition and cell
+Finished = Mapping[tuple[str, Cell], FinishedCell]  # by condition and cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Left:
         return self.shapes.total()
 
 
-def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[Asked, ...]]:
+def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[AskedSet, ...]]:
     """Return what each model is asked, by alias; sets that are not files yet are generated into `made`.
 
     Raises:
@@ -86,7 +86,7 @@ def _generated(source: ProblemSource, out: Path) -> ProblemSet:
 def left_by_model(
     sweep: Sweep,
     models: Sequence[Model],
-    sets: Mapping[str, tuple[Asked, ...]],
+    sets: Mapping[str, tuple[AskedSet, ...]],
     *,
     limit: int | None,
     finished: Collection[str],
@@ -110,7 +110,7 @@ def left_by_model(
 
 def left_of(every: Iterable[Trial], finished: Collection[str]) -> Left:
     """Return what is left of trials, without holding them."""
-    shapes, closed = Counter[Shape](), defaultdict[tuple[str, Cell], Asking](Asking)
+    shapes, closed = Counter[Shape](), defaultdict[tuple[str, Cell], FinishedCell](FinishedCell)
     ids, longest = defaultdict[str, list[str]](list), dict[str, tuple[int, Trial]]()
     for trial in every:
         problem, name = trial.problem, trial.condition.name

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.planning.forecast.seen_use import Seen
+from asyncbench.planning.forecast.seen_use import SeenUse
 from asyncbench.prompting.requests import said_before
 from asyncbench.providers.effort import effort_asked
 from asyncbench.providers.longest_reply import answers_asked, most_output
@@ -52,7 +52,9 @@ class Tokens:
     output_most: int | None  # of all answers to a request; None: nothing limits them
 
 
-def tokens_of(model: Model, condition: Condition, *, question: int, answer: int, seen: Seen | None) -> Tokens:
+def tokens_of(
+    model: Model, condition: Condition, *, question: int, answer: int, seen: SeenUse | None
+) -> Tokens:
     """Return what a trial will use, whole tokens, rounded up.
 
     Args:

@@ -37,7 +37,7 @@ OF_A_PART = ["run", "model", "condition", "suite", "task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ExportedPart:
     """The trials that one file is to hold: of a run that was imported, or of a model under a condition."""
 
     run: str
@@ -60,7 +60,9 @@ def unsaid(rows: Iterable[Row], said: Callable[[Row], set[str]]) -> list[str]:
     return []
 
 
-def parts_of(folder: Path, manifest: Manifest, suites: Collection[str], tasks: Collection[str]) -> list[Part]:
+def parts_of(
+    folder: Path, manifest: Manifest, suites: Collection[str], tasks: Collection[str]
+) -> list[ExportedPart]:
     """Return what the finished trials of some suites make files of: runs in their order, then by name.
 
     Raises:
@@ -83,9 +85,9 @@ def parts_of(folder: Path, manifest: Manifest, suites: Collection[str], tasks: C
     ]
 
 
-def _part(rows: Sequence[Row], *, imported: bool, several: bool) -> Part:
+def _part(rows: Sequence[Row], *, imported: bool, several: bool) -> ExportedPart:
     condition = rows[0]["condition"]
-    return Part(
+    return ExportedPart(
         run=rows[0]["run"],
         model=rows[0]["model"],
         condition=condition,
@@ -95,7 +97,7 @@ def _part(rows: Sequence[Row], *, imported: bool, several: bool) -> Part:
     )
 
 
-def rows_of(part: Part, folder: Path, suites: Collection[str], asked: Asked) -> list[Row]:
+def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], asked: Asked) -> list[Row]:
     """Return the trials of a file, in the order of the problem set.
 
     Raises:
@@ -109,7 +111,7 @@ def _of(suites: Collection[str]) -> pc.Expression:
     return pc.field("suite").isin(pa.array(suites, pa.string()))
 
 
-def _table(part: Part, folder: Path, suites: Collection[str]) -> pa.Table:
+def _table(part: ExportedPart, folder: Path, suites: Collection[str]) -> pa.Table:
     """Return trials with the headline grade, and, where it was imported, the recorded accounting."""
     wanted = _of(suites) & (pc.field("run") == part.run)
     if not part.imported:

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
-from asyncbench.published.exported import Part, Row, asked_in, parts_of, rows_of
-from asyncbench.published.formats import Format, format_named
+from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of, rows_of
+from asyncbench.published.formats import FileFormat, format_named
 from asyncbench.published.names import file_of
 from asyncbench.published.places import check_folder
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
@@ -74,7 +74,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     return Exported(files=files)
 
 
-def _paths(parts: Sequence[Part], chosen: Format, out: Path) -> list[Path]:
+def _paths(parts: Sequence[ExportedPart], chosen: FileFormat, out: Path) -> list[Path]:
     """Return where each file goes; nothing is ever written over."""
     check_folder(out)
     paths: list[Path] = []
@@ -115,7 +115,7 @@ def _move(drafts: Path, paths: Sequence[Path]) -> None:
         raise
 
 
-def _rows(parts: Sequence[Part], folder: Path, chosen: Format) -> Iterator[list[Row]]:
+def _rows(parts: Sequence[ExportedPart], folder: Path, chosen: FileFormat) -> Iterator[list[Row]]:
     """Yield the rows of each file."""
     for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
         asked = asked_in(run, folder, imported=imported)
@@ -124,7 +124,7 @@ def _rows(parts: Sequence[Part], folder: Path, chosen: Format) -> Iterator[list[
 
 
 def _written(
-    path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: Format, manifest: Manifest
+    path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: FileFormat, manifest: Manifest
 ) -> ExportedFile:
     """Write a file, for now among the drafts."""
     try:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import Part, Row
+from asyncbench.published.exported import ExportedPart, Row
 from asyncbench.published.integer_addition import files as integer_addition
 from asyncbench.published.llm_arithmetic import files as llm_arithmetic
 from asyncbench.published.nupa import files as nupa
-from asyncbench.published.recorded import Recording
+from asyncbench.published.recorded import RecordedRun
 from asyncbench.suites.llm_arithmetic import TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class FileFormat:
     """How files of another project are read and written.
 
     `reader(plan)` returns what reads a file. Of the trials of one file to be, in order, `file_name` names
@@ -25,14 +25,14 @@ class Format:
     ending: str
     suites: tuple[str, ...]
     tasks: tuple[str, ...]  # of those suites: all that it has a place for
-    reader: Callable[[Mapping[str, object]], Callable[[Path], Recording]]
-    file_name: Callable[[Part], str]
+    reader: Callable[[Mapping[str, object]], Callable[[Path], RecordedRun]]
+    file_name: Callable[[ExportedPart], str]
     texts: Callable[[list[Row], Mapping[str, int]], Iterator[str]]
     notes: Callable[[list[Row]], list[str]]
 
 
-FORMATS: Mapping[str, Format] = {
-    "llm-arithmetic": Format(
+FORMATS: Mapping[str, FileFormat] = {
+    "llm-arithmetic": FileFormat(
         ending=llm_arithmetic.ENDING,
         suites=(llm_arithmetic.NAME,),
         tasks=tuple(TASKS),
@@ -41,7 +41,7 @@ FORMATS: Mapping[str, Format] = {
         texts=llm_arithmetic.texts,
         notes=llm_arithmetic.notes,
     ),
-    "integer-addition": Format(
+    "integer-addition": FileFormat(
         ending=integer_addition.ENDING,
         suites=integer_addition.SUITES,
         tasks=integer_addition.SUITES,  # each has one, of its own name
@@ -50,7 +50,7 @@ FORMATS: Mapping[str, Format] = {
         texts=integer_addition.texts,
         notes=integer_addition.notes,
     ),
-    "nupa": Format(
+    "nupa": FileFormat(
         ending=nupa.ENDING,
         suites=(nupa.NAME,),
         tasks=nupa.TASK_NAMES,
@@ -62,7 +62,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> FileFormat:
     """Return a format.
 
     Raises:

@@ -14,7 +14,7 @@ from asyncbench.published.formats import format_named
 from asyncbench.published.keeping import ImportedRun, Keeper
 from asyncbench.published.names import run_of
 from asyncbench.published.places import check_file, check_folder
-from asyncbench.published.recorded import Recording
+from asyncbench.published.recorded import RecordedRun
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import check, is_results_folder, read_manifest
@@ -128,13 +128,13 @@ def _check(paths: Sequence[Path], ending: str) -> None:
         runs[run] = path
 
 
-def _once_usable(recordings: Iterator[Recording], *, there: bool) -> Iterator[Recording]:
+def _once_usable(recordings: Iterator[RecordedRun], *, there: bool) -> Iterator[RecordedRun]:
     """Return all recordings, once one of them holds something to write.
 
     Those before it, which hold no trials, have waited for it. In a folder that is `there`, bad lines are
     something to write as well: that they were left out.
     """
-    waiting: list[Recording] = []
+    waiting: list[RecordedRun] = []
     for recording in recordings:
         waiting.append(recording)
         if recording.trials or (there and recording.left_out):
@@ -143,7 +143,7 @@ def _once_usable(recordings: Iterator[Recording], *, there: bool) -> Iterator[Re
     raise ConfigError(f"nothing can be imported: {next(left_out, 'the files hold no trials')}")
 
 
-def _kept(recordings: Iterator[Recording], keeper: Keeper) -> tuple[ImportedRun, ...]:
+def _kept(recordings: Iterator[RecordedRun], keeper: Keeper) -> tuple[ImportedRun, ...]:
     runs: list[ImportedRun] = []
     try:
         for run in map(keeper.keep, recordings):  # so that no recording is held while the next is read

@@ -14,7 +14,7 @@ from asyncbench.problems import write_problems
 from asyncbench.problems.identity import identified
 from asyncbench.prompting.requests import TrialIds
 from asyncbench.published.names import problems_file
-from asyncbench.published.recorded import Recorded, Recording
+from asyncbench.published.recorded import Recorded, RecordedRun
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
 from asyncbench.store.encoding import encode
 from asyncbench.store.folder import Store
@@ -43,7 +43,7 @@ class Keeper:
         self._before = look(store.folder)
         self._runs = frozenset(self._before.read("trials", ["run"])["run"].unique().to_pylist())
 
-    def keep(self, recording: Recording) -> ImportedRun:
+    def keep(self, recording: RecordedRun) -> ImportedRun:
         """Bring into the folder what it does not hold yet of a run.
 
         Raises:
@@ -69,7 +69,7 @@ class Keeper:
             left_out=recording.left_out,
         )
 
-    def _refuse_another(self, recording: Recording, trials: Sequence[Trial]) -> None:
+    def _refuse_another(self, recording: RecordedRun, trials: Sequence[Trial]) -> None:
         """Refuse a file that is not the one imported under its name before, nor has grown from it."""
         found = {trial.trial_id: one for trial, one in zip(trials, recording.trials, strict=True)}
         lost = changed = 0
@@ -92,7 +92,7 @@ class Keeper:
         times = table["finished_at"].cast(pa.int64())
         return table.set_column(table.schema.get_field_index("finished_at"), "finished_at", times)
 
-    def _describe(self, recording: Recording) -> None:
+    def _describe(self, recording: RecordedRun) -> None:
         """Note the run in the manifest, before its trials: if they are cut short, the plan is known."""
         run = {
             "file": recording.path.name,
@@ -125,7 +125,7 @@ def _told(one: Recorded, *, like: dict[str, object]) -> dict[str, object]:
     return stored
 
 
-def _trials(recording: Recording, problems: Sequence[Problem], *, sweep: str) -> list[Trial]:
+def _trials(recording: RecordedRun, problems: Sequence[Problem], *, sweep: str) -> list[Trial]:
     """Return the trials of a run, with their ids, in file order."""
     return [
         _trial(one, problem, run=recording.run, sweep=sweep)

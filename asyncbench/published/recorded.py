@@ -30,7 +30,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class RecordedRun:
     """What one file holds: a run."""
 
     run: str

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
 
-from asyncbench.reconciliation.gaps import MEASURES, Pair, share_of
-from asyncbench.reconciliation.our_costs import TIERS, Ours, Unknown, most_of
+from asyncbench.reconciliation.gaps import MEASURES, BillPair, share_of
+from asyncbench.reconciliation.our_costs import TIERS, Ours, UnpricedCalls, most_of
 from asyncbench.shown.tables import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap
@@ -38,13 +38,13 @@ class _Kind:
     """A kind of cause: how it could move the bill of a model, and what speaks for it over all of them."""
 
     name: str
-    moves: Callable[[Pair], Moves]
-    says: Callable[[Sequence[Pair]], str]
+    moves: Callable[[BillPair], Moves]
+    says: Callable[[Sequence[BillPair]], str]
     always: bool = False  # of any bill: it need not be supposed
     names: bool = True  # whose models are told before what it says, where they are not all
 
 
-def likely_causes(models: Sequence[Pair], days: Sequence[Pair], *, decimals: int) -> list[Cause]:
+def likely_causes(models: Sequence[BillPair], days: Sequence[BillPair], *, decimals: int) -> list[Cause]:
     """Return what may explain the gaps, the likeliest first.
 
     Args:
@@ -58,7 +58,7 @@ def likely_causes(models: Sequence[Pair], days: Sequence[Pair], *, decimals: int
     return sorted(worth, key=lambda one: (-round(one.share, 2), one.bound))
 
 
-def _cause(kind: _Kind, models: Sequence[Pair]) -> Cause | None:
+def _cause(kind: _Kind, models: Sequence[BillPair]) -> Cause | None:
     """Return a kind of cause with how much of the gaps it can explain; None where there is no gap."""
     shares, explains, bound, closes = list[float](), dict[str, float](), 0.0, set[str]()
     moves = [(pair, kind.moves(pair)) for pair in models]
@@ -85,7 +85,7 @@ def _cause(kind: _Kind, models: Sequence[Pair]) -> Cause | None:
     )
 
 
-def _said(kind: _Kind, models: Sequence[Pair], closes: Collection[str]) -> str:
+def _said(kind: _Kind, models: Sequence[BillPair], closes: Collection[str]) -> str:
     """Return what speaks for a cause in the models whose gaps it closes, named if there are others."""
     those = [pair for pair in models if pair.model in closes]
     if kind.always or not those:
@@ -117,7 +117,7 @@ def _up_to(most: float) -> list[Range]:
 # ── calls that a folder knows too little of ──────────────────────────────────────────────────
 
 
-def _of_unknown(unknown: Unknown, ours: Ours) -> Moves:
+def _of_unknown(unknown: UnpricedCalls, ours: Ours) -> Moves:
     calls = unknown.calls
     if not calls:
         return {}
@@ -128,9 +128,9 @@ def _of_unknown(unknown: Unknown, ours: Ours) -> Moves:
     }
 
 
-def _unknown_text(what: str, of: Callable[[Ours], Unknown]) -> Callable[[Sequence[Pair]], str]:
-    def says(models: Sequence[Pair]) -> str:
-        whole = Unknown()
+def _unknown_text(what: str, of: Callable[[Ours], UnpricedCalls]) -> Callable[[Sequence[BillPair]], str]:
+    def says(models: Sequence[BillPair]) -> str:
+        whole = UnpricedCalls()
         for pair in models:
             whole.add(of(pair.ours))
         said = f"{whole.calls:,} calls {what}"
@@ -145,20 +145,20 @@ def _unknown_text(what: str, of: Callable[[Ours], Unknown]) -> Callable[[Sequenc
     return says
 
 
-def _free(pair: Pair) -> Moves:
+def _free(pair: BillPair) -> Moves:
     n, ours = pair.ours.free, pair.ours
     usd, tokens = n * ours.most_usd, (n * ours.most_input, n * ours.most_output)
     return {"usd": _up_to(usd), "input_tokens": _up_to(tokens[0]), "output": _up_to(tokens[1])}
 
 
-def _priceless(pair: Pair) -> Moves:
+def _priceless(pair: BillPair) -> Moves:
     ours = pair.ours
     tokens = _up_to(inf) if ours.tokenless else []
     priced = _up_to(inf) if ours.priceless or ours.tokenless else []
     return {"usd": priced, "input_tokens": tokens, "output": tokens}
 
 
-def _elsewhere(pair: Pair) -> Moves:
+def _elsewhere(pair: BillPair) -> Moves:
     """Return what calls of others could add: anything, but where the bill counts no more calls than we do."""
     requests = pair.theirs.requests
     if requests is not None and requests <= pair.ours.calls:
@@ -166,22 +166,22 @@ def _elsewhere(pair: Pair) -> Moves:
     return dict.fromkeys(MEASURES, _up_to(inf))
 
 
-def _elsewhere_text(models: Sequence[Pair]) -> str:
+def _elsewhere_text(models: Sequence[BillPair]) -> str:
     beyond = sum(max(0, (pair.theirs.requests or 0) - pair.ours.calls) for pair in models)
     if beyond:
         return f"the bill counts {beyond:,} calls more than were made here"
     return "nothing speaks for it but that the bill is higher: other work with the same key, or other folders"
 
 
-def _missing(days: Sequence[Pair]) -> _Kind:
+def _missing(days: Sequence[BillPair]) -> _Kind:
     """Return the cause that days are not, or not yet, in the export."""
     absent = [pair for pair in days if not pair.theirs.lines]
 
-    def moves(model: Pair) -> Moves:
+    def moves(model: BillPair) -> Moves:
         gone = [pair for pair in absent if pair.model == model.model]
         return {name: _point(-sum(getattr(pair.ours, name) for pair in gone)) for name in MEASURES}
 
-    def says(models: Sequence[Pair]) -> str:
+    def says(models: Sequence[BillPair]) -> str:
         named = {model.model for model in models}
         calls = sum(pair.ours.calls for pair in absent if pair.model in named)
         return f"{calls:,} calls are of days and models without a line in it: it may end early, or be late"
@@ -192,7 +192,7 @@ def _missing(days: Sequence[Pair]) -> _Kind:
 # ── the same tokens at other rates ───────────────────────────────────────────────────────────
 
 
-def _cached(pair: Pair) -> Moves:
+def _cached(pair: BillPair) -> Moves:
     """Return what cached input could move: from free of charge to the price of any other input."""
     ours, told = pair.ours, pair.theirs.cached_input
     if told is not None and told != ours.cached_input and ours.cached_input:
@@ -202,7 +202,7 @@ def _cached(pair: Pair) -> Moves:
     return {"usd": [*_point(ours.cached_as_plain_usd), *ranges]}
 
 
-def _cached_text(models: Sequence[Pair]) -> str:
+def _cached_text(models: Sequence[BillPair]) -> str:
     tokens = sum(pair.ours.cached_input for pair in models)
     told = [pair.theirs.cached_input for pair in models if pair.theirs.cached_input is not None]
     more = sum(pair.ours.cached_as_plain_usd for pair in models)
@@ -210,12 +210,12 @@ def _cached_text(models: Sequence[Pair]) -> str:
     return f"{said}; the bill counts {sum(told):,}" if told else said
 
 
-def _written(pair: Pair) -> Moves:
+def _written(pair: BillPair) -> Moves:
     ours = pair.ours
     return {"usd": [(-ours.usd_written, ours.written_1h_usd)] if ours.cache_write else []}
 
 
-def _written_text(models: Sequence[Pair]) -> str:
+def _written_text(models: Sequence[BillPair]) -> str:
     tokens = sum(pair.ours.cache_write for pair in models)
     usd, more = (
         sum(getattr(pair.ours, name) for pair in models) for name in ("usd_written", "written_1h_usd")
@@ -226,27 +226,27 @@ def _written_text(models: Sequence[Pair]) -> str:
     )
 
 
-def _reasoning(pair: Pair) -> Moves:
+def _reasoning(pair: BillPair) -> Moves:
     tokens, usd = pair.ours.reasoning, pair.ours.usd_reasoning
     return {"output": [*_point(tokens), *_point(-tokens)], "usd": [*_point(usd), *_point(-usd)]}
 
 
-def _reasoning_text(models: Sequence[Pair]) -> str:
+def _reasoning_text(models: Sequence[BillPair]) -> str:
     tokens = sum(pair.ours.reasoning for pair in models)
     usd = sum(pair.ours.usd_reasoning for pair in models)
     return f"{tokens:,} output tokens ({dollars(usd)}) were reasoning: left out there, or counted once more"
 
 
-def _otherwise(*names: str) -> Callable[[Pair], Moves]:
-    def moves(pair: Pair) -> Moves:
+def _otherwise(*names: str) -> Callable[[BillPair], Moves]:
+    def moves(pair: BillPair) -> Moves:
         costs = (pair.ours.otherwise_usd.get(name, inf) - pair.ours.usd for name in names)
         return {"usd": [one for cost in costs for one in _point(cost)]}
 
     return moves
 
 
-def _otherwise_text(*names: str) -> Callable[[Sequence[Pair]], str]:
-    def says(models: Sequence[Pair]) -> str:
+def _otherwise_text(*names: str) -> Callable[[Sequence[BillPair]], str]:
+    def says(models: Sequence[BillPair]) -> str:
         costs = {name: sum(pair.ours.otherwise_usd.get(name, inf) for pair in models) for name in names}
         known = [f"{name} {dollars(cost)}" for name, cost in costs.items() if isfinite(cost)]
         ours = sum(pair.ours.usd for pair in models)
@@ -257,7 +257,7 @@ def _otherwise_text(*names: str) -> Callable[[Sequence[Pair]], str]:
     return says
 
 
-def _other_price(pair: Pair) -> Moves:
+def _other_price(pair: BillPair) -> Moves:
     """Return any move of dollars where the tokens agree: then their prices do not."""
     told = [name for name in ("input_tokens", "output") if getattr(pair.theirs, name) is not None]
     agree = all(
@@ -270,10 +270,10 @@ def _other_price(pair: Pair) -> Moves:
 _TIMES: Final = "billed at {:.3f} times what was reckoned here"
 
 
-def _another_price(days: Sequence[Pair]) -> _Kind:
+def _another_price(days: Sequence[BillPair]) -> _Kind:
     """Return the cause that models have another price there: each is named, by day where days differ."""
 
-    def says(models: Sequence[Pair]) -> str:
+    def says(models: Sequence[BillPair]) -> str:
         whose: defaultdict[str, list[str]] = defaultdict(list)
         for pair in models:
             for who, times in _billed_at(pair, [day for day in days if day.model == pair.model]):
@@ -284,7 +284,7 @@ def _another_price(days: Sequence[Pair]) -> _Kind:
     return _Kind("another price than here", _other_price, says, names=False)
 
 
-def _billed_at(model: Pair, days: Sequence[Pair]) -> Iterator[tuple[str, str]]:
+def _billed_at(model: BillPair, days: Sequence[BillPair]) -> Iterator[tuple[str, str]]:
     """Yield whom and how dear the bill is: the model, or days of it where not all are alike."""
     known = [day for day in days if day.day and day.ours.usd and _other_price(day)]
     times = [(day.theirs.usd or 0.0) / day.ours.usd for day in known]
@@ -302,11 +302,11 @@ def _rounding(decimals: int) -> _Kind:
     """Return the cause that each line of the bill is rounded to its last decimal."""
     half = 0.5 * 10.0**-decimals
 
-    def moves(pair: Pair) -> Moves:
+    def moves(pair: BillPair) -> Moves:
         most = half * pair.theirs.lines * (1 + 1e-9)
         return {"usd": [(-most, most)] if most else []}
 
-    def says(models: Sequence[Pair]) -> str:
+    def says(models: Sequence[BillPair]) -> str:
         lines = sum(pair.theirs.lines for pair in models)
         most = f"{half * lines:.{decimals + 1}f}"
         return f"dollars are written with {decimals} decimals: {lines:,} lines may be off by ${most} together"

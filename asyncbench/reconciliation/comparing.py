@@ -10,9 +10,9 @@ from typing import Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.causes import Cause, likely_causes, listed
-from asyncbench.reconciliation.gaps import MEASURES, Pair, Side, added, share_of, together
+from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, share_of, together
 from asyncbench.reconciliation.matching import aliases_of, matched
-from asyncbench.reconciliation.our_costs import Asked, Ours, Used, of_provider, providers_of, used
+from asyncbench.reconciliation.our_costs import BillNames, Ours, Used, of_provider, providers_of, used
 from asyncbench.reconciliation.reading import Export, Told, read_export
 from asyncbench.reconciliation.zones import zone_cause
 from asyncbench.reports.cost import fine
@@ -34,7 +34,7 @@ class LeftOut:
 
     model: str
     why: str
-    told: Side
+    told: BillSide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,13 @@ class Reconciled(Pages):
     export: Export
     utc_offset_h: float  # whose days they are
     tolerance: float
-    days: tuple[Pair, ...]  # by model and day
-    models: tuple[Pair, ...]  # each over all days
+    days: tuple[BillPair, ...]  # by model and day
+    models: tuple[BillPair, ...]  # each over all days
     left_out: tuple[LeftOut, ...]
     causes: tuple[Cause, ...]
 
     @property
-    def whole(self) -> Pair:
+    def whole(self) -> BillPair:
         """All models over all days."""
         return together(self.models, model="all")
 
@@ -218,11 +218,11 @@ class _Names:
     """What each model is called in the comparison."""
 
     theirs: Mapping[str | None, str]  # by its name in the file; who is missing was never asked here
-    ours: Mapping[Asked, str]
+    ours: Mapping[BillNames, str]
 
 
 def _names(
-    asked: set[Asked],
+    asked: set[BillNames],
     export: Export,
     aliases: Mapping[str, str],
     providers: Mapping[str, str],
@@ -258,7 +258,7 @@ def _of_others(found: Used, names: _Names) -> list[LeftOut]:
         LeftOut(
             model=alias,
             why=NOT_THEIRS,
-            told=Side(usd=one.usd, input_tokens=one.input_tokens, output=one.output),
+            told=BillSide(usd=one.usd, input_tokens=one.input_tokens, output=one.output),
         )
         for alias, one in sorted(sums.items())
     ]
@@ -283,9 +283,9 @@ def _compared(
     return dict(lines), left
 
 
-def _told(lines: Iterable[Told]) -> Side:
+def _told(lines: Iterable[Told]) -> BillSide:
     return added(
-        Side(
+        BillSide(
             usd=None if line.usd is None else float(line.usd),
             input_tokens=line.input_tokens,
             output=line.output,
@@ -299,7 +299,7 @@ def _told(lines: Iterable[Told]) -> Side:
 
 def _paired(
     lines: Mapping[tuple[str, date | None], Sequence[Told]], found: Used, names: _Names, *, dated: bool
-) -> list[Pair]:
+) -> list[BillPair]:
     """Return theirs and ours by model and day; a day that either has not is 0 there, where it is told."""
     ours: defaultdict[tuple[str, date | None], Ours] = defaultdict(Ours.none)
     for (asked, day), one in found.items():
@@ -309,27 +309,27 @@ def _paired(
     nothing = _nothing(sides.values())
     keys = sorted({*ours, *sides}, key=lambda key: (key[1] or date.min, key[0]))
     return [
-        Pair(model=key[0], day=key[1], theirs=_filled(sides.get(key), nothing), ours=ours[key])
+        BillPair(model=key[0], day=key[1], theirs=_filled(sides.get(key), nothing), ours=ours[key])
         for key in keys
     ]
 
 
-def _nothing(sides: Iterable[Side]) -> Side:
+def _nothing(sides: Iterable[BillSide]) -> BillSide:
     """Return 0 for all that the export tells of any."""
     whole = added(sides)
-    told = {name: 0 for name in Side.__slots__ if getattr(whole, name) is not None}
-    return Side(**told)
+    told = {name: 0 for name in BillSide.__slots__ if getattr(whole, name) is not None}
+    return BillSide(**told)
 
 
-def _filled(side: Side | None, nothing: Side) -> Side:
+def _filled(side: BillSide | None, nothing: BillSide) -> BillSide:
     if side is None:
         return replace(nothing, lines=0)
-    empty = {name: getattr(nothing, name) for name in Side.__slots__ if getattr(side, name) is None}
+    empty = {name: getattr(nothing, name) for name in BillSide.__slots__ if getattr(side, name) is None}
     return replace(side, **empty)
 
 
-def _by_model(days: Iterable[Pair]) -> list[Pair]:
-    models: defaultdict[str, list[Pair]] = defaultdict(list)
+def _by_model(days: Iterable[BillPair]) -> list[BillPair]:
+    models: defaultdict[str, list[BillPair]] = defaultdict(list)
     for pair in days:
         models[pair.model].append(pair)
     return [together(many, model=model) for model, many in sorted(models.items())]
@@ -349,11 +349,11 @@ def _read_as(export: Export) -> Iterator[str]:
         yield f"Not read: {listed(export.unread)}; use --columns where one of them counts."
 
 
-def _side(side: Side) -> dict[str, object]:
+def _side(side: BillSide) -> dict[str, object]:
     return {name: getattr(side, name) for name in (*MEASURES, "cached_input", "requests", "lines")}
 
 
-def _as_mapping(pair: Pair) -> dict[str, object]:
+def _as_mapping(pair: BillPair) -> dict[str, object]:
     ours = {name: getattr(pair.ours, name) for name in (*MEASURES, "cached_input", "reasoning", "calls")}
     unknown = {"lost": pair.ours.lost.calls, "cut": pair.ours.cut.calls, "priceless": pair.ours.priceless}
     return {
@@ -365,7 +365,7 @@ def _as_mapping(pair: Pair) -> dict[str, object]:
     }
 
 
-def _pairs(title: str, pairs: Sequence[Pair], *, by_day: bool) -> Sheet:
+def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
     told = [measure for measure in MEASURES if any(pair.gap(measure) is not None for pair in pairs)]
     head = [*(["day"] if by_day else []), "model", "calls"]
     for measure in told:
@@ -374,7 +374,7 @@ def _pairs(title: str, pairs: Sequence[Pair], *, by_day: bool) -> Sheet:
     return Sheet(title=title, head=head, rows=[_row(pair, told, by_day) for pair in pairs], labels=1 + by_day)
 
 
-def _row(pair: Pair, told: Sequence[str], by_day: bool) -> list[str]:
+def _row(pair: BillPair, told: Sequence[str], by_day: bool) -> list[str]:
     cells = [*([str(pair.day or "-")] if by_day else []), pair.model, f"{pair.ours.calls:,}"]
     for measure in told:
         theirs, ours, gap = getattr(pair.theirs, measure), getattr(pair.ours, measure), pair.gap(measure)

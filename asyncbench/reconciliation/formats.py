@@ -26,7 +26,7 @@ Columns = Mapping[str, tuple[str, ...]]  # what it is → names of columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class BillFormat:
     """An export that is known by its columns. In JSON, a name with a point is a key within a key."""
 
     name: str
@@ -51,7 +51,7 @@ _OPENAI_REFERENCE: Final = "OpenAI's API reference: organization/usage/completio
 _ANTHROPIC_REFERENCE: Final = "Anthropic's Admin API reference: usage_report/messages and cost_report"
 
 FORMATS: Final = (
-    Format(
+    BillFormat(
         name="OpenAI completions usage",
         verified=_OPENAI_REFERENCE,
         needs={"day": ("start_time",), "input": ("input_tokens",), "output": ("output_tokens",)},
@@ -62,19 +62,19 @@ FORMATS: Final = (
             "requests": ("num_model_requests",),
         },
     ),
-    Format(
+    BillFormat(
         name="OpenAI costs",
         verified=_OPENAI_REFERENCE,
         needs={"day": ("start_time",), "cost": ("amount.value",)},
         may_have={"line_item": ("line_item",), "currency": ("amount.currency",)},
     ),
-    Format(
+    BillFormat(
         name="OpenAI costs (CSV)",
         verified=None,
         needs={"day": ("start_time",), "cost": ("amount_value",)},
         may_have={"line_item": ("line_item",), "currency": ("amount_currency",)},
     ),
-    Format(
+    BillFormat(
         name="Anthropic messages usage",
         verified=_ANTHROPIC_REFERENCE,
         needs={
@@ -91,13 +91,13 @@ FORMATS: Final = (
             ),
         },
     ),
-    Format(
+    BillFormat(
         name="Anthropic cost report",
         verified=_ANTHROPIC_REFERENCE,
         needs={"day": ("starting_at",), "cost_cents": ("amount",), "currency": ("currency",)},
         may_have={"model": ("model",)},
     ),
-    Format(
+    BillFormat(
         name="Anthropic usage (CSV)",
         verified=None,
         needs={
@@ -111,12 +111,12 @@ FORMATS: Final = (
             "cache_write": ("usage_input_tokens_cache_write_5m", "usage_input_tokens_cache_write_1h"),
         },
     ),
-    Format(
+    BillFormat(
         name="Anthropic costs (CSV)",
         verified=None,
         needs={"day": ("usage_date_utc",), "model": ("model",), "cost": ("cost_usd",)},
     ),
-    Format(
+    BillFormat(
         name="OpenRouter activity",
         verified="OpenRouter's API reference: activity",
         needs={"day": ("date",), "model": ("model",), "cost": ("usage",), "output": ("completion_tokens",)},

@@ -12,7 +12,7 @@ DUST: Final = 1e-9  # a gap of less is none: sums of floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class BillSide:
     """What a bill says of some calls; None: it does not say."""
 
     usd: float | None = None
@@ -24,12 +24,12 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class BillPair:
     """Theirs and ours, of one model."""
 
     model: str
     day: date | None  # None: of all days
-    theirs: Side
+    theirs: BillSide
     ours: Ours
 
     def gap(self, measure: str) -> float | None:
@@ -41,23 +41,23 @@ class Pair:
         return gap if abs(gap) > DUST else 0.0
 
 
-def together(pairs: Iterable[Pair], *, model: str) -> Pair:
+def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
     """Return all of them as one."""
-    ours, sides = Ours.none(), list[Side]()
+    ours, sides = Ours.none(), list[BillSide]()
     for pair in pairs:
         ours.add(pair.ours)
         sides.append(pair.theirs)
-    return Pair(model=model, day=None, theirs=added(sides), ours=ours)
+    return BillPair(model=model, day=None, theirs=added(sides), ours=ours)
 
 
-def added(sides: Iterable[Side]) -> Side:
+def added(sides: Iterable[BillSide]) -> BillSide:
     """Return the sum of what they tell; None where none of them does."""
     found: dict[str, float] = {}
     for side in sides:
-        for name in Side.__slots__:
+        for name in BillSide.__slots__:
             if (value := getattr(side, name)) is not None:
                 found[name] = found.get(name, 0) + value
-    return Side(**found)  # type: ignore[arg-type]  # counts stay counts
+    return BillSide(**found)  # type: ignore[arg-type]  # counts stay counts
 
 
 def share_of(gap: float, theirs: float, ours: float) -> float:

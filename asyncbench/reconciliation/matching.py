@@ -6,7 +6,7 @@ from typing import Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.known_models import same_model
-from asyncbench.reconciliation.our_costs import Asked
+from asyncbench.reconciliation.our_costs import BillNames
 
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")
 NO_MATCH: Final = 9
@@ -30,8 +30,8 @@ def aliases_of(given: Collection[str]) -> dict[str, str]:
 
 
 def matched(
-    asked: Collection[Asked], names: Collection[str], aliases: Mapping[str, str], *, place: str
-) -> dict[Asked, str]:
+    asked: Collection[BillNames], names: Collection[str], aliases: Mapping[str, str], *, place: str
+) -> dict[BillNames, str]:
     """Return the name in the file for each of those asked; who is in no line of it is left out.
 
     Those of whom no reply came go with the commonest of their alias.
@@ -53,12 +53,12 @@ def matched(
     return found | alone
 
 
-def _best(one: Asked, names: Collection[str], aliases: Mapping[str, str]) -> str | None:
+def _best(one: BillNames, names: Collection[str], aliases: Mapping[str, str]) -> str | None:
     ranked = sorted((_rank(one, name, aliases), name) for name in names)
     return ranked[0][1] if ranked and ranked[0][0] < NO_MATCH else None
 
 
-def _rank(one: Asked, name: str, aliases: Mapping[str, str]) -> int:
+def _rank(one: BillNames, name: str, aliases: Mapping[str, str]) -> int:
     """Return how surely a name in the file means one that was asked; 0 is surest."""
     if name in aliases:
         return 0 if aliases[name] in one else NO_MATCH

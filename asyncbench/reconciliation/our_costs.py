@@ -29,7 +29,7 @@ TIERS: Final = ("standard", "batch", "flex", "priority")
 HOUR_S: Final = 3600
 
 
-class Asked(NamedTuple):
+class BillNames(NamedTuple):
     """Of whom calls were made, in the three ways in which a bill may name it."""
 
     alias: str
@@ -38,14 +38,14 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Unknown:
+class UnpricedCalls:
     """Calls of which it is not known what they cost."""
 
     calls: int = 0
     reserved_usd: float = 0.0  # the most that those can have cost of which that is known
     unbounded: int = 0  # those of which it is not
 
-    def add(self, other: "Unknown") -> None:
+    def add(self, other: "UnpricedCalls") -> None:
         """Count another's as well."""
         self.calls += other.calls
         self.reserved_usd += other.reserved_usd
@@ -72,8 +72,8 @@ class Ours:
     priceless: int = 0  # answered calls without a price
     tokenless: int = 0  # answered calls whose tokens nobody told
     free: int = 0  # calls that failed and are taken to have cost nothing
-    lost: Unknown
-    cut: Unknown  # timed out, cut off, unreadable: perhaps billed
+    lost: UnpricedCalls
+    cut: UnpricedCalls  # timed out, cut off, unreadable: perhaps billed
     most_usd: float = 0.0  # of one answered call
     most_input: int = 0
     most_output: int = 0
@@ -81,13 +81,13 @@ class Ours:
     @classmethod
     def none(cls) -> "Ours":
         """Return what no calls used."""
-        return cls(otherwise_usd={}, lost=Unknown(), cut=Unknown())
+        return cls(otherwise_usd={}, lost=UnpricedCalls(), cut=UnpricedCalls())
 
     def add(self, other: "Ours") -> None:
         """Count another's calls as well."""
         for one in fields(self):
             mine, theirs = getattr(self, one.name), getattr(other, one.name)
-            if isinstance(mine, Unknown):
+            if isinstance(mine, UnpricedCalls):
                 mine.add(theirs)
             elif isinstance(mine, dict):
                 for name, value in theirs.items():
@@ -97,7 +97,7 @@ class Ours:
                 setattr(self, one.name, whole)
 
 
-Used = Mapping[tuple[Asked, date], Ours]
+Used = Mapping[tuple[BillNames, date], Ours]
 
 
 def of_provider(calls: Calls, provider: str) -> Calls:
@@ -136,12 +136,12 @@ def used(calls: Calls, *, now: datetime, shift_h: float = 0.0) -> Used:
     keys = ["model", "model_id", "model_served", "day"]
     measures = [name for name in rows.schema.names if name not in keys]
     kinds: list[Any] = [(name, "max" if name.startswith("most_") else "sum") for name in measures]
-    found: dict[tuple[Asked, date], Ours] = {}
+    found: dict[tuple[BillNames, date], Ours] = {}
     for row in rows.group_by(keys).aggregate([([], "count_all"), *kinds]).to_pylist():
-        asked = Asked(row["model"], row["model_id"], row["model_served"])
+        asked = BillNames(row["model"], row["model_id"], row["model_served"])
         found.setdefault((asked, row["day"]), Ours.none()).add(_ours(row))
     for alias, day, unended in _unended(calls, shift_h):
-        ours = found.setdefault((Asked(alias, calls.model_ids.get(alias), None), day), Ours.none())
+        ours = found.setdefault((BillNames(alias, calls.model_ids.get(alias), None), day), Ours.none())
         ours.calls += 1
         ours.lost.add(unended)
     return found
@@ -153,11 +153,15 @@ def days(started: Column, shift_h: float = 0.0) -> Column:
     return shifted.cast(pa.timestamp("us")).cast(pa.date32())
 
 
-def _unended(calls: Calls, shift_h: float) -> Iterator[tuple[str, date, Unknown]]:
+def _unended(calls: Calls, shift_h: float) -> Iterator[tuple[str, date, UnpricedCalls]]:
     for sent in calls.unended:
         day = datetime.fromtimestamp(sent.started_at + shift_h * HOUR_S, UTC).date()
         reserved = bound_of(sent)
-        yield sent.model, day, Unknown(calls=1, reserved_usd=reserved or 0.0, unbounded=int(reserved is None))
+        yield (
+            sent.model,
+            day,
+            UnpricedCalls(calls=1, reserved_usd=reserved or 0.0, unbounded=int(reserved is None)),
+        )
 
 
 def _measured(calls: Calls, now: datetime) -> pa.Table:
@@ -231,10 +235,10 @@ def _ours(row: Mapping[str, Any]) -> Ours:
             found[group][part] = value or 0
         else:
             found[measure] = value or 0
-    return Ours(**found | {"lost": Unknown(**found["lost"]), "cut": Unknown(**found["cut"])})
+    return Ours(**found | {"lost": UnpricedCalls(**found["lost"]), "cut": UnpricedCalls(**found["cut"])})
 
 
-def most_of(unknown: Unknown, ours: Ours) -> float:
+def most_of(unknown: UnpricedCalls, ours: Ours) -> float:
     """Return the most that calls of unknown cost can have cost: by their bounds, else as the dearest."""
     if not unknown.unbounded:
         return unknown.reserved_usd

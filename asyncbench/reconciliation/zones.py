@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.reconciliation.causes import WORTH_NAMING, Cause
-from asyncbench.reconciliation.gaps import DUST, MEASURES, Pair
-from asyncbench.reconciliation.our_costs import HOUR_S, Asked
+from asyncbench.reconciliation.gaps import DUST, MEASURES, BillPair
+from asyncbench.reconciliation.our_costs import HOUR_S, BillNames
 from asyncbench.results.calls import Calls
 
 pc: Any = pyarrow.compute  # see `analysis.calls`
@@ -22,7 +22,7 @@ Sums = Counter[tuple[str, date]]  # by model and day
 
 
 def zone_cause(
-    calls: Calls, pairs: Sequence[Pair], names: Mapping[Asked, str], *, shift_h: float
+    calls: Calls, pairs: Sequence[BillPair], names: Mapping[BillNames, str], *, shift_h: float
 ) -> Cause | None:
     """Return the time zone in which the days fit the bill best; None where they do in this one.
 
@@ -54,7 +54,7 @@ def _left(theirs: Sums, ours: Sums) -> float:
     return sum(abs(theirs[key] - ours[key]) for key in {*theirs, *ours})
 
 
-def _by_half_hour(calls: Calls, measure: str, names: Mapping[Asked, str]) -> Counter[tuple[str, int]]:
+def _by_half_hour(calls: Calls, measure: str, names: Mapping[BillNames, str]) -> Counter[tuple[str, int]]:
     """Return what was used, by model and half hour since 1970."""
     column = _COLUMNS[measure]
     rows = calls.table.select(["model", "model_id", "model_served", column])
@@ -62,7 +62,7 @@ def _by_half_hour(calls: Calls, measure: str, names: Mapping[Asked, str]) -> Cou
     found: Counter[tuple[str, int]] = Counter()
     keys = ["model", "model_id", "model_served", "half"]
     for row in rows.append_column("half", halves).group_by(keys).aggregate([(column, "sum")]).to_pylist():
-        asked = Asked(row["model"], row["model_id"], row["model_served"])
+        asked = BillNames(row["model"], row["model_id"], row["model_served"])
         if asked in names:
             found[names[asked], row["half"]] += row[f"{column}_sum"] or 0
     return found

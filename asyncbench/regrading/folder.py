@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from asyncbench.regrading.earlier import EarlierGrades
 from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
-from asyncbench.regrading.questions import Questions
+from asyncbench.regrading.questions import FolderQuestions
 from asyncbench.regrading.rewriting import rewritten
-from asyncbench.regrading.tally import Example, Grader, Move, Tally
+from asyncbench.regrading.tally import ChangedTrial, Grader, Move, RegradeTally
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.schema import OF_THE_TRIAL
@@ -24,7 +24,7 @@ READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expecte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptGrades:
     """Trials whose grades stay as they are: no copy holds their problem, or their suite is not known."""
 
     suite: str
@@ -41,10 +41,10 @@ class Regraded:
     simulated: bool
     trials: int
     corrected: int  # trials whose problem has another answer now
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptGrades, ...]
     moves: tuple[Move, ...]  # those of every grader
     graders: tuple[Grader, ...]
-    examples: tuple[Example, ...]
+    examples: tuple[ChangedTrial, ...]
 
 
 def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regraded:
@@ -64,7 +64,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
     """
     path = Path(folder)
     manifest = read_manifest(path)
-    tally = Tally()
+    tally = RegradeTally()
     with _without_collections():
         (_rewrite if write else _look_over)(path, tally)
     return Regraded(
@@ -74,7 +74,7 @@ def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regra
         trials=tally.trials,
         corrected=tally.corrected,
         kept=tuple(
-            Kept(suite=suite, problem_set=name, trials=trials)
+            KeptGrades(suite=suite, problem_set=name, trials=trials)
             for (suite, name), trials in sorted(tally.kept.items())
         ),
         moves=tuple(tally.moves()),
@@ -95,14 +95,14 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _look_over(folder: Path, tally: Tally) -> None:
+def _look_over(folder: Path, tally: RegradeTally) -> None:
     snapshot = look(folder)
     anew = _Anew(folder, snapshot, tally)
     for batch in snapshot.batches("trials", READ):
         anew.graded(batch)
 
 
-def _rewrite(folder: Path, tally: Tally) -> None:
+def _rewrite(folder: Path, tally: RegradeTally) -> None:
     with (
         Store.reopen(folder) as store,
         store.replaced("trials") as trials,
@@ -122,8 +122,8 @@ def _rewrite(folder: Path, tally: Tally) -> None:
 class _Anew:
     """Grades batch after batch, in the order of the folder, and counts what that changes."""
 
-    def __init__(self, folder: Path, snapshot: Snapshot, tally: Tally) -> None:
-        self._questions, self._earlier, self._tally = Questions(folder), EarlierGrades(snapshot), tally
+    def __init__(self, folder: Path, snapshot: Snapshot, tally: RegradeTally) -> None:
+        self._questions, self._earlier, self._tally = FolderQuestions(folder), EarlierGrades(snapshot), tally
 
     def graded(self, batch: pa.RecordBatch) -> Regrade:
         trials = pa.Table.from_batches([batch])

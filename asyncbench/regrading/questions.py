@@ -13,7 +13,7 @@ from asyncbench.store.problem_copies import read_problems
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 
 
-class Questions:
+class FolderQuestions:
     """Every problem of a results folder, as it stands now."""
 
     def __init__(self, folder: Path) -> None:

@@ -46,7 +46,7 @@ class Grader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class ChangedTrial:
     """One trial that changed."""
 
     trial_id: str
@@ -61,7 +61,7 @@ class Example:
     reply_end: str | None  # the last characters of the reply
 
 
-class Tally:
+class RegradeTally:
     """Takes in regraded batches."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Tally:
         self.kept = Counter[tuple[str, str]]()  # trials that could not be graded: suite, problem set
         self._moves = Counter[tuple[str, str, str, bool, str | None, str]]()
         self._graders = Counter[tuple[str, str, int | None, int | None, bool]]()
-        self._examples: defaultdict[tuple[str | None, ...], dict[str, list[Example]]] = defaultdict(dict)
+        self._examples: defaultdict[tuple[str | None, ...], dict[str, list[ChangedTrial]]] = defaultdict(dict)
 
     def add(self, before: pa.Table, made: Regrade, earlier: pa.Table) -> None:
         """Take in a batch: its trials as they stood, what they became, and the grades that stood for them."""
@@ -109,7 +109,7 @@ class Tally:
                 changed=changed,
             )
 
-    def examples(self) -> Iterator[Example]:
+    def examples(self) -> Iterator[ChangedTrial]:
         """Yield the examples of each kind, of different models first."""
         for _, by_model in sorted(self._examples.items(), key=str):
             in_turn = chain.from_iterable(zip_longest(*(by_model[model] for model in sorted(by_model))))
@@ -217,10 +217,10 @@ def _trials(rows: pa.Table, before: pa.Table, now: pa.Table) -> list[Row]:
     return [{"reply": reply, "expected": answer} for reply, answer in zip(replies, expected, strict=True)]
 
 
-def _example(row: Row, trial: Row) -> Example:
+def _example(row: Row, trial: Row) -> ChangedTrial:
     names = ("trial_id", "model", "suite", "grader", "before", "now", "answer_before", "answer")
     reply = trial["reply"]
-    return Example(
+    return ChangedTrial(
         **{name: row[name] for name in names},
         expected=trial["expected"],
         reply_end=None if reply is None else str(reply)[-TAIL:],

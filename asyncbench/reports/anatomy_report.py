@@ -7,12 +7,12 @@ from pathlib import Path
 
 from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import ASKED, Worth, asked_alike, best, worth_of
-from asyncbench.results.anatomy.carries import MOST_PROBLEMS, Bin
+from asyncbench.results.anatomy.carries import MOST_PROBLEMS, CarryBin
 from asyncbench.results.anatomy.examined_sample import GROUP, Group, most_of_a_group
-from asyncbench.results.anatomy.figures import Findings, kinds_of, read
+from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of, read
 from asyncbench.results.anatomy.kinds import KINDS, UNCLASSIFIED
 from asyncbench.results.cells import COLUMNS, GRADE_COLUMNS, cells_of
-from asyncbench.results.curves import Digits, digits_at
+from asyncbench.results.curves import DigitsCurve, digits_at
 from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.graders import Graded, graded_by, graders_of
 from asyncbench.results.lost_replies import lost_notes
@@ -44,12 +44,12 @@ class AnatomyReport(Pages):
     simulated: bool
     graders: tuple[Graded, ...]
     order: tuple[Asked, ...]  # as planned
-    findings: tuple[Findings, ...]  # in that order, then by task
+    findings: tuple[ErrorFindings, ...]  # in that order, then by task
     most_of_a_group: int  # answers of a model and task that were examined
     worths: tuple[Worth, ...]  # of the same groups
     by_asked: tuple[Worth, ...]
     alike: tuple[frozenset[Asked], ...]  # those who were asked the same
-    digits: Mapping[Group, Digits]
+    digits: Mapping[Group, DigitsCurve]
 
     @property
     def examined(self) -> int:
@@ -79,7 +79,7 @@ class AnatomyReport(Pages):
             indent=2,
         )
 
-    def _group(self, one: Findings, worth: Worth) -> dict[str, object]:
+    def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
         return {
             **sheets.group_as_dict(one.group),
             "wrong": one.wrong,
@@ -209,11 +209,11 @@ def _worth(one: Worth) -> dict[str, object]:
     }
 
 
-def _bin(one: Bin) -> dict[str, object]:
+def _bin(one: CarryBin) -> dict[str, object]:
     return {"first": one.first, "last": one.last, **sheets.proportion_as_dict(one.right)}
 
 
-def _digits(one: Digits | None) -> dict[str, object] | None:
+def _digits(one: DigitsCurve | None) -> dict[str, object] | None:
     """Return a curve as an object of JSON; None: no length of its trials is known."""
     if one is None:
         return None

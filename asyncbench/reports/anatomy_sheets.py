@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from asyncbench.reports.cost_of_right_answers import ASKED, Worth, best
-from asyncbench.results.anatomy.carries import Bin
+from asyncbench.results.anatomy.carries import CarryBin
 from asyncbench.results.anatomy.examined_sample import GROUP, Group
-from asyncbench.results.anatomy.figures import Example, Findings
+from asyncbench.results.anatomy.figures import ErrorFindings, WrongExample
 from asyncbench.results.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
-from asyncbench.results.curves import Digits
+from asyncbench.results.curves import DigitsCurve
 from asyncbench.results.entrants import Asked
 from asyncbench.shown.tables import Sheet, count, per_correct_text, percent
 from asyncbench.stats import Proportion
@@ -34,9 +34,9 @@ def asked_of(group: Sequence[str]) -> Asked:
     return run, model, condition
 
 
-def kinds(found: Sequence[Findings]) -> Sheet:
+def kinds(found: Sequence[ErrorFindings]) -> Sheet:
     """Return all kinds that occur, with how often, what they mean and an example."""
-    counts, flags, examples = Counter[str](), Counter[str](), dict[str, Example]()
+    counts, flags, examples = Counter[str](), Counter[str](), dict[str, WrongExample]()
     for one in found:
         counts.update(one.kinds)
         flags.update(one.flags)
@@ -68,7 +68,7 @@ KINDS_TITLE = "Kinds of wrong answers, in their order of precedence"
 KINDS_TEXTS, KINDS_COUNTED = ("what it is", "e.g. truth → answer"), ("answers", "share", "holds of")
 
 
-def _example(one: Example) -> str:
+def _example(one: WrongExample) -> str:
     read = one.answer if one.answer is not None else f"“{one.reply[-TEXT:].strip()}”"
     return f"{_cut(one.expected)} → {_cut(read)}"
 
@@ -77,7 +77,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= TEXT else f"{text[:TEXT]}…"
 
 
-def by_group(found: Sequence[Findings], names: Names) -> Sheet:
+def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
     """Return the commonest kinds of each model and task."""
     rows = [
         (
@@ -101,9 +101,9 @@ def by_group(found: Sequence[Findings], names: Names) -> Sheet:
     return Sheet(title="Wrong answers by model and task", head=head, rows=rows, labels=3)
 
 
-def by_place(found: Sequence[Findings], names: Names) -> Iterator[Sheet]:
+def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield how often each digit of the truth is wrong, counted from the first and from the last."""
-    ends: dict[str, Callable[[Findings], Counter[int]]] = {
+    ends: dict[str, Callable[[ErrorFindings], Counter[int]]] = {
         "first": lambda one: one.from_left,
         "last": lambda one: one.from_right,
     }
@@ -129,7 +129,7 @@ def by_place(found: Sequence[Findings], names: Names) -> Iterator[Sheet]:
             yield Sheet(title=title, head=head, rows=rows, labels=2)
 
 
-def by_carries(found: Sequence[Findings], names: Names) -> Iterator[Sheet]:
+def by_carries(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield accuracy by number of carries and by the longest ripple of one."""
     yield from _binned(
         "Accuracy of additions and subtractions by number of carries or borrows", found, names, "by_carries"
@@ -142,8 +142,8 @@ def by_carries(found: Sequence[Findings], names: Names) -> Iterator[Sheet]:
     )
 
 
-def _binned(title: str, found: Sequence[Findings], names: Names, which: str) -> Iterator[Sheet]:
-    bins: list[tuple[Findings, Mapping[tuple[int, int | None], Bin]]] = [
+def _binned(title: str, found: Sequence[ErrorFindings], names: Names, which: str) -> Iterator[Sheet]:
+    bins: list[tuple[ErrorFindings, Mapping[tuple[int, int | None], CarryBin]]] = [
         (one, {(at.first, at.last): at for at in getattr(one, which)}) for one in found
     ]
     sizes = sorted({size for _, own in bins for size in own})
@@ -171,7 +171,7 @@ def _range(first: int, last: int | None) -> str:
     return f"{first}" if first == last else f"{first}-{last}"
 
 
-def by_worth(worths: Sequence[Worth], digits: Mapping[Group, Digits], names: Names) -> Sheet:
+def by_worth(worths: Sequence[Worth], digits: Mapping[Group, DigitsCurve], names: Names) -> Sheet:
     """Return accuracy, form, digits and cost of each model and task."""
     rows = [
         (
@@ -237,7 +237,7 @@ def _rounded(tokens: float | None) -> str:
     return count(None if tokens is None else round(tokens))
 
 
-def unclassified(found: Sequence[Findings], names: Names) -> Iterator[Sheet]:
+def unclassified(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
     """Yield examples of what has no kind, in turn of each group; nothing where all have one."""
     kept = [(one, one.examples.get(UNCLASSIFIED, [])) for one in found]
     in_turn = [

@@ -10,7 +10,7 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from asyncbench.records import Outcome
-from asyncbench.reports.comparison import EXAMPLES, Compared, Question, Row, compared
+from asyncbench.reports.comparison import EXAMPLES, Compared, ComparisonRow, Question, compared
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results.lost_replies import lost_notes
 from asyncbench.shown.screen import as_lines, middle_cut, safe, safe_notes, shown_width
@@ -178,7 +178,7 @@ def compare(
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _verdict(row: Row, a: str, b: str) -> str:
+def _verdict(row: ComparisonRow, a: str, b: str) -> str:
     found, p = row.found, row.p if row.p is not None else 1.0
     better, worse = (a, b) if found.difference >= 0 else (b, a)
     low, high = _ordered(row.interval or (-1.0, 1.0), found.difference)
@@ -230,7 +230,7 @@ def p_text(p: float | None) -> str:
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
 
 
-def _labels(rows: Sequence[Row]) -> list[str]:
+def _labels(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return what to call each row: a task alone where there is one suite."""
     several = len({row.suite for row in rows if row.suite}) > 1
     return [
@@ -239,7 +239,7 @@ def _labels(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _cells(row: Row, *, unpaired: bool) -> list[str]:
+def _cells(row: ComparisonRow, *, unpaired: bool) -> list[str]:
     found = row.found
     own = [p_text(row.unpaired.p)] if unpaired else []
     if not found.trials:
@@ -256,7 +256,7 @@ def _cells(row: Row, *, unpaired: bool) -> list[str]:
     ]
 
 
-def _unpaired_cells(row: Row) -> list[str]:
+def _unpaired_cells(row: ComparisonRow) -> list[str]:
     one = row.unpaired
     return [
         f"{one.trials_a:,}",
@@ -268,7 +268,7 @@ def _unpaired_cells(row: Row) -> list[str]:
     ]
 
 
-def _row_mapping(row: Row) -> dict[str, object]:
+def _row_mapping(row: ComparisonRow) -> dict[str, object]:
     one = row.unpaired
     return {
         "suite": row.suite,

@@ -17,7 +17,7 @@ from asyncbench.results.pairing import (
     Bits,
     Marked,
     Marks,
-    Pair,
+    ModelPair,
     marked,
     pair,
     places,
@@ -39,7 +39,7 @@ Turn = tuple[str, int]  # a problem, and which of its trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparedSide:
     """One of the two."""
 
     name: str
@@ -48,7 +48,7 @@ class Side:
     model: str
     conditions: tuple[str, ...]
 
-    def overlaps(self, other: "Side") -> bool:
+    def overlaps(self, other: "ComparedSide") -> bool:
         """Whether some trials are of both."""
         own, others = ((Path(one.folder).resolve(), one.run, one.model) for one in (self, other))
         return own == others and bool({*self.conditions} & {*other.conditions})
@@ -79,12 +79,12 @@ class Unpaired:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ComparisonRow:
     """How the two compare on some problems."""
 
     suite: str | None  # None: on all
     task: str | None  # None: on all of the suite
-    found: Pair
+    found: ModelPair
     interval: tuple[float, float] | None  # of the difference, 95 %; None: nothing in common
     p: float | None  # exact, two-sided
     p_holm: float | None  # adjusted for all rows that have one
@@ -116,10 +116,12 @@ class Question:
 class Compared:
     """Everything that was found about two models."""
 
-    a: Side
-    b: Side
+    a: ComparedSide
+    b: ComparedSide
     simulated: bool
-    rows: tuple[Row, ...]  # the first: of all problems; then by suite and task, where these are several
+    rows: tuple[
+        ComparisonRow, ...
+    ]  # the first: of all problems; then by suite and task, where these are several
     outcomes_a: dict[str, int]  # of all its trials, in common or not
     outcomes_b: dict[str, int]
     asked_a_alone: int  # problems
@@ -132,7 +134,7 @@ class Compared:
     repeats: int  # times that a problem was asked in one, at most
 
     @property
-    def whole(self) -> Row:
+    def whole(self) -> ComparisonRow:
         """The two on all problems in common."""
         return self.rows[0]
 
@@ -215,7 +217,7 @@ def compared(
 # ── who is meant ─────────────────────────────────────────────────────────────────────────────
 
 
-def _side(name: str, folder: Path) -> Side:
+def _side(name: str, folder: Path) -> ComparedSide:
     manifest = read_manifest(folder)
     rows = read_coded(folder, WHO).group_by(list(WHO)).aggregate([]).to_pylist()
     asked = in_order(((row["run"], row["model"], row["condition"]) for row in rows), manifest)
@@ -231,10 +233,10 @@ def _side(name: str, folder: Path) -> Side:
     raise ConfigError(f"{said}; name one of: {_list([names[key] for key in matching or asked])}")
 
 
-def _called(name: str, folder: Path, asked: Sequence[Asked]) -> Side:
+def _called(name: str, folder: Path, asked: Sequence[Asked]) -> ComparedSide:
     run, model, _ = asked[0]
     conditions = tuple(condition for _, _, condition in asked)
-    return Side(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
+    return ComparedSide(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
 
 
 def _list(names: Sequence[str]) -> str:
@@ -242,7 +244,7 @@ def _list(names: Sequence[str]) -> str:
     return ", ".join(map(safe, names[:LISTED])) + more
 
 
-def _ways(a: Side, b: Side) -> Mapping[str, int]:
+def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
     """Return the conditions that are compared, with a number each: the only one of both, or those of a name.
 
     Raises:
@@ -265,7 +267,7 @@ _WAYS: Final = 10_000  # more repeats than anybody pays for
 
 
 def _trials(
-    side: Side,
+    side: ComparedSide,
     ways: Mapping[str, int],
     columns: Sequence[str] = COLUMNS,
     problems: Sequence[str] | None = None,
@@ -316,10 +318,10 @@ def _parts(found: Marked, within: Bits) -> Iterator[tuple[tuple[str | None, str 
             yield from own.items()
 
 
-def _row(suite: str | None, task: str | None, marks: Sequence[Marks], problems: Bits) -> Row:
+def _row(suite: str | None, task: str | None, marks: Sequence[Marks], problems: Bits) -> ComparisonRow:
     a, b = (one.within(problems) for one in marks)
     found = pair(a, b)
-    return Row(
+    return ComparisonRow(
         suite=suite,
         task=task,
         found=found,
@@ -331,7 +333,7 @@ def _row(suite: str | None, task: str | None, marks: Sequence[Marks], problems: 
     )
 
 
-def _with_holm(rows: Iterable[Row]) -> Iterator[Row]:
+def _with_holm(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
     """Yield rows with p adjusted; the first, of all problems, is the question itself and is not."""
     whole, *others = rows
     yield replace(whole, p_holm=whole.p)
@@ -361,7 +363,7 @@ def _only(first: Marks, second: Marks) -> Bits:
 
 
 def _questions(
-    sides: Sequence[Side], ways: Mapping[str, int], chosen: Sequence[Sequence[str]]
+    sides: Sequence[ComparedSide], ways: Mapping[str, int], chosen: Sequence[Sequence[str]]
 ) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
     """Return the trials of chosen problems that one alone got right: the first's, and the second's."""
     both = list(dict.fromkeys([*chosen[0], *chosen[1]]))

@@ -11,14 +11,14 @@ import pyarrow.compute
 
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.reports.cost_forecast import Forecast, expected, forecasts_of
+from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts_of
 from asyncbench.results.calls import KINDS, ROWS, Calls, bound_of, calls_of
 from asyncbench.results.cost_counts import (
     OF_REPLIES,
     OK,
+    CallCosts,
     Cells,
     Key,
-    Spent,
     Untold,
     all_of,
     cells_of,
@@ -50,7 +50,7 @@ class Group:
     """The calls of one model, suite, task or outcome."""
 
     name: Key
-    spent: Spent
+    spent: CallCosts
     correct: int | None = None  # right answers asked for here; None: it is no group of trials
 
     @property
@@ -94,10 +94,10 @@ class CostReport(Pages):
     tasks: tuple[Group, ...]  # by suite and task
     outcomes: tuple[Group, ...]
     statuses: tuple[Group, ...]  # how calls ended
-    unknown: Mapping[str, Spent]  # calls without a cost, by cause
+    unknown: Mapping[str, CallCosts]  # calls without a cost, by cause
     cells: Cells  # by model, suite, task, outcome and status
     untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
-    forecasts: tuple[Forecast, ...] = ()
+    forecasts: tuple[ForecastReview, ...] = ()
     budgets: tuple[Budget, ...] = ()
 
     @property
@@ -282,7 +282,7 @@ def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
 
-def bound_text(spent: Spent) -> str:
+def bound_text(spent: CallCosts) -> str:
     """Return what bounds the cost of calls without one."""
     bounded = spent.unknown - spent.unknown_unbounded
     parts = [f"at most {dollars(spent.unknown_reserved_usd)}"] * bool(bounded)
@@ -293,12 +293,12 @@ def bound_text(spent: Spent) -> str:
     return "; ".join(parts)
 
 
-def _bounds(spent: Spent) -> dict[str, object]:
+def _bounds(spent: CallCosts) -> dict[str, object]:
     unbounded = spent.unknown_unbounded
     return {"calls": spent.unknown, "reserved_usd": spent.unknown_reserved_usd, "unbounded": unbounded}
 
 
-def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Spent) -> Sheet:
+def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
     rows = [_money_row(one, len(names), whole) for one in groups]
     head = [*names, "calls", "no cost known", "cost", "of all", "cached", "again", "correct", "per correct"]
     if names[0] in ("outcome", "status"):
@@ -306,7 +306,7 @@ def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Spe
     return Sheet(title=title, head=head, rows=rows, labels=len(names))
 
 
-def _money_row(one: Group, names: int, whole: Spent) -> list[str]:
+def _money_row(one: Group, names: int, whole: CallCosts) -> list[str]:
     spent = one.spent
     at_least = "≥ " if spent.unknown and one.usd_a_correct is not None else ""
     return [
@@ -332,7 +332,7 @@ def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
     return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
 
 
-def _unknown(causes: Mapping[str, Spent]) -> Sheet:
+def _unknown(causes: Mapping[str, CallCosts]) -> Sheet:
     rows = [[cause, f"{one.unknown:,}", bound_text(one)] for cause, one in causes.items()]
     return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
 
@@ -379,12 +379,12 @@ def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _of_dollars(part: Spent, whole: Spent) -> str:
+def _of_dollars(part: CallCosts, whole: CallCosts) -> str:
     """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
     return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
 
 
-def _part_of_dollars(part: Spent, whole: Spent) -> str:
+def _part_of_dollars(part: CallCosts, whole: CallCosts) -> str:
     """Return the same in a sentence."""
     return _dollars_part(_of_dollars(part, whole))
 

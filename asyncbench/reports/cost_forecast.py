@@ -33,7 +33,7 @@ class Others:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class ForecastReview:
     """What was expected of a model, beside what came.
 
     A forecast expects each trial to be answered by its first call. So what came are the calls that gave the
@@ -60,7 +60,7 @@ class Forecast:
         return self.p5 <= self.actual <= self.p95
 
 
-def forecasts_of(folder: Path, calls: Calls) -> Iterator[Forecast]:
+def forecasts_of(folder: Path, calls: Calls) -> Iterator[ForecastReview]:
     """Yield what was forecast of each model from the fewest of its trials, and what came.
 
     Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
@@ -83,7 +83,7 @@ def forecasts_of(folder: Path, calls: Calls) -> Iterator[Forecast]:
         for measure in MEASURES:
             if (expected := one["total"].get(measure)) is not None:
                 came = own[COST] if measure == COST else answered[measure]
-                yield Forecast(
+                yield ForecastReview(
                     model=model,
                     measure=measure,
                     **{name: expected[name] for name in ("p5", "p50", "p95")},
@@ -121,7 +121,7 @@ def _others(calls: Calls, answering: pa.Table, model: str) -> Others:
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
 
-def expected(forecasts: Iterable[Forecast]) -> Sheet:
+def expected(forecasts: Iterable[ForecastReview]) -> Sheet:
     """Return forecasts beside what came."""
     head = ["model", "of what", "forecast", "p5 to p95", "actual", "within", "other calls", "trials"]
     return Sheet(
@@ -132,7 +132,7 @@ def expected(forecasts: Iterable[Forecast]) -> Sheet:
     )
 
 
-def _expected_row(one: Forecast) -> list[str]:
+def _expected_row(one: ForecastReview) -> list[str]:
     show = dollars if one.measure == COST else "{:,.0f}".format
     return [
         one.model,
@@ -153,7 +153,7 @@ def _others_text(others: Others) -> str:
     return f"{others.calls:,}: {'≥ ' if others.unknown else ''}{dollars(others.usd)}{unknown}"
 
 
-def _within(one: Forecast) -> str:
+def _within(one: ForecastReview) -> str:
     if one.within is not None:
         return "yes" if one.within else "no"
     if one.trials >= one.planned:

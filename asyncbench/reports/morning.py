@@ -49,7 +49,7 @@ NAMED: Final = 3  # of those that need attention, in a line
 LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
 
-class Column(NamedTuple):
+class MorningColumn(NamedTuple):
     """A figure of the table; the later ones give way where the screen is narrow."""
 
     name: str
@@ -216,22 +216,26 @@ class Morning(Pages):
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[MorningColumn]:
         """Return the figures, those that may give way last."""
         suites = self._by_suite()
-        per_suite = [Column(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
+        per_suite = [MorningColumn(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
         digits = (
             []
             if suites
-            else [Column("digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short())]
+            else [
+                MorningColumn(
+                    "digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short()
+                )
+            ]
         )
         return [
-            Column("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
-            Column("cost", lambda line: dollars(line.cost_usd)),
+            MorningColumn("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
+            MorningColumn("cost", lambda line: dollars(line.cost_usd)),
             *digits,
-            Column("of answered", lambda line: share_text(line.accuracy.over_answered.share)),
+            MorningColumn("of answered", lambda line: share_text(line.accuracy.over_answered.share)),
             *per_suite,
-            Column("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
+            MorningColumn("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
         ]
 
     def _by_suite(self) -> dict[str, dict[str, str]]:
@@ -263,10 +267,12 @@ class Morning(Pages):
             cells.insert(len(cells) - LAST, ["", f"({left_out} more)", *("" for _ in figures)])
         return as_lines(columns(_head(figures), cells, labels=2), width=width).splitlines()
 
-    def _width(self, figures: Sequence[Column], lines: Sequence[Standing], name: int) -> int:
+    def _width(self, figures: Sequence[MorningColumn], lines: Sequence[Standing], name: int) -> int:
         return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
 
-    def _cells(self, figures: Sequence[Column], lines: Sequence[Standing], name: int) -> list[list[str]]:
+    def _cells(
+        self, figures: Sequence[MorningColumn], lines: Sequence[Standing], name: int
+    ) -> list[list[str]]:
         return [
             [self._place(line), middle_cut(safe(line.name), name), *(one.of(line) for one in figures)]
             for line in lines
@@ -287,7 +293,7 @@ def morning_on(folder: Path | str) -> Morning:
     )
 
 
-def _head(figures: Sequence[Column]) -> list[str]:
+def _head(figures: Sequence[MorningColumn]) -> list[str]:
     return ["", "model", *(one.name for one in figures)]
 
 

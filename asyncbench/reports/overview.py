@@ -49,7 +49,7 @@ Key = tuple[str, ...]  # a run, model, condition and suite, perhaps a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class OverviewLine:
     """The figures of one group of trials: of one run, model and condition."""
 
     name: str  # as it is shown: with the condition and run where the model has several
@@ -81,7 +81,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class ModelCost:
     """What one model cost, every attempt counted: those of trials that are still open too.
 
     All its conditions and runs together: a call that closed no trial is of none.
@@ -101,9 +101,9 @@ class Report(Pages):
     simulated: bool
     graders: tuple[Graded, ...]  # whose grades are the headline
     empty: int  # replies without any text
-    suites: tuple[Line, ...]  # a line per run × model × condition × suite
-    tasks: tuple[Line, ...]  # a line per run × model × condition × suite × task
-    spending: tuple[Spending, ...]
+    suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
+    tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
+    spending: tuple[ModelCost, ...]
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
@@ -231,7 +231,7 @@ def _lines(
     names: Mapping[Asked, str],
     stopped: Iterable[StoppedCell],
     plan: Mapping[Key, int],
-) -> tuple[Line, ...]:
+) -> tuple[OverviewLine, ...]:
     """Return a line for each group by some keys: by model's name, then as planned, then by suite and task."""
     skipped = Counter[Key]()
     for cell in stopped:
@@ -270,14 +270,14 @@ def _line(
     *,
     skipped: int,
     planned: int | None,
-) -> Line:
+) -> OverviewLine:
     run, model, condition, suite, *task = key
     counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
     trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
     answered = correct + counts[Outcome.WRONG]
     repeats = sums["repeat_max"] + 1  # conditions and runs are lines of their own
     first_tokens, latencies = (_ascending(sums[f"{name}_list"]) for name in ("ttft_s", "latency_s"))
-    return Line(
+    return OverviewLine(
         name=names[run, model, condition],
         run=run,
         model=model,
@@ -311,12 +311,12 @@ def _ascending(values: list[float | None]) -> list[float]:
     return sorted(value for value in values if value is not None)
 
 
-def _spending(attempts: pa.Table) -> tuple[Spending, ...]:
+def _spending(attempts: pa.Table) -> tuple[ModelCost, ...]:
     sums = attempts.group_by("model").aggregate(
         [([], "count_all"), ("cost_usd", "sum"), ("cost_usd", "count")]
     )
     return tuple(
-        Spending(
+        ModelCost(
             model=row["model"],
             attempts=row["count_all"],
             priced_attempts=row["cost_usd_count"],
@@ -345,7 +345,7 @@ def _sheet(title: str, head: Row, rows: Iterable[Row], *, labels: int = 2) -> Sh
     return Sheet(title=title, head=head, rows=list(rows), labels=labels)
 
 
-def _accuracy_sheet(title: str, lines: Sequence[Line], *, counted: bool) -> Sheet:
+def _accuracy_sheet(title: str, lines: Sequence[OverviewLine], *, counted: bool) -> Sheet:
     """Return a table of accuracies; `counted`: what was planned, skipped and is open stands in it, too."""
     if not counted:
         return _sheet(title, ACCURACY_HEAD, map(_accuracy_row, lines))
@@ -357,12 +357,12 @@ def _accuracy_sheet(title: str, lines: Sequence[Line], *, counted: bool) -> Shee
     return _sheet(title, (*names, "planned", trials, "skipped", "open", *others), rows)
 
 
-def _counts(line: Line) -> Row:
+def _counts(line: OverviewLine) -> Row:
     """Return how many trials were planned, asked, skipped, and are open."""
     return tuple(count(one) for one in (line.planned, line.trials, line.skipped, line.open))
 
 
-def _accuracy_row(line: Line) -> Row:
+def _accuracy_row(line: OverviewLine) -> Row:
     answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
     mark = stopped.MARK if line.skipped else ""
     return (
@@ -375,11 +375,11 @@ def _accuracy_row(line: Line) -> Row:
     )
 
 
-def _suite_and_task(line: Line) -> str:
+def _suite_and_task(line: OverviewLine) -> str:
     return line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}"
 
 
-def _cost_row(line: Line) -> tuple[str, ...]:
+def _cost_row(line: OverviewLine) -> tuple[str, ...]:
     return (
         line.name,
         line.suite,
@@ -396,7 +396,7 @@ def _cost_row(line: Line) -> tuple[str, ...]:
     )
 
 
-def _spent_row(one: Spending) -> tuple[str, ...]:
+def _spent_row(one: ModelCost) -> tuple[str, ...]:
     return one.model, f"{one.attempts:,}", f"{one.priced_attempts:,}", dollars(one.cost_usd)
 
 

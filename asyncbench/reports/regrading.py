@@ -8,7 +8,7 @@ from pathlib import Path
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.regrading import Regraded, regrade_folder
-from asyncbench.regrading.tally import Example, Grader, Move
+from asyncbench.regrading.tally import ChangedTrial, Grader, Move
 from asyncbench.shown.tables import SIMULATED, Pages, Sheet
 from asyncbench.suites import SUITES
 
@@ -39,7 +39,7 @@ class RegradeReport(Pages):
     def _moves(self) -> list[Move]:
         return [one for one in self.found.moves if self._shows(one)]
 
-    def _examples(self) -> list[Example]:
+    def _examples(self) -> list[ChangedTrial]:
         graders = {(one.suite, one.grader) for one in self._moves()}
         return [one for one in self.found.examples if (one.suite, one.grader) in graders]
 
@@ -126,7 +126,7 @@ def _versions(one: Grader) -> str:
     return now if before == now else f"{before} → {now}"
 
 
-def _example_row(one: Example) -> tuple[str, ...]:
+def _example_row(one: ChangedTrial) -> tuple[str, ...]:
     return (
         one.model,
         f"{one.before or NOT_GRADED} → {one.now}",

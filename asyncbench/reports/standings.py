@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results import pairing
-from asyncbench.results.curves import GROUP, Digits, Hardest, digits_at, hardest, tasks_named
+from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
 from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.lost_replies import lost_notes
 from asyncbench.results.nothing_to_show import no_trials
@@ -24,7 +24,7 @@ from asyncbench.results.pairing import (
     Ended,
     Marked,
     Marks,
-    Pair,
+    ModelPair,
     dealt_with,
     is_outcome,
     marked,
@@ -115,7 +115,7 @@ class PairLine:
 
     a: str  # placed before b
     b: str
-    found: Pair
+    found: ModelPair
     p: float  # exact and two-sided, of the two being equally good
     p_holm: float  # adjusted for all pairs of the ranking
 
@@ -125,7 +125,7 @@ class PairLine:
         return difference_interval(self.found)
 
 
-def difference_interval(found: Pair) -> tuple[float, float]:
+def difference_interval(found: ModelPair) -> tuple[float, float]:
     """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
     return bootstrap_difference(found.by_problem, seed=SEED)
 
@@ -490,13 +490,13 @@ def _digits(trials: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]
     keys, counts = [*GROUP, "length"], ("trials", "correct", "failed")
     sums = trials.group_by(keys).aggregate([(name, "sum") for name in counts])
     cells = sums.rename_columns([name.removesuffix("_sum") for name in sums.column_names])
-    by_suite = defaultdict[Key, list[Digits]](list)
+    by_suite = defaultdict[Key, list[DigitsCurve]](list)
     for one in digits_at(cells, by=GROUP):
         by_suite[one.run, one.model, one.condition, one.suite].append(one)
     return {key: _hardest(tasks_named(those)) for key, those in by_suite.items()}
 
 
-def _hardest(tasks: Mapping[str, Digits]) -> tuple[Hardest | None, Hardest | None]:
+def _hardest(tasks: Mapping[str, DigitsCurve]) -> tuple[Hardest | None, Hardest | None]:
     at_90 = hardest({name: one.at_90 for name, one in tasks.items()})
     return at_90, hardest({name: one.at_50 for name, one in tasks.items()})
 
@@ -622,7 +622,7 @@ def standing_mapping(line: Standing) -> dict[str, object]:
     }
 
 
-def pair_mapping(found: Pair) -> dict[str, object]:
+def pair_mapping(found: ModelPair) -> dict[str, object]:
     """Return a pair's counts as JSON has them."""
     return {
         "problems": found.problems,

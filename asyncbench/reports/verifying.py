@@ -11,7 +11,7 @@ from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.problem_copies import copies, read_problems
-from asyncbench.store.verify import Finding, Verified, verify
+from asyncbench.store.verify import FolderFinding, Verified, verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +54,25 @@ def health_of(folder: Path | str) -> Health:
     return Health(folder=str(folder), found=replace(found, findings=findings))
 
 
-def _problem_sets(folder: Path) -> Iterator[Finding]:
+def _problem_sets(folder: Path) -> Iterator[FolderFinding]:
     spoiled = False
     for copy in copies(folder):
         try:
             open_set(copy.path)  # its digest is compared
         except ProblemSetError as error:
             spoiled = True
-            yield Finding(place=str(copy.path.relative_to(folder)), what=str(error))
+            yield FolderFinding(place=str(copy.path.relative_to(folder)), what=str(error))
     if not spoiled:
         yield from _unknown_problems(folder)
 
 
-def _unknown_problems(folder: Path) -> Iterator[Finding]:
+def _unknown_problems(folder: Path) -> Iterator[FolderFinding]:
     try:
         asked = pc.unique(read_trials(folder, ["problem_id"])["problem_id"])
     except StoreError:
         return  # a damaged part: that is told already
     known = pc.is_in(asked, value_set=read_problems(folder, ["problem_id"])["problem_id"])
     if unknown := len(asked.filter(pc.invert(known))):
-        yield Finding(
+        yield FolderFinding(
             place="problems", what=f"{unknown:,} problems of trials are in no set: a file is missing"
         )

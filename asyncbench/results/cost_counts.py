@@ -26,7 +26,7 @@ _AMOUNTS = (*KINDS, "reasoning", "not_split")
 
 
 @dataclass(slots=True, kw_only=True)
-class Spent:
+class CallCosts:
     """What a group of calls used and cost; dollars are of the calls whose cost is known."""
 
     calls: int = 0
@@ -56,7 +56,7 @@ class Spent:
         whole = sum(kinds[kind] for kind in KINDS if kind != "output")
         return kinds["cached_input"] / whole if whole else None
 
-    def add(self, other: "Spent") -> None:
+    def add(self, other: "CallCosts") -> None:
         """Count another group's calls as well."""
         for name in self.__slots__:
             value = getattr(other, name)
@@ -65,9 +65,9 @@ class Spent:
             else:
                 setattr(self, name, getattr(self, name) + value)
 
-    def without(self, part: "Spent") -> "Spent":
+    def without(self, part: "CallCosts") -> "CallCosts":
         """Return the rest of the calls of unknown cost; `part` are some of them."""
-        return Spent(
+        return CallCosts(
             unknown=self.unknown - part.unknown,
             unknown_reserved_usd=self.unknown_reserved_usd - part.unknown_reserved_usd,
             unknown_unbounded=self.unknown_unbounded - part.unknown_unbounded,
@@ -84,7 +84,7 @@ class Spent:
         return {name: getattr(self, name) for name in self.__slots__} | known
 
 
-Cells = Mapping[Key, Spent]  # by model, suite, task, outcome, status
+Cells = Mapping[Key, CallCosts]  # by model, suite, task, outcome, status
 
 
 def cells_of(calls: Calls) -> Cells:
@@ -138,9 +138,9 @@ def _replaced(rows: pa.Table, name: str, column: Column) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index(name), name, column)
 
 
-def _spent(row: Mapping[str, Any]) -> Spent:
+def _spent(row: Mapping[str, Any]) -> CallCosts:
     found = {name.removesuffix("_sum"): value or 0 for name, value in row.items() if name.endswith("_sum")}
-    return Spent(
+    return CallCosts(
         calls=row["count_all"],
         usd_by_kind=Counter({kind: found.pop(f"usd_{kind}") for kind in _AMOUNTS}),
         tokens_by_kind=Counter({kind: found.pop(f"tokens_{kind}") for kind in (*KINDS, "reasoning")}),
@@ -148,18 +148,18 @@ def _spent(row: Mapping[str, Any]) -> Spent:
     )
 
 
-def together(cells: Cells, key: Callable[[Key], Key | None]) -> dict[Key, Spent]:
+def together(cells: Cells, key: Callable[[Key], Key | None]) -> dict[Key, CallCosts]:
     """Return the cells summed by what `key` makes of theirs; None leaves a cell out."""
-    sums: dict[Key, Spent] = {}
+    sums: dict[Key, CallCosts] = {}
     for cell, spent in cells.items():
         if (group := key(cell)) is not None:
-            sums.setdefault(group, Spent()).add(spent)
+            sums.setdefault(group, CallCosts()).add(spent)
     return dict(sorted(sums.items()))
 
 
-def all_of(cells: Iterable[Spent]) -> Spent:
+def all_of(cells: Iterable[CallCosts]) -> CallCosts:
     """Return all of them together."""
-    whole = Spent()
+    whole = CallCosts()
     for one in cells:
         whole.add(one)
     return whole
@@ -173,19 +173,19 @@ def correct_by(trials: pa.Table, keys: Sequence[str]) -> dict[Key, int]:
     return {tuple(row[key] for key in keys): row["count_all"] for row in counts}
 
 
-def unknown_by_cause(cells: Cells) -> dict[str, Spent]:
+def unknown_by_cause(cells: Cells) -> dict[str, CallCosts]:
     """Return the calls without a cost by what is missing, the commonest first."""
-    found: dict[str, Spent] = {}
+    found: dict[str, CallCosts] = {}
     for (*_, status), spent in cells.items():
         if not spent.unknown:
             continue
         for cause, part in _causes(status, spent):
-            found.setdefault(cause, Spent()).add(part)
+            found.setdefault(cause, CallCosts()).add(part)
     return dict(sorted(found.items(), key=lambda item: (-item[1].unknown, item[0])))
 
 
-def _causes(status: str, spent: Spent) -> Iterable[tuple[str, Spent]]:
-    whole = Spent(
+def _causes(status: str, spent: CallCosts) -> Iterable[tuple[str, CallCosts]]:
+    whole = CallCosts(
         unknown=spent.unknown,
         unknown_reserved_usd=spent.unknown_reserved_usd,
         unknown_unbounded=spent.unknown_unbounded,
@@ -193,7 +193,7 @@ def _causes(status: str, spent: Spent) -> Iterable[tuple[str, Spent]]:
     if status != OK:
         yield f"{'ended unseen' if status == LOST else status}: {MAYBE_BILLED}", whole
         return
-    untold = Spent(
+    untold = CallCosts(
         unknown=spent.unbilled_tokens,
         unknown_reserved_usd=spent.unbilled_reserved_usd,
         unknown_unbounded=spent.unbilled_unbounded,

@@ -83,7 +83,7 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class ModelPair:
     """Two on the problems that both were asked, as often as both were."""
 
     problems: int
@@ -129,7 +129,7 @@ class Pair:
         return squares * self.problems / self.trials**2
 
 
-def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> Pair:
+def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> ModelPair:
     """Return how two compare on the problems in common; `within` leaves others out."""
     turns = range(min(len(a.asked), len(b.asked)))
     common = [a.asked[n] & b.asked[n] & within for n in turns]
@@ -137,7 +137,7 @@ def pair(a: Marks, b: Marks, *, within: Bits = ALL) -> Pair:
     right_b = [b.right[n] & common[n] for n in turns]
     both = [right_a[n] & right_b[n] for n in turns]
     counts = [_size(bits) for bits in (common, both, right_a, right_b)]
-    return Pair(
+    return ModelPair(
         problems=_any(common).bit_count(),
         trials=counts[0],
         both=counts[1],

@@ -53,7 +53,7 @@ class Lines:
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Print a line for all lanes together, now and then."""
-        rates = Rates(lanes)
+        rates = ClosingRate(lanes)
         while True:
             await asyncio.sleep(self.INTERVAL_S)
             rates.sample()
@@ -83,7 +83,7 @@ class Terminal:
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Redraw until cancelled; the last picture stays."""
-        rates = Rates(lanes)
+        rates = ClosingRate(lanes)
         with Live(_picture(lanes, rates, caps), console=self._console, auto_refresh=False) as live:
             try:
                 while True:
@@ -98,7 +98,7 @@ class Terminal:
         self._console.print(message, markup=False, highlight=False)
 
 
-class Rates:
+class ClosingRate:
     """Trials closed a second, over the last `WINDOW_S` seconds."""
 
     def __init__(self, lanes: Lanes) -> None:
@@ -127,11 +127,11 @@ def default_screen(*, quiet: bool) -> Screen:
     return Terminal() if sys.stderr.isatty() else Lines()
 
 
-def _picture(lanes: Lanes, rates: Rates, caps: Sequence[Cap]) -> Group:
+def _picture(lanes: Lanes, rates: ClosingRate, caps: Sequence[Cap]) -> Group:
     return Group(_table(lanes, rates), *(Text(cap_text(cap)) for cap in caps))
 
 
-def _table(lanes: Lanes, rates: Rates) -> Table:
+def _table(lanes: Lanes, rates: ClosingRate) -> Table:
     table = Table("model", *("done", "in flight", "per s", "429s", "cost", "ETA"), box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -149,7 +149,7 @@ def _table(lanes: Lanes, rates: Rates) -> Table:
     return table
 
 
-def _sentence(alias: str, counters: Counters, rates: Rates) -> str:
+def _sentence(alias: str, counters: Counters, rates: ClosingRate) -> str:
     rate = rates.of(alias)
     return (
         f"{alias} {_done_text(counters)}, {counters.in_flight:,} in flight, {rate:,.0f}/s, "

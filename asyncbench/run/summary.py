@@ -48,7 +48,7 @@ def exit_code(causes: Collection[Exit]) -> Exit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class BudgetUse:
     """What became of the budgets of a sweep."""
 
     ledger: Ledger
@@ -145,7 +145,7 @@ class Summary:
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
     seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
-    budget: Spent | None = None  # None: there is none
+    budget: BudgetUse | None = None  # None: there is none
     command: str = ""  # the one that goes on with it
     raises_budget: bool = False  # whether it does so with more money than the sweep's own budget
     asked_again: bool = False  # whether trials were asked that had an answer

@@ -45,7 +45,7 @@ from asyncbench.run.faults import Faults
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.notify import Notifier, death_in, notifier_of
 from asyncbench.run.progress import Quiet, Screen
-from asyncbench.run.summary import Exit, Spent, Summary
+from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.simulator.counts import ServerStats
 from asyncbench.simulator.process import Simulator, running
 from asyncbench.simulator.settings import Settings
@@ -71,7 +71,7 @@ from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Room, check_longer
 from asyncbench.sweeps.reuse import Answers, check_reuse, take_over
 from asyncbench.sweeps.skipping import Before, Needed, settle, stopping_of, unsettled
-from asyncbench.sweeps.trials import Asked, asked_by_model, planned, planned_tasks, trials
+from asyncbench.sweeps.trials import AskedSet, asked_by_model, planned, planned_tasks, trials
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
@@ -233,7 +233,7 @@ def _cause(errors: BaseExceptionGroup) -> BaseException:
 
 def _sets_in_folder(
     sweep: Sweep, models: Sequence[Model], checked: Mapping[str, ProblemSet], store: Store
-) -> dict[str, tuple[Asked, ...]]:
+) -> dict[str, tuple[AskedSet, ...]]:
     """Copy or generate every problem set into the folder; return what each model is asked, by alias."""
     folder = store.folder / "problems"
     placed = {
@@ -280,7 +280,7 @@ class _Run:
     ledger: Ledger | None = None  # from `go` on; None: there is no budget
     before: Before | None = None  # from `go` on; None: no rule stops a cell
 
-    async def go(self, sets: Mapping[str, tuple[Asked, ...]]) -> Summary:
+    async def go(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
         preflight.check_kinds(self.sweep.conditions, [one for many in sets.values() for one in many])
         for model in self.asked:
@@ -319,7 +319,7 @@ class _Run:
     def _caps(self) -> Sequence[Cap]:
         return () if self.ledger is None else self.ledger.caps
 
-    async def _take_over(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    async def _take_over(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Close what another folder has answered."""
         if self.answers is not None:
             taken = await take_over(
@@ -353,7 +353,7 @@ class _Run:
             for task in tasks:
                 task.cancel()
 
-    def _count_finished(self, scheduler: Scheduler, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    def _count_finished(self, scheduler: Scheduler, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Count what earlier runs finished of that to which this one, ending early, did not come."""
         met = Counter({alias: one.done_before for alias, one in _counters(scheduler).items()})
         for asker in (asker for lane in scheduler.lanes for asker in lane.askers):
@@ -364,7 +364,7 @@ class _Run:
                 asker.counters.done_before = met[asker.model.alias] = before.done_before
                 asker.counters.failed_before = before.failed_before
 
-    def _before_of(self, model: Model, sets: Sequence[Asked]) -> Counters:
+    def _before_of(self, model: Model, sets: Sequence[AskedSet]) -> Counters:
         """Count what earlier runs finished of all that one model is asked; no trial is made for it."""
         before = Counters()
 
@@ -376,7 +376,7 @@ class _Run:
         next(every, None)  # all are skipped
         return before
 
-    async def _settle(self, scheduler: Scheduler, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    async def _settle(self, scheduler: Scheduler, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Write down what of stopped cells this run did not come to, unless it shall leave at once."""
         askers = [asker for lane in scheduler.lanes for asker in lane.askers]
         models = {
@@ -433,7 +433,7 @@ class _Run:
                 alarm.cancel()
 
     def _simulate(
-        self, sets: Mapping[str, tuple[Asked, ...]], stack: contextlib.AsyncExitStack
+        self, sets: Mapping[str, tuple[AskedSet, ...]], stack: contextlib.AsyncExitStack
     ) -> dict[str | None, Simulator]:
         """Start a simulator for the models that need one, and one for each folder that is replayed."""
         needing = [model for model in self.asked if model.simulated and model.base_url is None]
@@ -460,7 +460,7 @@ class _Run:
     def _asker(
         self,
         model: Model,
-        sets: tuple[Asked, ...],
+        sets: tuple[AskedSet, ...],
         simulator_url: str | None,
         lag: LoopLag,
         stack: contextlib.AsyncExitStack,
@@ -509,7 +509,7 @@ class _Run:
         stopping = stopping_of(when, self.before, self.salvage.keep, counters, time.time)
         return Needed(before=self.before, stopping=stopping)
 
-    def _describe(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    def _describe(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Write down in the folder what is being run, before the first call."""
         used = {one.problems.path.name: one.problems for many in sets.values() for one in many}
         self.store.write_sweep_file(
@@ -528,7 +528,7 @@ class _Run:
             },
         )
 
-    def _forecast(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    def _forecast(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Write down what is expected, for a report to judge by, where that is new and soon found out."""
         counts = {one.alias: planned(self.sweep, sets[one.alias], limit=self.limit) for one in self.asked}
         finished = self.store.finished
@@ -550,7 +550,7 @@ class _Run:
         before = read_forecasts(self.store.folder)
         return is_told(before, model.alias, limit=self.limit, trials=trials, prices=prices_of(rates))
 
-    def _planned(self, sets: Mapping[str, tuple[Asked, ...]]) -> dict[str, dict[str, object]]:
+    def _planned(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> dict[str, dict[str, object]]:
         """Return the trials of the whole sweep: alias → condition → suite → task.
 
         Models and conditions that are not asked this time keep the plan they had.
@@ -568,7 +568,7 @@ class _Run:
         if any(path.startswith("grades/") for path in self.store.lost):
             self.screen.say(f"lost grades are made anew by `asyncbench regrade {self.sweep.out} --write`")
 
-    def _warn_of_corrected(self, sets: Mapping[str, tuple[Asked, ...]]) -> None:
+    def _warn_of_corrected(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> None:
         """Say what stays as it was though another would be right: that asks for grades, not for answers."""
         used = dict.fromkeys(one.problems.path for many in sets.values() for one in many)
         if changed := corrected(self.store.folder, list(used)):
@@ -630,13 +630,13 @@ class _Run:
         names = {one.name for one in self.sweep.conditions}
         return Counter(alias for _, alias, name in planned_in(self.store.manifest) if name in names)
 
-    def _spent(self, rest_usd: float | None = None) -> Spent | None:
+    def _spent(self, rest_usd: float | None = None) -> BudgetUse | None:
         outside = [alias for alias in unpriced(self.sweep) if alias in {model.alias for model in self.asked}]
         if self.ledger is None:
             return None
-        return Spent(ledger=self.ledger, outside=outside, rest_usd=rest_usd)
+        return BudgetUse(ledger=self.ledger, outside=outside, rest_usd=rest_usd)
 
-    def _rest_usd(self, sets: Mapping[str, tuple[Asked, ...]]) -> float | None:
+    def _rest_usd(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> float | None:
         """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped it.
 
         None where nobody needs to know, too few replies tell it, or it is not soon found out.

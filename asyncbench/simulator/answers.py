@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
-from asyncbench.simulator.questions import Known
+from asyncbench.simulator.questions import KnownAnswer
 
 LENGTH_SCALE = 30.0  # `noisy` is right on exp(-length / LENGTH_SCALE) of the problems of a length
 EMPTY_SHARE = 0.02  # of its wrong answers
@@ -19,15 +19,15 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?(/\d+)?")
 _MANTISSA = re.compile(r"\d+(\.\d+)?")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
-Answerer = Callable[[Known, str], str]  # what is known, and the text that seeds whatever is drawn
+Answerer = Callable[[KnownAnswer, str], str]  # what is known, and the text that seeds whatever is drawn
 
 
-def oracle(known: Known, _seed: str) -> str:
+def oracle(known: KnownAnswer, _seed: str) -> str:
     """Answer right, always."""
     return known.expected
 
 
-def noisy(known: Known, seed: str) -> str:
+def noisy(known: KnownAnswer, seed: str) -> str:
     """Answer wrong the more often the longer the problem is, the way models get numbers wrong."""
     draw = random.Random(seed)
     if draw.random() < math.exp(-known.length / LENGTH_SCALE):

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from asyncbench.simulator.asked import asked_of
-from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
-from asyncbench.simulator.wire import Answer, Asked, Exchange, Json, RefusedError, Why, Wire
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer, WireRequest
 
 _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.BAD_REQUEST: (400, "invalid_request_error"),
@@ -34,7 +34,7 @@ _DETAILS: Mapping[Why, str] = {
 _MIDWAY = RefusedError(Why.OVERLOADED, "Overloaded, which it was not when this answer began.")
 
 
-def read(body: Json) -> Asked:
+def read(body: Json) -> WireRequest:
     """Read a request, in which `max_tokens` is required."""
     if "max_tokens" not in body:
         raise RefusedError(Why.BAD_REQUEST, "max_tokens: Field required.")
@@ -82,7 +82,7 @@ def _told(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
     yield from pieces
 
 
-def _message_delta(answer: Answer) -> bytes:
+def _message_delta(answer: WireAnswer) -> bytes:
     stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
     return _event("message_delta", delta=stop, usage=_usage(answer))
 
@@ -107,18 +107,18 @@ def _message(exchange: Exchange, stop: str | None, content: Sequence[Json], usag
     }
 
 
-def _blocks(answer: Answer) -> list[Json]:
+def _blocks(answer: WireAnswer) -> list[Json]:
     """Return the blocks of content that are not empty."""
     thinking: Json = {"type": "thinking", "thinking": answer.reasoning, "signature": "c2ltdWxhdGVk"}
     text: Json = {"type": "text", "text": answer.text, "citations": None}
     return [*([thinking] if answer.reasoning else []), *([text] if answer.text else [])]
 
 
-def _stop(answer: Answer) -> str:
+def _stop(answer: WireAnswer) -> str:
     return "max_tokens" if answer.cut else "end_turn"
 
 
-def _usage(answer: Answer, *, output_tokens: int | None = None) -> Json:
+def _usage(answer: WireAnswer, *, output_tokens: int | None = None) -> Json:
     """Write usage; at the start of a stream its output is not known yet."""
     return {
         "input_tokens": answer.input_tokens,
@@ -147,7 +147,7 @@ def retry_headers(wait_s: float) -> dict[str, str]:
     return {"retry-after": str(math.ceil(wait_s))}
 
 
-def limit_headers(allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def limit_headers(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Write limits; a reset is a moment (RFC 3339, UTC), rounded up to seconds.
 
     As at Anthropic, `tokens` repeats the stricter of the limits on tokens where it is no limit of its own.
@@ -185,7 +185,7 @@ def models(names: Sequence[str]) -> Json:
     }
 
 
-ANTHROPIC = Wire(
+ANTHROPIC = VendorWire(
     request_id_header="request-id",
     read=read,
     reply=reply,

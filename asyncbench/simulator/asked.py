@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.simulator.thinking import think_tokens
-from asyncbench.simulator.wire import Asked, Json, RefusedError, Why
+from asyncbench.simulator.wire import Json, RefusedError, Why, WireRequest
 from asyncbench.suites import SUITES
 
 LONGEST_S = 3600.0  # that a request may ask its answer to take
@@ -18,7 +18,7 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
 }
 
 
-def asked_of(body: Json, *, messages: object, system: object, max_tokens: object) -> Asked:
+def asked_of(body: Json, *, messages: object, system: object, max_tokens: object) -> WireRequest:
     """Read what the wire formats have in common.
 
     Args:
@@ -33,7 +33,7 @@ def asked_of(body: Json, *, messages: object, system: object, max_tokens: object
     if not (isinstance(messages, list) and all(isinstance(message, dict) for message in messages)):
         raise RefusedError(Why.BAD_REQUEST, "`messages` must be a list of messages.")
     texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
-    return Asked(
+    return WireRequest(
         model=model_of(body),
         question=_last_of_user(texts),
         prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),

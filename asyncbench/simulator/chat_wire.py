@@ -7,10 +7,10 @@ from functools import partial
 from asyncbench.simulator.asked import asked_of
 from asyncbench.simulator.openai_wire import closing, error_midway, finish_of, wire_of
 from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
-from asyncbench.simulator.wire import Asked, Exchange, Json
+from asyncbench.simulator.wire import Exchange, Json, WireRequest
 
 
-def read(body: Json) -> Asked:
+def read(body: Json) -> WireRequest:
     """Read a request. `max_tokens` is the older name of `max_completion_tokens`."""
     return asked_of(
         body,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from asyncbench.simulator.asked import model_of, pace_of, stream_of, stream_usage_of, token_limit
 from asyncbench.simulator.openai_wire import closing, error_midway, finish_of, wire_of
 from asyncbench.simulator.script import HOLE, Script, cut_up, deltas
-from asyncbench.simulator.wire import Asked, Exchange, Json, RefusedError, Why
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, Why, WireRequest
 
 
-def read(body: Json) -> Asked:
+def read(body: Json) -> WireRequest:
     """Read a request; its prompt is the question, or ends with it on a line of its own."""
     prompt = _prompt(body.get("prompt"))
-    return Asked(
+    return WireRequest(
         model=model_of(body),
         question=prompt,
         without_roles=True,

@@ -77,7 +77,7 @@ class Seconds:
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestCounts:
     """Counts that only grow, but for `in_flight`."""
 
     requests: int = 0
@@ -119,7 +119,7 @@ class Tally:
 class Visit:
     """One call inside the server: counted among all, and under its model once that is known."""
 
-    def __init__(self, total: Tally) -> None:
+    def __init__(self, total: RequestCounts) -> None:
         self._tallies = [total]
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class Visit:
             tally.leave()
             tally.left += gone
 
-    def under(self, tally: Tally) -> None:
+    def under(self, tally: RequestCounts) -> None:
         """Count the call under its model, too."""
         tally.enter()
         self._tallies.append(tally)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class AnswerPace:
     """How fast answers come, as a server was started or as a request says."""
 
     latency_s: float = 0.0  # to the end of an answer: the median
@@ -15,7 +15,7 @@ class Pace:
     ttft_s: float | None = None  # to the first token of a stream; None: half the latency
     chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
 
-    def but(self, asked: Mapping[str, float]) -> "Pace":
+    def but(self, asked: Mapping[str, float]) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
         given = {"ttft_s": None, **asked} if "latency_s" in asked else asked
         return replace(self, **given)  # its keys are ours: `asked.pace_of` saw to that
@@ -37,7 +37,7 @@ class Timing:
 class Latency:
     """Draws timings: always the median, or a lognormal around it when `latency_sigma` is above 0."""
 
-    def __init__(self, pace: Pace, *, seed: int, model: str) -> None:
+    def __init__(self, pace: AnswerPace, *, seed: int, model: str) -> None:
         self._pace = pace
         self._usual = _median(pace)
         self._random = random.Random(f"latency/{seed}/{model}")
@@ -54,6 +54,6 @@ class Latency:
         return replace(timing, ttft_s=timing.ttft_s * factor, latency_s=timing.latency_s * factor)
 
 
-def _median(pace: Pace) -> Timing:
+def _median(pace: AnswerPace) -> Timing:
     ttft_s = pace.latency_s / 2 if pace.ttft_s is None else pace.ttft_s
     return Timing(ttft_s=ttft_s, latency_s=max(pace.latency_s, ttft_s), chunks=pace.chunks)

@@ -32,9 +32,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.openai_wire import DONE, go_duration
-from asyncbench.simulator.wire import Answer, Content, Exchange, Json, Like, RefusedError, StreamUsage, Why
+from asyncbench.simulator.wire import (
+    Content,
+    Exchange,
+    Json,
+    Like,
+    RefusedError,
+    StreamUsage,
+    Why,
+    WireAnswer,
+)
 
 OWN = "openai"
 SEPARATOR = ":"
@@ -63,7 +72,7 @@ def same_error(_refused: RefusedError, status: int, body: object) -> tuple[int, 
     return status, body
 
 
-def no_limits(_allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def no_limits(_allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Tell no limits."""
     return {}
 
@@ -81,7 +90,7 @@ def retry_in_seconds(wait_s: float) -> dict[str, str]:
 # ── content ──────────────────────────────────────────────────────────────────────────────────
 
 
-def text_alone(answer: Answer) -> Json:
+def text_alone(answer: WireAnswer) -> Json:
     """Write the text; the reasoning stays with the provider."""
     return {"content": answer.text}
 
@@ -94,7 +103,7 @@ def said(text: str) -> Json:
 def beside(name: str) -> Content:
     """Return the content with the reasoning in a field of its own; no reasoning, no field."""
 
-    def message(answer: Answer) -> Json:
+    def message(answer: WireAnswer) -> Json:
         return {"content": answer.text, **({name: answer.reasoning} if answer.reasoning else {})}
 
     def thought(text: str) -> Json:
@@ -103,7 +112,7 @@ def beside(name: str) -> Content:
     return Content(message=message, thought=thought, said=said)
 
 
-def in_parts(answer: Answer) -> Json:
+def in_parts(answer: WireAnswer) -> Json:
     """Write Mistral's content: a list of parts where there is reasoning, else the text."""
     if not answer.reasoning:
         return {"content": answer.text}
@@ -128,7 +137,7 @@ REASONING, REASONING_CONTENT = beside("reasoning"), beside("reasoning_content")
 # ── usage ────────────────────────────────────────────────────────────────────────────────────
 
 
-def three_counts(answer: Answer) -> Json:
+def three_counts(answer: WireAnswer) -> Json:
     """Write usage without details."""
     return {
         "prompt_tokens": answer.input_tokens,
@@ -137,7 +146,7 @@ def three_counts(answer: Answer) -> Json:
     }
 
 
-def full_usage(answer: Answer) -> Json:
+def full_usage(answer: WireAnswer) -> Json:
     """Write usage with OpenAI's details."""
     return {
         **three_counts(answer),
@@ -151,7 +160,7 @@ def full_usage(answer: Answer) -> Json:
     }
 
 
-def brief_usage(answer: Answer) -> Json:
+def brief_usage(answer: WireAnswer) -> Json:
     """Write usage with the details of reasoning alone."""
     return {
         **three_counts(answer),
@@ -159,7 +168,7 @@ def brief_usage(answer: Answer) -> Json:
     }
 
 
-def deepseek_usage(answer: Answer) -> Json:
+def deepseek_usage(answer: WireAnswer) -> Json:
     """Write usage with what came from DeepSeek's prompt cache."""
     hit = answer.input_tokens // DEEPSEEK_UNIT * DEEPSEEK_UNIT
     return {
@@ -170,7 +179,7 @@ def deepseek_usage(answer: Answer) -> Json:
     }
 
 
-def openrouter_usage(answer: Answer) -> Json:
+def openrouter_usage(answer: WireAnswer) -> Json:
     """Write usage with what the call cost."""
     asked, answered = (OPENROUTER_CREDITS * count for count in (answer.input_tokens, answer.output_tokens))
     costs = {
@@ -181,7 +190,7 @@ def openrouter_usage(answer: Answer) -> Json:
     return {**full_usage(answer), "cost": asked + answered, "is_byok": False, "cost_details": costs}
 
 
-def xai_usage(answer: Answer) -> Json:
+def xai_usage(answer: WireAnswer) -> Json:
     """Write usage whose completion tokens leave reasoning out, and whose total does not."""
     return {**full_usage(answer), "completion_tokens": answer.output_tokens - answer.reasoning_tokens}
 
@@ -271,7 +280,7 @@ def openrouter_error(refused: RefusedError, status: int, _body: object) -> tuple
     return status, {"error": {"code": code, "message": refused.message}}
 
 
-def groq_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def groq_limits(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Write limits in OpenAI's names, requests by the day."""
     headers = {}
     for what, allowance in allowances.items():
@@ -282,7 +291,7 @@ def groq_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
     return headers
 
 
-def cerebras_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def cerebras_limits(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Write limits with their span in the name, resets as seconds."""
     headers = {}
     for what, allowance in allowances.items():
@@ -294,7 +303,7 @@ def cerebras_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
     return headers
 
 
-def mistral_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def mistral_limits(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Write limits with the minute in the name, and no resets."""
     headers = {}
     for what, allowance in allowances.items():
@@ -304,11 +313,11 @@ def mistral_limits(allowances: Mapping[str, Allowance]) -> dict[str, str]:
     return headers
 
 
-def _by_minute(allowance: Allowance) -> tuple[float, float]:
+def _by_minute(allowance: ToldAllowance) -> tuple[float, float]:
     return allowance.per_minute, allowance.remaining
 
 
-def _by_day(allowance: Allowance) -> tuple[float, float]:
+def _by_day(allowance: ToldAllowance) -> tuple[float, float]:
     """Return a day's worth, less what is not yet refilled."""
     per_day = allowance.per_minute * DAY_MIN
     return per_day, per_day - allowance.reset_s * allowance.per_minute / 60

@@ -18,7 +18,7 @@ _FORGET = 1024  # of a sliding window: entries that have left before they are cl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class ToldAllowance:
     """A limit as a provider's headers tell it."""
 
     per_minute: float
@@ -37,7 +37,7 @@ class Limiter(Protocol):
         """Charge an amount that was admitted."""
         ...
 
-    def allowance(self, at_s: float) -> Allowance:
+    def allowance(self, at_s: float) -> ToldAllowance:
         """Return what is left."""
         ...
 
@@ -60,9 +60,9 @@ class TokenBucket:
     def take(self, amount: float, at_s: float) -> None:
         self._level = self._fill(at_s) - amount
 
-    def allowance(self, at_s: float) -> Allowance:
+    def allowance(self, at_s: float) -> ToldAllowance:
         level = self._fill(at_s)
-        return Allowance(
+        return ToldAllowance(
             per_minute=self._per_minute,
             remaining=max(0.0, level),
             reset_s=(self._capacity - level) / self._per_s,
@@ -94,10 +94,10 @@ class GCRA:
     def take(self, amount: float, at_s: float) -> None:
         self._due_s = max(self._due_s, at_s) + amount * self._each_s
 
-    def allowance(self, at_s: float) -> Allowance:
+    def allowance(self, at_s: float) -> ToldAllowance:
         reset_s = max(0.0, self._due_s - at_s)
         left_s = max(0.0, self._ahead_s - reset_s)
-        return Allowance(per_minute=self._per_minute, remaining=left_s / self._each_s, reset_s=reset_s)
+        return ToldAllowance(per_minute=self._per_minute, remaining=left_s / self._each_s, reset_s=reset_s)
 
 
 class FixedWindow:
@@ -126,10 +126,10 @@ class FixedWindow:
     def take(self, amount: float, at_s: float) -> None:
         self._taken = max(self._taken, self._due(self._window(at_s))) + amount
 
-    def allowance(self, at_s: float) -> Allowance:
+    def allowance(self, at_s: float) -> ToldAllowance:
         window = self._window(at_s)
         untouched = self._taken <= self._due(window)
-        return Allowance(
+        return ToldAllowance(
             per_minute=self._per_minute,
             remaining=max(0.0, self._due(window + 1) - max(self._taken, self._due(window))),
             reset_s=0.0 if untouched else self._begins_s(self._until(self._taken)) - at_s,
@@ -183,9 +183,9 @@ class SlidingWindow:
         self._leaves_s.append(at_s + self._window_s * max(1.0, amount / self._most))
         self._sums.append(self._sums[-1] + amount)
 
-    def allowance(self, at_s: float) -> Allowance:
+    def allowance(self, at_s: float) -> ToldAllowance:
         counted = self._counted(at_s)
-        return Allowance(
+        return ToldAllowance(
             per_minute=self._per_minute,
             remaining=max(0.0, self._most - counted),
             reset_s=self._leaves_s[-1] - at_s if counted else 0.0,
@@ -227,7 +227,7 @@ LIMIT_MODELS: Mapping[str, Made] = {
 # ── together ─────────────────────────────────────────────────────────────────────────────────
 
 
-class Gate:
+class ServedLimits:
     """All limits of one model, by what they count: a request passes all of them or is charged to none."""
 
     def __init__(self, limiters: Mapping[str, Limiter]) -> None:
@@ -242,6 +242,6 @@ class Gate:
                 limiter.take(cost[what], at_s)
         return wait_s
 
-    def allowances(self, at_s: float) -> dict[str, Allowance]:
+    def allowances(self, at_s: float) -> dict[str, ToldAllowance]:
         """Return what is left of each quantity."""
         return {what: limiter.allowance(at_s) for what, limiter in self._limiters.items()}

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.script import Script, event
-from asyncbench.simulator.wire import Asked, Exchange, Json, RefusedError, StreamUsage, Why, Wire
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, StreamUsage, VendorWire, Why, WireRequest
 
 REQUEST_ID_HEADER = "x-request-id"
 DONE = b"data: [DONE]\n\n"
@@ -56,7 +56,7 @@ def retry_headers(wait_s: float) -> dict[str, str]:
     return {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}
 
 
-def limit_headers(allowances: Mapping[str, Allowance]) -> dict[str, str]:
+def limit_headers(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     """Write limits; a reset is a duration as Go prints it."""
     headers = {}
     for what, allowance in allowances.items():
@@ -114,13 +114,13 @@ def _told_apart(exchange: Exchange) -> bool:
 
 def wire_of(
     *,
-    read: Callable[[Json], Asked],
+    read: Callable[[Json], WireRequest],
     reply: Callable[[Exchange], Json],
     script: Callable[[Exchange], Script],
     may_stream_unasked: bool = False,
-) -> Wire:
+) -> VendorWire:
     """Return a wire format of OpenAI's: its questions and answers, with what all of them share."""
-    return Wire(
+    return VendorWire(
         request_id_header=REQUEST_ID_HEADER,
         read=read,
         reply=reply,

@@ -13,7 +13,7 @@ from asyncbench.errors import ProblemSetError
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownAnswer:
     """What is right, and how long the problem is."""
 
     expected: str
@@ -34,7 +34,7 @@ class Questions:
         Raises:
             ProblemSetError: a file is missing, is not Parquet or lacks a column.
         """
-        self._known: dict[bytes, Known] = {}
+        self._known: dict[bytes, KnownAnswer] = {}
         for path in problem_sets:
             for row in rows(path, ["question", "expected"], also=["length"]):
                 self._known.setdefault(digest(row["question"]), _known(row))
@@ -42,10 +42,10 @@ class Questions:
     def __len__(self) -> int:
         return len(self._known)
 
-    def find(self, question: str) -> Known | None:
+    def find(self, question: str) -> KnownAnswer | None:
         """Return what is known of a question; None: it is in no problem set."""
         if (known := self._known.get(digest(question))) is None and question == DOCTORS_QUESTION:
-            return Known(DOCTORS_ANSWER, len(DOCTORS_ANSWER))
+            return KnownAnswer(DOCTORS_ANSWER, len(DOCTORS_ANSWER))
         return known
 
 
@@ -96,6 +96,6 @@ def _rows_of(batch: pa.RecordBatch, path: Path, texts: Sequence[str]) -> Iterato
         yield row
 
 
-def _known(row: Mapping[str, Any]) -> Known:
+def _known(row: Mapping[str, Any]) -> KnownAnswer:
     expected, length = row["expected"], row.get("length")
-    return Known(expected, len(expected) if length is None else length)
+    return KnownAnswer(expected, len(expected) if length is None else length)

@@ -6,7 +6,7 @@ from functools import partial
 from asyncbench.simulator.questions import digest
 from asyncbench.simulator.recordings import Record, Recording
 from asyncbench.simulator.speakers import Taken
-from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, tokens
+from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, tokens
 
 
 class Replay:
@@ -23,7 +23,7 @@ class Replay:
     def knows(self, question: str) -> bool:
         return digest(question) in self._recording.records
 
-    def take(self, asked: Asked) -> Taken:
+    def take(self, asked: WireRequest) -> Taken:
         question = digest(asked.question)
         if (records := self._recording.records.get(question)) is None:
             raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(asked))
@@ -38,7 +38,7 @@ class Replay:
             give_back=partial(gone.discard, place),
         )
 
-    def _unknown(self, asked: Asked) -> str:
+    def _unknown(self, asked: WireRequest) -> str:
         return (
             f"The last user message, {asked.question[:80]!r}, is none of the {len(self._recording.records)} "
             f"questions that were recorded of model {asked.model!r} in {self._recording.place}; ask what was "
@@ -46,10 +46,10 @@ class Replay:
         )
 
 
-def recorded(record: Record, asked: Asked) -> Answer:
+def recorded(record: Record, asked: WireRequest) -> WireAnswer:
     """Make the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
     input_tokens, output_tokens = record.input_tokens, record.output_tokens
-    return Answer(
+    return WireAnswer(
         model=asked.model,
         text=record.text,
         reasoning=record.reasoning,

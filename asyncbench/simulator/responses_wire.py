@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from asyncbench.simulator.asked import asked_of
 from asyncbench.simulator.openai_wire import wire_of
 from asyncbench.simulator.script import Script, cut_up, event
-from asyncbench.simulator.wire import Asked, Exchange, Json
+from asyncbench.simulator.wire import Exchange, Json, WireRequest
 
 _LOGPROBS: Json = {"logprobs": []}
 
 
-def read(body: Json) -> Asked:
+def read(body: Json) -> WireRequest:
     """Read a request, whose `input` is the question or a list of items."""
     given = body.get("input")
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else given

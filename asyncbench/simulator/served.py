@@ -2,13 +2,13 @@
 
 import asyncio
 
-from asyncbench.simulator.counts import Seconds, Tally
+from asyncbench.simulator.counts import RequestCounts, Seconds
 from asyncbench.simulator.faults import FaultStream
-from asyncbench.simulator.latency import Latency, Pace, Timing
-from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, Gate
+from asyncbench.simulator.latency import AnswerPace, Latency, Timing
+from asyncbench.simulator.limits import BURST_S, LIMIT_MODELS, ServedLimits
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.speakers import Voice
-from asyncbench.simulator.wire import Answer, Asked, Like, RefusedError, Why, tokens
+from asyncbench.simulator.wire import Like, RefusedError, Why, WireAnswer, WireRequest, tokens
 
 
 class Served:
@@ -20,11 +20,11 @@ class Served:
         self.latency = Latency(_pace(settings), seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
-        self.tally = Tally()
+        self.tally = RequestCounts()
         self.seconds = Seconds()
         self._demanded = settings.tokens_counted == "demanded"
 
-    def admit(self, asked: Asked, answer: Answer, at_s: float) -> None:
+    def admit(self, asked: WireRequest, answer: WireAnswer, at_s: float) -> None:
         """Charge a call to the limits, by the tokens that it will have used or has demanded.
 
         Raises:
@@ -45,8 +45,8 @@ async def think(timing: Timing) -> None:
         await asyncio.sleep(timing.latency_s)
 
 
-def _pace(settings: Settings) -> Pace:
-    return Pace(
+def _pace(settings: Settings) -> AnswerPace:
+    return AnswerPace(
         latency_s=settings.latency_s,
         latency_sigma=settings.latency_sigma,
         ttft_s=settings.ttft_s,
@@ -54,7 +54,7 @@ def _pace(settings: Settings) -> Pace:
     )
 
 
-def _gate(settings: Settings, at_s: float) -> Gate:
+def _gate(settings: Settings, at_s: float) -> ServedLimits:
     made = LIMIT_MODELS[settings.limit_model]
     burst_s = BURST_S if settings.burst_s is None else settings.burst_s
     limits = {
@@ -63,7 +63,7 @@ def _gate(settings: Settings, at_s: float) -> Gate:
         "input-tokens": settings.input_tpm,
         "output-tokens": settings.output_tpm,
     }
-    return Gate(
+    return ServedLimits(
         {
             what: made(per_minute, burst_s, at_s)
             for what, per_minute in limits.items()
@@ -72,7 +72,7 @@ def _gate(settings: Settings, at_s: float) -> Gate:
     )
 
 
-def _cost(answer: Answer) -> dict[str, float]:
+def _cost(answer: WireAnswer) -> dict[str, float]:
     return {
         "requests": 1,
         "tokens": answer.input_tokens + answer.output_tokens,

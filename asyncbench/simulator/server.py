@@ -16,7 +16,7 @@ from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.asked import questions_in, tails
 from asyncbench.simulator.chat_wire import CHAT
 from asyncbench.simulator.completions_wire import COMPLETIONS
-from asyncbench.simulator.counts import ServerSeconds, ServerStats, Tally, Visit
+from asyncbench.simulator.counts import RequestCounts, ServerSeconds, ServerStats, Visit
 from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
 from asyncbench.simulator.latency import Timing
@@ -28,13 +28,13 @@ from asyncbench.simulator.responses_wire import RESPONSES
 from asyncbench.simulator.served import Served, think
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.speakers import MadeUp, Voice
-from asyncbench.simulator.wire import Asked, Exchange, Json, Like, RefusedError, Why, Wire
+from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why, WireRequest
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
 
-WIRES: Mapping[str, Wire] = {
+WIRES: Mapping[str, VendorWire] = {
     "/v1/chat/completions": CHAT,
     "/chat/completions": CHAT,
     "/v1/completions": COMPLETIONS,
@@ -56,10 +56,10 @@ REFUSALS: Mapping[FaultKind, tuple[Why, str, float | None]] = {  # why, message,
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class ServedCall:
     """One call of a model, and what is known of it so far."""
 
-    wire: Wire
+    wire: VendorWire
     like: Like  # the server's until the body is read
     request_id: str
     model: Served | None = None  # None until the body is read
@@ -111,14 +111,14 @@ class Server:
         self._names = tuple(dict.fromkeys([*MODELS, *clear]))
         self._keys = frozenset(settings.keys)
         self._models: dict[str, Served] = {}
-        self._total = Tally()
+        self._total = RequestCounts()
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
         wire = WIRES.get(request.path)
-        call = Call(wire=wire or _wire_of(request), like=self._like, request_id=next(self._request_ids))
+        call = ServedCall(wire=wire or _wire_of(request), like=self._like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await whole(request, self._looked_up(request, call))
         with Visit(self._total) as visit, call.undo:
@@ -131,13 +131,13 @@ class Server:
                     call.undo.pop_all()
             return response
 
-    async def _asked(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page | Broadcast:
+    async def _asked(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
         try:
             return await self._answer(request, call, visit)
         except RefusedError as refused:
             return call.refusal(refused)
 
-    async def _answer(self, request: web.BaseRequest, call: Call, visit: Visit) -> Page | Broadcast:
+    async def _answer(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
         self._check_key(request)
         body = await _body(request)
         asked = call.wire.read(body)
@@ -201,7 +201,7 @@ class Server:
             return None
         return MadeUp(name, found, self._questions, seed=self._settings.seed)
 
-    def _looked_up(self, request: web.BaseRequest, call: Call) -> Page:
+    def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
         """Return the page of anything but a call of a model."""
         if request.path == "/stats":
             return Page(status=200, headers=HEADERS, body=orjson.dumps(self.stats()))
@@ -255,13 +255,13 @@ async def _delivered(
     return response
 
 
-def _streamed(asked: Asked, call: Call) -> bool:
+def _streamed(asked: WireRequest, call: ServedCall) -> bool:
     if asked.stream is None:
         return call.like.streams_unasked and call.wire.may_stream_unasked
     return asked.stream
 
 
-def _found(asked: Asked, model: Served) -> Asked:
+def _found(asked: WireRequest, model: Served) -> WireRequest:
     """Return the request with its question: in what a suite says, or where a prompt without roles ends."""
     if model.voice.knows(asked.question):
         return asked
@@ -275,7 +275,7 @@ def _refuse(fault: FaultKind) -> None:
         raise RefusedError(why, message, retry_after_s=retry_after_s)
 
 
-def _wire_of(request: web.BaseRequest) -> Wire:
+def _wire_of(request: web.BaseRequest) -> VendorWire:
     """Return the format for pages that both vendors have under one path."""
     return ANTHROPIC if "anthropic-version" in request.headers else CHAT
 

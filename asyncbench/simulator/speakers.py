@@ -7,7 +7,7 @@ from typing import Protocol
 from asyncbench.simulator.answers import Answerer
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.thinking import reasoning_of
-from asyncbench.simulator.wire import Answer, Asked, RefusedError, Why, answer_of
+from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of
 
 
 def _nothing() -> None:
@@ -18,7 +18,7 @@ def _nothing() -> None:
 class Taken:
     """What one call gets, unless its limits or a fault are against it."""
 
-    answer: Answer  # of a failure: what it counts against the limits
+    answer: WireAnswer  # of a failure: what it counts against the limits
     failed: bool = False  # the call ends as a failure of the server, not with the answer
     give_back: Callable[[], None] = _nothing  # to be called when no complete answer reached the client
 
@@ -30,7 +30,7 @@ class Voice(Protocol):
         """Tell whether there is an answer to a question."""
         ...
 
-    def take(self, asked: Asked) -> Taken:
+    def take(self, asked: WireRequest) -> Taken:
         """Return what a call gets.
 
         Raises:
@@ -49,7 +49,7 @@ class MadeUp:
     def knows(self, question: str) -> bool:
         return self._questions.find(question) is not None
 
-    def take(self, asked: Asked) -> Taken:
+    def take(self, asked: WireRequest) -> Taken:
         if (known := self._questions.find(asked.question)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.script import Script
 
 Json = dict[str, object]
-LimitHeaders = Callable[[Mapping[str, Allowance]], dict[str, str]]  # what is limited → headers
+LimitHeaders = Callable[[Mapping[str, ToldAllowance]], dict[str, str]]  # what is limited → headers
 RetryHeaders = Callable[[float], dict[str, str]]  # seconds to wait → headers
 
 
@@ -42,7 +42,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WireRequest:
     """A request, whatever its wire format."""
 
     model: str
@@ -58,7 +58,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class WireAnswer:
     """A reply, whatever its wire format."""
 
     model: str
@@ -74,8 +74,8 @@ class Answer:
 class Exchange:
     """A question with its answer: all that a page or a stream is written from."""
 
-    asked: Asked
-    answer: Answer
+    asked: WireRequest
+    answer: WireAnswer
     like: "Like"
     request_id: str
     chunks: int | None = None  # pieces that a streamed text is cut into at most
@@ -93,7 +93,7 @@ class StreamUsage(Enum):
 class Content:
     """Where a provider puts text and reasoning in chat completions."""
 
-    message: Callable[[Answer], Json]  # of a whole answer
+    message: Callable[[WireAnswer], Json]  # of a whole answer
     thought: Callable[[str], Json] | None  # a piece of reasoning → delta; None: reasoning is not shown
     said: Callable[[str], Json]  # a piece of text → delta
 
@@ -108,7 +108,7 @@ class Like:
 
     check: Callable[[Json], None]  # raises RefusedError where the provider refuses a field
     content: Content
-    usage: Callable[[Answer], Json]
+    usage: Callable[[WireAnswer], Json]
     adorn: Callable[[Json, Exchange], Json]  # a body or chunk → the same with the provider's own fields
     before: Callable[[Exchange], Sequence[Json]]  # chunks before the first
     stream_usage: StreamUsage
@@ -126,11 +126,11 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class VendorWire:
     """One vendor's way to write it all down. `read` raises RefusedError when a body breaks its rules."""
 
     request_id_header: str
-    read: Callable[[Json], Asked]
+    read: Callable[[Json], WireRequest]
     reply: Callable[[Exchange], Json]  # a whole answer
     script: Callable[[Exchange], Script]  # a streamed one
     error: Callable[[RefusedError, str], tuple[int, Json]]  # the refusal and its request id → status, body
@@ -145,7 +145,7 @@ def tokens(characters: int) -> int:
     return max(1, -(-characters // 4))
 
 
-def answer_of(asked: Asked, text: str, reasoning: str = "") -> Answer:
+def answer_of(asked: WireRequest, text: str, reasoning: str = "") -> WireAnswer:
     """Make an answer of a whole text and reasoning, cut where the request wants no more tokens.
 
     The reasoning comes first: a limit within it leaves no text.
@@ -156,7 +156,7 @@ def answer_of(asked: Asked, text: str, reasoning: str = "") -> Answer:
     if most is not None and cut:
         reasoning, reasoning_tokens = reasoning[: 4 * most], min(reasoning_tokens, most)
         text, output_tokens = text[: 4 * (most - reasoning_tokens)], most
-    return Answer(
+    return WireAnswer(
         model=asked.model,
         text=text,
         reasoning=reasoning,

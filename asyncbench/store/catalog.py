@@ -94,7 +94,7 @@ def iter_attempts(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownTrials:
     """What a results folder knows of the trials that a run might ask."""
 
     finished: frozenset[str] = frozenset()  # trial ids: closed, and not to be asked again
@@ -103,7 +103,7 @@ class Known:
     histories: Mapping[str, History] = field(default_factory=dict)  # of all others that were called
 
 
-def known(folder: Path | str, *, again: Collection[Outcome] = ()) -> Known:
+def known(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
     """Return what a results folder knows; trials with an outcome of `again` count as unfinished.
 
     Raises:
@@ -113,7 +113,7 @@ def known(folder: Path | str, *, again: Collection[Outcome] = ()) -> Known:
     return steady(folder, lambda seen: _known(seen, frozenset(again)))
 
 
-def _known(snapshot: Snapshot, again: Collection[Outcome]) -> Known:
+def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
     finished, failed, repeated = set[str](), set[str](), dict[str, Outcome]()
     for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
         ids = batch["trial_id"]
@@ -129,7 +129,7 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> Known:
     # asked again, and answered, but not graded yet: what was paid for is not forgotten
     finished.difference_update(snapshot.unfinished.replies)
     failed &= finished
-    return Known(
+    return KnownTrials(
         finished=frozenset(finished),
         failed=frozenset(failed),
         again=repeated,

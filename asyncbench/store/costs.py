@@ -24,7 +24,7 @@ class Doubt(NamedTuple):
     calls: int = 0
 
 
-class Unknown(NamedTuple):
+class UnknownCost(NamedTuple):
     """Of a call: neither what it cost is known, nor what it could cost at most when it was made."""
 
     provider: str
@@ -41,7 +41,7 @@ class Spending:
     doubted_at: Counter[str] = field(default_factory=Counter)  # of `charged_at`: what calls only could cost
     doubted: Counter[str] = field(default_factory=Counter)  # those calls
     unended: Counter[str] = field(default_factory=Counter)  # calls for which `reserved_at` is
-    unknown: Counter[Unknown] = field(default_factory=Counter)
+    unknown: Counter[UnknownCost] = field(default_factory=Counter)
     overrun: Fraction = Fraction(1)  # the most that a call cost, as a multiple of what it could
     least: int = 0  # the most that a call cost which could cost nothing
     dearest: int | None = None  # of the most that each could cost, or did; None: of none is it known
@@ -104,7 +104,7 @@ class Spending:
             sums.update({provider: int(pico) for provider, pico in told[key].items()})
         self.doubted.update(told["doubted_calls"])
         for provider, bare, count, *tokens in told["unknown"]:
-            self.unknown[Unknown(provider, *((None, None) if bare else tokens))] += count
+            self.unknown[UnknownCost(provider, *((None, None) if bare else tokens))] += count
         self.overrun = max(self.overrun, Fraction(told["overrun"]))
         self.least = max(self.least, int(told["least"]))
         if told["dearest"] is not None:
@@ -119,8 +119,8 @@ def _add(to: Spending, provider: str, rows: pa.Table) -> None:
     doubted = reserved.filter(pc.is_null(cost)).drop_null()
     to.doubted_at[provider] += _exact_sum(doubted)
     to.doubted[provider] += len(doubted)
-    for row in rows.filter(pc.is_null(charged)).select(list(Unknown._fields)).to_pylist():
-        to.unknown[Unknown(**row)] += 1
+    for row in rows.filter(pc.is_null(charged)).select(list(UnknownCost._fields)).to_pylist():
+        to.unknown[UnknownCost(**row)] += 1
     dearest = pc.max(pc.max_element_wise(charged, reserved)).as_py()
     if dearest is not None:
         to.dearest = max(to.dearest or 0, picodollars(dearest))

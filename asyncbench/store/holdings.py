@@ -37,7 +37,7 @@ from asyncbench.store.manifest import (
 from asyncbench.store.quarantine import QUARANTINE, calls_in, damaged_lines
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import segments
-from asyncbench.store.staging import TEMPORARY, Entry, Part, scanned
+from asyncbench.store.staging import TEMPORARY, Part, PartEntry, scanned
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
 JOURNAL = "journal"
@@ -128,7 +128,7 @@ def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
 
 
 def _entry_of(table: str, path: Path) -> Told:
-    entry, columns = Entry(table), {"trials": ["attempts"], "attempts": COLUMNS}
+    entry, columns = PartEntry(table), {"trials": ["attempts"], "attempts": COLUMNS}
     for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
         entry.add(pa.table(batch))
     return entry.told(path)

@@ -11,7 +11,7 @@ import pyarrow.compute
 from asyncbench.pricing import picodollars
 from asyncbench.records import Sent
 from asyncbench.store.catalog import steady
-from asyncbench.store.costs import COLUMNS, Doubt, Spending, Unknown
+from asyncbench.store.costs import COLUMNS, Doubt, Spending, UnknownCost
 from asyncbench.store.holdings import lost_calls, unknown_loss
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.quarantine import calls_in, damaged_lines
@@ -112,7 +112,7 @@ def _add_open(to: Spending, sent: Sent) -> None:
     """Add a call without an end."""
     most = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
     if most is None:
-        to.unknown[Unknown(sent.provider, None, None)] += 1
+        to.unknown[UnknownCost(sent.provider, None, None)] += 1
         return
     to.reserved_at[sent.provider] += picodollars(most)
     to.unended[sent.provider] += 1

@@ -33,7 +33,7 @@ def _on_disk(schema: pa.Schema, keys: Sequence[str]) -> pa.Schema:
 ON_DISK = {name: _on_disk(schema, PARTITIONED_BY[name]) for name, schema in SCHEMAS.items()}
 
 
-class Entry:
+class PartEntry:
     """What the list of a folder's parts says of one: gathered from its rows as they come.
 
     Beside rows, bytes and digest these are, of `trials`, how many calls they count, and, of `attempts`, what
@@ -72,7 +72,7 @@ class Part:
         self.table = place.parts[0]
         self._temporary = folder / TEMPORARY / place.with_suffix(".partial")
         self.entry: Told | None = None  # of the list of parts, once it is finished; None: there are no rows
-        self._sums = Entry(self.table)
+        self._sums = PartEntry(self.table)
         self._may_be_empty = may_be_empty
         self._finished = False
         self._waiting = SCHEMAS[self.table].empty_table()
@@ -112,7 +112,7 @@ class Part:
         """Return the rows of these trials and leave them out of the finished file."""
         rows = self.read()
         taken = pc.is_in(rows["trial_id"], value_set=trial_ids)
-        self._sums = Entry(self.table)
+        self._sums = PartEntry(self.table)
         self.add(rows.filter(pc.invert(taken)))
         self.finish()
         return rows.filter(taken)

@@ -26,7 +26,7 @@ _OTHERS = {"lanes": ("lane", "started_at"), "skipped": ("trial_id",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FolderFinding:
     """Something in a results folder that is not as it should be."""
 
     place: str  # relative to the folder
@@ -41,7 +41,7 @@ class Verified:
     rows: Mapping[str, int]  # of each table, the journal's included
     parts: int
     unchecked: int  # parts of a version that wrote no checksums
-    findings: Sequence[Finding]
+    findings: Sequence[FolderFinding]
 
     @property
     def sound(self) -> bool:
@@ -66,7 +66,7 @@ def verify(folder: Path | str) -> Verified:
                 unchecked += not check(part)
                 _read_all(name, part)
             except (StoreError, pa.ArrowException, OSError) as error:
-                findings.append(Finding(place=str(part.relative_to(path)), what=str(error)))
+                findings.append(FolderFinding(place=str(part.relative_to(path)), what=str(error)))
             else:
                 sound[name].append(part)
     usable = replace(seen, files=sound)
@@ -80,27 +80,27 @@ def verify(folder: Path | str) -> Verified:
     )
 
 
-def _journal(folder: Path, seen: Snapshot) -> Iterator[Finding]:
+def _journal(folder: Path, seen: Snapshot) -> Iterator[FolderFinding]:
     for one in seen.damaged:
         place = f"{one.segment.relative_to(folder)}, line {one.line}"
         what = f"{one.size:,} bytes are not what was written; the next run sets them aside in {QUARANTINE}/"
-        yield Finding(place=place, what=what)
+        yield FolderFinding(place=place, what=what)
     for name, lines in quarantined(folder).items():
         what = f"{lines:,} lines of the journal were damaged and set aside; what they said is lost"
-        yield Finding(place=f"{QUARANTINE}/{name}", what=what, known=True)
+        yield FolderFinding(place=f"{QUARANTINE}/{name}", what=what, known=True)
 
 
-def _holdings(folder: Path) -> Iterator[Finding]:
+def _holdings(folder: Path) -> Iterator[FolderFinding]:
     manifest = read_manifest(folder)
     for key, what in wrong_with(folder, manifest, stored(folder)):
-        yield Finding(place=key, what=f"{what}. {WAYS_OUT}")
+        yield FolderFinding(place=key, what=f"{what}. {WAYS_OUT}")
     for one in manifest.get(HOLDS, {}).get("lost", []):
         what = "was lost, and the loss accepted; what its calls cost counts still"
-        yield Finding(place=one["path"], what=what, known=True)
+        yield FolderFinding(place=one["path"], what=what, known=True)
     try:
         kept_sweep_file(folder)
     except StoreError as error:
-        yield Finding(place=SWEEP_FILE, what=str(error))
+        yield FolderFinding(place=SWEEP_FILE, what=str(error))
 
 
 def _read_all(name: str, part: Path) -> None:
@@ -120,7 +120,7 @@ def _read_all(name: str, part: Path) -> None:
                 )
 
 
-def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[Finding]:
+def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
     """Yield the rows that stand twice, and those that lack their counterpart in another table.
 
     Args:
@@ -130,7 +130,9 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[Finding]:
     for name, keys in (_KEYS | _OTHERS).items():
         counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
         if twice := len(counts.filter(pc.field("count_all") > 1)):
-            yield Finding(place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}")
+            yield FolderFinding(
+                place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}"
+            )
     trials, grades, attempts = (seen.read(name, ["trial_id"])["trial_id"] for name in _KEYS)
     called = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)["trial_id"]  # not taken over
     for place, what, ids, others in (
@@ -140,16 +142,16 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[Finding]:
     ):
         if lacking := _lacking(ids, others):
             missing = f"{lacking:,} {what}: a part is missing; put back a copy of it"
-            yield Finding(place=place, what=missing, known=place in lost)
+            yield FolderFinding(place=place, what=missing, known=place in lost)
     yield from (replace(one, known="attempts" in lost) for one in _calls(seen))
 
 
-def _calls(seen: Snapshot) -> Iterator[Finding]:
+def _calls(seen: Snapshot) -> Iterator[FolderFinding]:
     made = seen.read("attempts", ["trial_id", "attempt"]).group_by("trial_id").aggregate([("attempt", "max")])
     joined = seen.read("trials", ["trial_id", "attempts"]).join(made, "trial_id", join_type="inner")
     if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
         what = f"of {fewer:,} trials calls are missing: a part is missing; put back a copy of it"
-        yield Finding(place="attempts", what=what)
+        yield FolderFinding(place="attempts", what=what)
 
 
 def _lacking(ids: "pa.ChunkedArray[pa.StringScalar]", others: "pa.ChunkedArray[pa.StringScalar]") -> int:

@@ -25,7 +25,7 @@ QUESTION = (
 )
 
 
-class Task(NamedTuple):
+class ArithmeticTask(NamedTuple):
     """One of the eight tasks: `of` makes (lhs, rhs, answer) of two drawn numbers.
 
     Operands are counted in units of 10**-operand_places, the answer in units of 10**-answer_places.
@@ -37,16 +37,18 @@ class Task(NamedTuple):
     answer_places: int = 0
 
 
-TASKS: Mapping[str, Task] = {
-    "int_add": Task("+", lambda a, b: (a, b, a + b)),
-    "int_sub": Task("-", lambda a, b: (a, b, a - b)),
-    "int_mul": Task("×", lambda a, b: (a, b, a * b)),
-    "int_div": Task("÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient)),
-    "float_add": Task("+", lambda a, b: (a, b, a + b), 2, 2),
-    "float_sub": Task("-", lambda a, b: (a, b, a - b), 2, 2),
-    "float_mul": Task("×", lambda a, b: (a, b, a * b), 2, 4),
+TASKS: Mapping[str, ArithmeticTask] = {
+    "int_add": ArithmeticTask("+", lambda a, b: (a, b, a + b)),
+    "int_sub": ArithmeticTask("-", lambda a, b: (a, b, a - b)),
+    "int_mul": ArithmeticTask("×", lambda a, b: (a, b, a * b)),
+    "int_div": ArithmeticTask("÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient)),
+    "float_add": ArithmeticTask("+", lambda a, b: (a, b, a + b), 2, 2),
+    "float_sub": ArithmeticTask("-", lambda a, b: (a, b, a - b), 2, 2),
+    "float_mul": ArithmeticTask("×", lambda a, b: (a, b, a * b), 2, 4),
     # The quotient is drawn in hundredths but taken as whole: published answers all end in .0000.
-    "float_div": Task("÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient * 10_000), 2, 4),
+    "float_div": ArithmeticTask(
+        "÷", lambda divisor, quotient: (divisor * quotient, divisor, quotient * 10_000), 2, 4
+    ),
 }
 
 

@@ -18,7 +18,7 @@ GRADER_VERSION = 1
 ALPHABET = string.ascii_uppercase + string.digits + string.ascii_lowercase
 
 
-class Task(NamedTuple):
+class StringTask(NamedTuple):
     """One of the two tasks; lengths in characters, both ends included."""
 
     question: str
@@ -27,15 +27,15 @@ class Task(NamedTuple):
     longest: int
 
 
-TASKS: Mapping[str, Task] = {
-    "string_reversal": Task(
+TASKS: Mapping[str, StringTask] = {
+    "string_reversal": StringTask(
         "Provide the following text in reverse order. Don't output anything else. Only output the reversed "
         'string without anything additional, not even quotes: "{0}"',
         lambda text: text[::-1],
         3,
         30,
     ),
-    "string_rehearsal": Task(
+    "string_rehearsal": StringTask(
         "Repeat the following string exactly without modifying it. Don't output anything else. Only output "
         'the string without anything additional, not even quotes: "{0}"',
         lambda text: text,
@@ -98,7 +98,7 @@ def _reason(reply: Reply | None) -> str:
     return "wrong" if reply.text.strip() else "empty"
 
 
-def _suite(name: str, task: Task) -> Suite:
+def _suite(name: str, task: StringTask) -> Suite:
     preset = {"min_length": task.shortest, "max_length": task.longest}
     length = whole_number(1, 100_000)
     return Suite(

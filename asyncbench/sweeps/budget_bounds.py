@@ -25,7 +25,7 @@ from asyncbench.providers.prices import (
 )
 from asyncbench.providers.uncapped_costs import billed_besides, bills_besides
 from asyncbench.records import Condition, Model, Request, Trial
-from asyncbench.store.costs import Spending, Unknown
+from asyncbench.store.costs import Spending, UnknownCost
 from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
 from asyncbench.store.spending import Books, spending
 
@@ -333,7 +333,7 @@ def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
     return tuple(dict.fromkeys(every))
 
 
-def _bound(call: Unknown, rates: Sequence[Rates]) -> int | None:
+def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:
     """Return the most that a call can have cost for which no price was known; None: nobody can say.
 
     Where its tokens were told, they are priced as they would be now: nothing else was ever said of its price.

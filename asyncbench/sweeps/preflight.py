@@ -17,7 +17,7 @@ from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites import SUITES
 from asyncbench.suites.suite import Kind
-from asyncbench.sweeps.trials import Asked, conditions_of
+from asyncbench.sweeps.trials import AskedSet, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
 # of them.
@@ -194,7 +194,7 @@ def _check_replay(model: Model, recorded: Collection[tuple[str, str]]) -> None:
         )
 
 
-def check_kinds(conditions: Iterable[Condition], sets: Iterable[Asked]) -> None:
+def check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> None:
     """Refuse problems that their suite has no words for under a condition: a task may have no rule.
 
     Raises:
@@ -223,7 +223,7 @@ def _faults(kinds: Iterable[tuple[str, Kind]], condition: Condition) -> Iterator
             yield from filter(None, [asking.complaint(kind, condition.style)])
 
 
-def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[Asked]) -> None:
+def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
     """Refuse a model whose tokens a minute do not suffice for its largest request.
 
     Raises:
@@ -244,7 +244,7 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
             )
 
 
-def longest_request(model: Model, conditions: Iterable[Condition], asked: Asked) -> int:
+def longest_request(model: Model, conditions: Iterable[Condition], asked: AskedSet) -> int:
     """Return the characters of the longest request that a set may make."""
     beside = (
         said_before(model, one) + most_beside(one, suite)

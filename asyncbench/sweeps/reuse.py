@@ -22,7 +22,7 @@ from asyncbench.store.salvage import Salvage
 from asyncbench.suites import SUITES
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Lengths, max_tokens_of
-from asyncbench.sweeps.trials import Asked, trials
+from asyncbench.sweeps.trials import AskedSet, trials
 
 REUSED = "reused"  # the price_source of an answer that cost nothing here
 IGNORABLE = ("max_tokens",)
@@ -89,7 +89,7 @@ class Answers:
         self,
         sweep: Sweep,
         model: Model,
-        sets: tuple[Asked, ...],
+        sets: tuple[AskedSet, ...],
         *,
         limit: int | None,
         skip: Callable[[str], bool],
@@ -133,7 +133,7 @@ async def take_over(
     answers: Answers,
     sweep: Sweep,
     models: Iterable[Model],
-    sets: Mapping[str, tuple[Asked, ...]],
+    sets: Mapping[str, tuple[AskedSet, ...]],
     *,
     limit: int | None,
     store: Store,

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from asyncbench.config import Sweep
 from asyncbench.engine.always_valid import always_valid
-from asyncbench.engine.stopping import Cell, Figures, Stopping, still_stopped
+from asyncbench.engine.stopping import ConditionCell, Figures, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.store.catalog import failed_ids, known, read_skipped, right_ids
 from asyncbench.store.salvage import Salvage
-from asyncbench.sweeps.trials import Asked, trials
+from asyncbench.sweeps.trials import AskedSet, trials
 from asyncbench.sweeps.trials import Cell as ProblemCell
 
 Said = tuple[str, int, int]  # rule, asked, correct
@@ -79,13 +79,17 @@ class Needed:
 
     before: Before
     stopping: Stopping
-    _told: dict[Cell, bytearray] = field(default_factory=dict)  # right, not or failed, since the last trial
-    _ahead_of: dict[str, Mapping[Cell, bytearray]] = field(default_factory=dict)  # by the trial after them
+    _told: dict[ConditionCell, bytearray] = field(
+        default_factory=dict
+    )  # right, not or failed, since the last trial
+    _ahead_of: dict[str, Mapping[ConditionCell, bytearray]] = field(
+        default_factory=dict
+    )  # by the trial after them
 
     def left_out(self, condition: str, cell: ProblemCell, trial_id: str) -> None:
         """Note a trial that earlier runs closed."""
         answer = self.before.answer_of(trial_id)
-        told = self._told.setdefault(Cell(condition, *cell), bytearray())
+        told = self._told.setdefault(ConditionCell(condition, *cell), bytearray())
         told.append(_FAILED if answer is None else answer)
 
     def following(self, trials: Iterator[Trial]) -> Iterator[Trial]:
@@ -124,7 +128,7 @@ def unsettled(stopping: Stopping) -> bool:
 async def settle(
     sweep: Sweep,
     models: Mapping[str, tuple[Model, Stopping]],
-    sets: Mapping[str, Sequence[Asked]],
+    sets: Mapping[str, Sequence[AskedSet]],
     *,
     limit: int | None,
     per_cell: int | None,
@@ -148,7 +152,7 @@ async def settle(
     Raises:
         ConfigError, StoreError: as `read_trials` does.
     """
-    rest = await asyncio.to_thread(Rest.of, folder)
+    rest = await asyncio.to_thread(SettledTrials.of, folder)
     reopened = 0
     async with salvage.tended():
         for alias, (model, stopping) in models.items():
@@ -164,7 +168,7 @@ async def settle(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class SettledTrials:
     """What a results folder says of trials when nothing is in flight any more."""
 
     before: Before
@@ -172,7 +176,7 @@ class Rest:
     histories: Mapping[str, History]
 
     @classmethod
-    def of(cls, folder: Path) -> "Rest":
+    def of(cls, folder: Path) -> "SettledTrials":
         """Look through a folder; raises as `read_trials` does."""
         found = known(folder)
         return cls(before=Before.of(folder, again={}), finished=found.finished, histories=found.histories)
@@ -181,7 +185,7 @@ class Rest:
         self,
         sweep: Sweep,
         model: Model,
-        sets: Sequence[Asked],
+        sets: Sequence[AskedSet],
         run: Stopping,
         *,
         limit: int | None,

@@ -40,7 +40,7 @@ def cell_of(problem: Problem) -> Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedSet:
     """A problem set as one model is asked it: without the problems that an earlier set also holds."""
 
     problems: ProblemSet
@@ -53,25 +53,25 @@ class Asked:
         return self.problems.rows - len(self.skip)
 
 
-def asked_once(sets: Sequence[ProblemSet]) -> tuple[Asked, ...]:
+def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
     """Return the sets so that a problem found in two of them belongs to the first.
 
     Only sets that share a suite can share a problem; their ids are held in memory while comparing.
     """
-    asked: list[Asked] = []
+    asked: list[AskedSet] = []
     for later in sets:
         earlier = [one.problems for one in asked if set(one.problems.suites) & set(later.suites)]
         seen = {problem.problem_id for one in earlier for problem in one.read()}
         again = (problem for problem in later.read() if problem.problem_id in seen) if seen else ()
         twice = {problem.problem_id: (problem.suite, problem.task) for problem in again}
         tasks = _without(later.tasks, Counter(twice.values()))
-        asked.append(Asked(problems=later, tasks=tasks, skip=frozenset(twice)))
+        asked.append(AskedSet(problems=later, tasks=tasks, skip=frozenset(twice)))
     return tuple(asked)
 
 
 def asked_by_model(
     sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
-) -> dict[str, tuple[Asked, ...]]:
+) -> dict[str, tuple[AskedSet, ...]]:
     """Return what each model is asked, by alias; models with the same problems share one answer.
 
     Args:
@@ -79,7 +79,7 @@ def asked_by_model(
         models: those that are asked.
         placed: the problem sets, by their place in the sweep.
     """
-    asked: dict[tuple[str, ...], tuple[Asked, ...]] = {}
+    asked: dict[tuple[str, ...], tuple[AskedSet, ...]] = {}
     for places in (places_of(sweep, model) for model in models):
         if places not in asked:
             asked[places] = asked_once([placed[place] for place in places])
@@ -103,7 +103,7 @@ def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
     return tuple(one for one in sweep.conditions if one.is_for(suite))
 
 
-def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, dict[str, int]]]:
+def planned_tasks(sweep: Sweep, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many trials one model has in this sweep: condition → suite → task → trials."""
     trials: dict[str, dict[str, dict[str, int]]] = {}
     for suite, counts in ((suite, counts) for one in sets for suite, counts in one.tasks.items()):
@@ -114,7 +114,7 @@ def planned_tasks(sweep: Sweep, sets: Sequence[Asked]) -> dict[str, dict[str, di
     return trials
 
 
-def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None, per_cell: int | None = None) -> int:
+def planned(sweep: Sweep, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None) -> int:
     """Return how many trials one model has in this sweep, or in its first problems: see `trials`."""
     if limit is None and per_cell is None:
         plan = planned_tasks(sweep, sets)
@@ -127,7 +127,7 @@ def planned(sweep: Sweep, sets: Sequence[Asked], *, limit: int | None, per_cell:
 def trials(
     sweep: Sweep,
     model: Model,
-    sets: Sequence[Asked],
+    sets: Sequence[AskedSet],
     *,
     limit: int | None,
     per_cell: int | None = None,
@@ -204,7 +204,7 @@ class _Rows:
 _Place = tuple[float, int, int, str, str, str, _Rows]
 
 
-def _chosen(sets: Sequence[Asked], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
+def _chosen(sets: Sequence[AskedSet], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
     """Yield the problems that are asked, in order."""
     places = islice(_interleaved(sets), limit)
     return places if per_cell is None else _first_of_cells(places, per_cell)
@@ -220,12 +220,12 @@ def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
             yield place
 
 
-def _interleaved(sets: Sequence[Asked]) -> Iterator[_Place]:
+def _interleaved(sets: Sequence[AskedSet]) -> Iterator[_Place]:
     """Yield the problems of all sets at once, each set spread evenly over the whole."""
     return heapq.merge(*map(_placed, sets, range(len(sets))))
 
 
-def _placed(asked: Asked, set_number: int) -> Iterator[_Place]:
+def _placed(asked: AskedSet, set_number: int) -> Iterator[_Place]:
     """Yield the places of an asked set's problems, in its order."""
     i, count, name = 0, asked.rows, asked.problems.name
     for batch in asked.problems.batches(ROWS_AT_ONCE):

@@ -14,11 +14,11 @@ from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, placing, rows, spe
 from asyncbench.errors import ConfigError
 from asyncbench.reports.quota import Use
 from asyncbench.reports.standings import PairLine, Ranking
-from asyncbench.results.anatomy.figures import Findings
+from asyncbench.results.anatomy.figures import ErrorFindings
 from asyncbench.results.metrics import summed
 from asyncbench.results.minutes import Minute
 from asyncbench.results.names import told_apart
-from asyncbench.results.pairing import Pair
+from asyncbench.results.pairing import ModelPair
 from asyncbench.stats import Proportion
 from tests.results.made_cells import cell, marked
 
@@ -453,7 +453,7 @@ def test_quota_tells_each_limit_that_a_lane_has():
 
 def pair_line(a, b, only_a, only_b, p_holm=0.5):
     by_problem = {(1, 1): only_a, (-1, 1): only_b, (0, 1): 100 - only_a - only_b}
-    found = Pair(problems=100, trials=100, both=30, only_a=only_a, only_b=only_b, by_problem=by_problem)
+    found = ModelPair(problems=100, trials=100, both=30, only_a=only_a, only_b=only_b, by_problem=by_problem)
     return PairLine(a=a, b=b, found=found, p=p_holm, p_holm=p_holm)
 
 
@@ -480,7 +480,7 @@ def test_the_leader_is_held_against_each_other():
 
 
 def findings(model, *, places, reach, kinds=()):
-    found = Findings(group=("night", model, "plain", "s", "t", "", "integer"))
+    found = ErrorFindings(group=("night", model, "plain", "s", "t", "", "integer"))
     found.reach.update(reach)
     found.from_left.update(places)
     found.from_right.update(places)

@@ -8,8 +8,8 @@ import pytest
 
 from asyncbench import checkup as doctor
 from asyncbench.checkup import as_json, as_text, examine, models_from
-from asyncbench.checkup.findings import Checkup, State
-from asyncbench.checkup.judging import Call, of_calls, of_settings, rate_headers
+from asyncbench.checkup.findings import Checkup, FindingState
+from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers.quirks import Quirks
@@ -51,7 +51,7 @@ async def test_a_model_that_works_is_fine_and_every_thing_was_looked_at(provider
     assert one.fine
     assert one.simulated
     assert found(one.findings, "answer").said.startswith("'4'")
-    assert found(one.findings, "stream").state is State.OK
+    assert found(one.findings, "stream").state is FindingState.OK
     assert {"key", "model", "usage", "thinking", "limits", "price"} <= {f.about for f in one.findings}
     assert None not in (one.latency_s, one.ttft_s)
 
@@ -76,7 +76,7 @@ async def test_a_key_that_is_refused_is_told_without_the_key():
         one = await checked(server)
         assert len(server.received) == 1, "no use to try a stream"
     finding = found(one.findings, "key")
-    assert finding.state is State.WRONG
+    assert finding.state is FindingState.WRONG
     assert finding.way_out
     assert KEY not in as_text([one], ()) + as_json([one], ())
 
@@ -170,7 +170,7 @@ async def test_a_stream_answered_in_one_piece_is_a_note():
     async with raw_server() as server:
         server.manner = answering(body=CHAT, content_type="application/json")
         one = await checked(server)
-    assert found(one.findings, "stream").state is State.NOTE
+    assert found(one.findings, "stream").state is FindingState.NOTE
     assert one.ttft_s is None
 
 
@@ -210,7 +210,7 @@ async def test_only_the_kind_of_call_that_the_sweep_makes_can_be_wrong(works, st
         server.manner = one_way(server, streams=works)
         one = await checked(server, stream=stream)
     assert one.fine is fine
-    assert found(one.findings, about).state is (State.NOTE if fine else State.WRONG)
+    assert found(one.findings, about).state is (FindingState.NOTE if fine else FindingState.WRONG)
 
 
 async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
@@ -227,19 +227,19 @@ async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
 
 def plain(reply=None, *, model=MODEL, headers=None):
     reply = reply or Reply(text="4", model_served="gpt-4o", usage=USAGE)
-    return list(of_calls(model, Call(ended=reply, latency_s=0.5, headers=headers or {}), None))
+    return list(of_calls(model, ProbeCall(ended=reply, latency_s=0.5, headers=headers or {}), None))
 
 
 def refused(kind):
-    return Call(ended=ProviderError(kind, "because"), latency_s=0.1)
+    return ProbeCall(ended=ProviderError(kind, "because"), latency_s=0.1)
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
-    answered, streaming = Call(ended=Reply(text="4"), latency_s=0.5), replace(MODEL, stream=True)
+    answered, streaming = ProbeCall(ended=Reply(text="4"), latency_s=0.5), replace(MODEL, stream=True)
     in_stream = found(of_calls(streaming, answered, refused(kind)), "stream")
     for one in (*of_calls(MODEL, refused(kind), None), in_stream):
-        assert one.state is State.WRONG
+        assert one.state is FindingState.WRONG
         assert one.way_out
         assert "because" in one.said
 
@@ -257,7 +257,7 @@ def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
 )
 def test_what_somebody_should_know_is_a_note_and_nothing_wrong(reply, about, said):
     one = found(plain(reply), about)
-    assert one.state is State.NOTE
+    assert one.state is FindingState.NOTE
     assert said in one.said
 
 
@@ -270,16 +270,16 @@ def test_what_somebody_should_know_is_a_note_and_nothing_wrong(reply, about, sai
 )
 def test_thinking_that_was_asked_for_and_seen_is_fine(reply):
     asked = replace(MODEL, effort="high")
-    assert found(plain(reply, model=asked), "thinking").state is State.OK
-    assert found(plain(model=asked), "thinking").state is State.NOTE
+    assert found(plain(reply, model=asked), "thinking").state is FindingState.OK
+    assert found(plain(model=asked), "thinking").state is FindingState.NOTE
 
 
 def test_thinking_that_was_switched_off_is_not_missed():
-    assert found(plain(model=replace(MODEL, effort="none")), "thinking").state is State.OK
+    assert found(plain(model=replace(MODEL, effort="none")), "thinking").state is FindingState.OK
 
 
 def test_limits_that_the_sweep_sets_are_not_asked_for_again():
-    assert found(plain(model=replace(MODEL, limits=Limits(rpm=60))), "limits").state is State.OK
+    assert found(plain(model=replace(MODEL, limits=Limits(rpm=60))), "limits").state is FindingState.OK
 
 
 async def test_a_model_that_repeats_a_folder_is_not_asked(tmp_path):
@@ -290,12 +290,15 @@ async def test_a_model_that_repeats_a_folder_is_not_asked(tmp_path):
 
 def test_a_name_that_moves_and_an_unknown_price_are_notes():
     findings = list(of_settings(MODEL, None, Quirks()))
-    assert [(one.about, one.state) for one in findings] == [("name", State.NOTE), ("price", State.NOTE)]
+    assert [(one.about, one.state) for one in findings] == [
+        ("name", FindingState.NOTE),
+        ("price", FindingState.NOTE),
+    ]
 
 
 def test_quirks_that_apply_are_told():
     (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
-    assert (one.state, one.said) == (State.NOTE, "assumed, not tried: seed: none")
+    assert (one.state, one.said) == (FindingState.NOTE, "assumed, not tried: seed: none")
 
 
 def test_only_rate_limit_headers_are_kept():

@@ -418,7 +418,7 @@ class Service:
         return random.Random(f"{self.plan.seed} {what} {request.trial.trial_id}")
 
 
-def _told(what: str, left: limits.Allowance) -> Allowance:
+def _told(what: str, left: limits.ToldAllowance) -> Allowance:
     """Return what a header says: whole numbers."""
     remaining = math.floor(left.remaining)
     return Allowance(

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from asyncbench.engine.asker import Asker
-from asyncbench.engine.stopping import Cell, cell_of, stop_at
+from asyncbench.engine.stopping import ConditionCell, cell_of, stop_at
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
     Ended,
@@ -226,9 +226,9 @@ async def needed_source(
 # ── what holds ───────────────────────────────────────────────────────────────────────────────
 
 
-def cells_of(played: Played) -> dict[Cell, list[Trial]]:
+def cells_of(played: Played) -> dict[ConditionCell, list[Trial]]:
     """The trials of each cell in the planned order, the repeats last."""
-    cells: dict[Cell, list[Trial]] = defaultdict(list)
+    cells: dict[ConditionCell, list[Trial]] = defaultdict(list)
     for trial in played.trials:
         cells[cell_of(trial)].append(trial)
     return cells
@@ -300,7 +300,7 @@ def what_was_skipped_is_what_a_replay_skips(played: Played) -> None:
 def none_is_begun_once_its_cell_is_known(played: Played) -> None:
     cells, cell_by_id = cells_of(played), {trial.trial_id: cell_of(trial) for trial in played.trials}
     for start in played.starts[:2]:
-        begun, missing = set[str](), dict[Cell, set[str]]()  # of what tells enough of a cell
+        begun, missing = set[str](), dict[ConditionCell, set[str]]()  # of what tells enough of a cell
         for cell, trials in cells.items():
             closed = closed_by(start)
             if stop := replayed(played.plan.when, trials, closed):

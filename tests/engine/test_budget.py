@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Account, Cap, Ledger
-from asyncbench.engine.fairness import AHEAD_TRIALS, Standing, ahead, level
+from asyncbench.engine.fairness import AHEAD_TRIALS, ModelProgress, ahead, level
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
@@ -311,10 +311,10 @@ def test_a_model_without_money_does_not_hold_up_its_group_nor_other_lanes():
 
 # ── even ─────────────────────────────────────────────────────────────────────────────────────
 
-HALF = Standing(begun=100, planned=200, cost=1.0, room=math.inf)
+HALF = ModelProgress(begun=100, planned=200, cost=1.0, room=math.inf)
 
 
-def fair_part(one: Standing, at: float) -> float:
+def fair_part(one: ModelProgress, at: float) -> float:
     """Return the picodollars with which a model gets up to a level, or as far as it has room."""
     trials = min((at - one.share) * one.planned, one.room, one.planned - one.begun)
     return max(0.0, trials) * one.cost if trials > 0 else 0.0
@@ -344,7 +344,7 @@ def test_a_model_waits_only_with_what_is_beyond_its_fair_part(others, money, wai
 
 standings = st.integers(1, 300).flatmap(
     lambda planned: st.builds(
-        Standing,
+        ModelProgress,
         begun=st.integers(0, planned),
         planned=st.just(planned),
         cost=st.sampled_from([0.0, 1.0, 2.5, 1e9]),

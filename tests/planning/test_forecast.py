@@ -19,10 +19,10 @@ from asyncbench.planning import plan
 from asyncbench.planning.cuts import Bound, binding, shares
 from asyncbench.planning.forecast.kept import FORECAST, MOST, joined, read_forecasts, with_forecast
 from asyncbench.planning.forecast.ranges import Range
-from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, Rest, draws_for, draws_of
+from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
 from asyncbench.planning.forecast.replies import Replies
 from asyncbench.planning.forecast.seen_use import Measured, SeenCell, seen_in, seen_of
-from asyncbench.planning.forecast.straight_line import Line
+from asyncbench.planning.forecast.straight_line import StraightLine
 from asyncbench.pricing import Bracket, Rates
 from asyncbench.records import Sent
 from asyncbench.run.summary import Exit
@@ -144,13 +144,13 @@ def test_a_thousand_lengths_are_few_places():
     ],
 )
 def test_prices_are_learnt_from_bills(points, first, second):
-    found = Line.through(points)
+    found = StraightLine.through(points)
     assert found is not None
     assert (found.first, found.second) == (pytest.approx(first), pytest.approx(second))
 
 
 def test_nothing_tells_nothing():
-    assert Line.through([]) is None
+    assert StraightLine.through([]) is None
 
 
 def test_each_request_is_priced_by_itself():
@@ -160,7 +160,7 @@ def test_each_request_is_priced_by_itself():
         Bracket(above=above, input=usd, cached_input=usd, cache_write=usd, cache_write_1h=usd, output=usd)
         for above, usd in ((-1, Decimal(1)), (150, Decimal(10)))
     )
-    rest = Rest(
+    rest = RemainingTrials(
         seen=seen_of({cell(2): [measured] * 4}),
         prompts=Counter({Prompt(cell(2), 400): 50, Prompt(cell(2), 1600): 50}),
         sent={cell(2): 400.0},

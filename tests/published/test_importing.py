@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.published import import_files
-from asyncbench.published.recorded import Recording
+from asyncbench.published.recorded import RecordedRun
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
@@ -194,7 +194,7 @@ def test_each_file_is_read_once_when_no_other_is_held_any_more(tmp_path, monkeyp
     def read(path):
         if path in files:
             gc.collect()
-            seen.append((path.name, sum(type(one) is Recording for one in gc.get_objects())))
+            seen.append((path.name, sum(type(one) is RecordedRun for one in gc.get_objects())))
         return read_bytes(path)
 
     monkeypatch.setattr(Path, "read_bytes", read)

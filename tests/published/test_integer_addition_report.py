@@ -10,7 +10,7 @@ import pytest
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.problems import generate, write_problems
 from asyncbench.problems.identity import identified
-from asyncbench.published.integer_addition.counts import Bin, Line
+from asyncbench.published.integer_addition.counts import RunLine, SizeBin
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Condition, Draft, Model, Problem, Reply, Result, Trial
 from asyncbench.shown.tables import SIMULATED
@@ -94,7 +94,7 @@ def plan(*conditions: str, **suites: int) -> dict[str, object]:
     return {"planned": {"m": dict.fromkeys(conditions or ["plain"], tasks)}}
 
 
-def only_line(folder: Path) -> Line:
+def only_line(folder: Path) -> RunLine:
     (line,) = integer_addition_report_on(folder).lines
     return line
 
@@ -332,9 +332,9 @@ def test_success_is_counted_by_the_number_of_carries(folder):
     keep(folder, *(result(one, text) for one, text in zip(problems, texts, strict=True)))
 
     assert only_line(folder).by_carries == (
-        Bin(first=0, last=0, results=1, successes=1, success_rate=1.0),
-        Bin(first=1, last=2, results=2, successes=1, success_rate=0.5),
-        Bin(first=3, last=5, results=1, successes=1, success_rate=1.0),
+        SizeBin(first=0, last=0, results=1, successes=1, success_rate=1.0),
+        SizeBin(first=1, last=2, results=2, successes=1, success_rate=0.5),
+        SizeBin(first=3, last=5, results=1, successes=1, success_rate=1.0),
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.published.llm_arithmetic.counts import RECORDED, Figures, merged, total
+from asyncbench.published.llm_arithmetic.counts import RECORDED, TrialSums, merged, total
 from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_report_on
 from asyncbench.published.llm_arithmetic.tables import number, overview, percent, tokens, usd
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
@@ -286,7 +286,7 @@ def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):
     folder = folder_of(tmp_path, shallow, *many(["3"]), **planned_runs(sweep={"m": 2}))
     (row,) = (report := llm_arithmetic_report_on(folder)).rows
     assert row.complete
-    assert total(row.cells, depths=report.depths) == Figures(
+    assert total(row.cells, depths=report.depths) == TrialSums(
         trials=1, deviate=1, rel_errors=0.5, uncounted=1, priced=1
     )
 
@@ -328,7 +328,7 @@ def test_without_a_plan_equal_counts_are_valid(tmp_path):
     other = result(0, problem("int_sub", 5, "2", "1", "1"), "1")
     (row,) = llm_arithmetic_report_on(folder_of(tmp_path, other, *many(["2"]))).rows
     assert row.valid
-    assert not replace(row, cells={**row.cells, ("int_mul", 5): Figures(trials=3)}).valid
+    assert not replace(row, cells={**row.cells, ("int_mul", 5): TrialSums(trials=3)}).valid
 
 
 # ── figures ──────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.problems.identity import identified
-from asyncbench.published.nupa.counts import Line
+from asyncbench.published.nupa.counts import TaskLine
 from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
 from asyncbench.shown.tables import SIMULATED
@@ -75,7 +75,7 @@ def right(problem: Problem) -> str:
     return f"The answer is {problem.expected}"
 
 
-def line_of(folder: Path) -> Line:
+def line_of(folder: Path) -> TaskLine:
     (line,) = nupa_report_on(folder).lines
     return line
 

@@ -23,7 +23,7 @@ from asyncbench.results.anatomy import KINDS, Error
 from asyncbench.results.anatomy import examined_sample as rule
 from asyncbench.results.anatomy.carries import CARRIES, carries_of
 from asyncbench.results.anatomy.examined_sample import GROUP, chosen, most_of_a_group
-from asyncbench.results.anatomy.figures import MOST_TEXT, Example, Findings, kinds_of
+from asyncbench.results.anatomy.figures import MOST_TEXT, ErrorFindings, WrongExample, kinds_of
 from asyncbench.results.cells import cells_on
 from asyncbench.results.entrants import names_of
 from asyncbench.results.metrics import METRICS
@@ -222,9 +222,9 @@ def test_replies_are_not_held_together(problems, tmp_path):
 
 
 def test_examples_are_the_first_by_trial_id_in_whatever_order_they_are_read():
-    found = Findings(group=("r",) * len(GROUP))
+    found = ErrorFindings(group=("r",) * len(GROUP))
     for n in (5, 3, 1, 4, 2):
-        found.add(Error(kind="empty"), Example(f"{n}", (), "1", None, ""))
+        found.add(Error(kind="empty"), WrongExample(f"{n}", (), "1", None, ""))
     assert [one.trial_id for one in found.examples["empty"]] == ["1", "2", "3"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from asyncbench.results.curves import Length, digits_at, fit, hardest, tasks_named
-from asyncbench.results.curves.curve import State
+from asyncbench.results.curves.curve import CurveState
 from asyncbench.results.curves.digits import BY
 from asyncbench.stats import Proportion
 
@@ -46,7 +46,7 @@ def test_the_fit_is_the_binomial_glm_of_statsmodels(points):
     import statsmodels.api as sm
 
     curve = curve_of(points)
-    assume(curve.state == State.FITTED)
+    assume(curve.state == CurveState.FITTED)
     lengths = np.array([x for x, _, _ in points])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of shares that are all but 0 or 1
@@ -145,7 +145,7 @@ def test_a_step_is_right_before_and_wrong_behind_and_open_between():
 
 def test_a_step_with_one_mixed_length_has_its_share_there():
     curve = curve_of([(5, 40, 40), (6, 30, 40), (7, 0, 40)])
-    assert curve.state == State.SEPARATED
+    assert curve.state == CurveState.SEPARATED
     assert curve.at(6)[0] == 0.75
     assert curve.length_at(0.9).between == (5, 6)
     assert curve.length_at(0.5).between == (6, 7)

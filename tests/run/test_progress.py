@@ -9,7 +9,7 @@ from rich.console import Console
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Attempt, Outcome
-from asyncbench.run.progress import Lines, Quiet, Rates, Terminal, cost_text, eta_text
+from asyncbench.run.progress import ClosingRate, Lines, Quiet, Terminal, cost_text, eta_text
 from tests.engine.night import virtually
 
 
@@ -71,7 +71,7 @@ def test_a_rate_is_that_of_the_last_ten_seconds():
     lanes = {"a": counters(planned=1000)}
 
     async def night():
-        rates = Rates(lanes)
+        rates = ClosingRate(lanes)
         for _ in range(20):
             await asyncio.sleep(1)
             lanes["a"].outcomes[Outcome.CORRECT] += 1

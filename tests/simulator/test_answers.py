@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from asyncbench.simulator.answers import answerer, mistaken, noisy, oracle
-from asyncbench.simulator.questions import Known
+from asyncbench.simulator.questions import KnownAnswer
 
 seeds = st.integers().map(random.Random)
 numbers = st.one_of(
@@ -21,12 +21,12 @@ numbers = st.one_of(
 
 
 def answers(model, *, length, count=2000):
-    return [model(Known("123456789", length), f"seed {n}") for n in range(count)]
+    return [model(KnownAnswer("123456789", length), f"seed {n}") for n in range(count)]
 
 
 @given(st.text(), st.text())
 def test_oracle_answers_what_is_expected(expected, seed):
-    assert oracle(Known(expected, 1), seed) == expected
+    assert oracle(KnownAnswer(expected, 1), seed) == expected
 
 
 @given(numbers, seeds)

@@ -5,12 +5,12 @@ import statistics
 
 import pytest
 
-from asyncbench.simulator.latency import Latency, Pace, Timing
+from asyncbench.simulator.latency import AnswerPace, Latency, Timing
 from asyncbench.simulator.served import think
 
 
 def latency(seed=1, model="oracle", **pace):
-    return Latency(Pace(**pace), seed=seed, model=model)
+    return Latency(AnswerPace(**pace), seed=seed, model=model)
 
 
 def draws(median_s, sigma, *, count=2001, **more):

@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 from asyncbench.errors import ConfigError
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.simulator.likes import LIKES, OWN, check_like
-from asyncbench.simulator.limits import Allowance
+from asyncbench.simulator.limits import ToldAllowance
 
 LONG = "What is 12345678 + 1?"
 THINK = {"reasoning_effort": "low", "max_tokens": 1000}
@@ -361,7 +361,7 @@ def test_an_unknown_provider_is_refused_with_the_known():
 def test_headers_of_limits_are_text(name):
     headers = LIKES[name].limit_headers
     assert headers is not None
-    allowance = Allowance(per_minute=60, remaining=0.5, reset_s=0.5)
+    allowance = ToldAllowance(per_minute=60, remaining=0.5, reset_s=0.5)
     written = headers({"requests": allowance, "tokens": allowance})
 
     assert all(isinstance(value, str) for value in written.values())

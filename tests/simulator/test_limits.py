@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from asyncbench.simulator.limits import (
     LIMIT_MODELS,
     FixedWindow,
-    Gate,
     Quanta,
+    ServedLimits,
     SlidingWindow,
     TokenBucket,
 )
@@ -287,7 +287,7 @@ def test_a_sliding_window_forgets_what_has_left_it():
 
 
 def test_a_request_is_charged_to_all_limits_or_to_none():
-    gate = Gate({"requests": bucket(600), "tokens": bucket(6)})
+    gate = ServedLimits({"requests": bucket(600), "tokens": bucket(6)})
     cost = {"requests": 1.0, "tokens": 1.0}
 
     assert gate.admit(cost, 0.0) == 0
@@ -296,4 +296,4 @@ def test_a_request_is_charged_to_all_limits_or_to_none():
 
 
 def test_without_limits_everything_is_admitted():
-    assert all(Gate({}).admit({"requests": 1}, 0.0) == 0 for _ in range(1000))
+    assert all(ServedLimits({}).admit({"requests": 1}, 0.0) == 0 for _ in range(1000))

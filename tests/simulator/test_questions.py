@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ProblemSetError
-from asyncbench.simulator.questions import DOCTORS_QUESTION, Known, Questions
+from asyncbench.simulator.questions import DOCTORS_QUESTION, KnownAnswer, Questions
 
 
 def problem_set(path, **columns):
@@ -16,7 +16,7 @@ def problem_set(path, **columns):
 def test_a_question_is_found_by_its_exact_text(tmp_path):
     path = problem_set(tmp_path / "a.parquet", question=["1 + 1?"], expected=["2"], length=[7])
 
-    assert Questions([path]).find("1 + 1?") == Known("2", 7)
+    assert Questions([path]).find("1 + 1?") == KnownAnswer("2", 7)
     assert Questions([path]).find("1 + 1? ") is None
 
 
@@ -24,14 +24,14 @@ def test_a_question_is_found_by_its_exact_text(tmp_path):
 def test_without_a_length_the_answer_s_own_counts(tmp_path, length):
     path = problem_set(tmp_path / "a.parquet", question=["q"], expected=["12345"], **length)
 
-    assert Questions([path]).find("q") == Known("12345", 5)
+    assert Questions([path]).find("q") == KnownAnswer("12345", 5)
 
 
 def test_columns_may_be_dictionary_encoded(tmp_path):
     words = pa.array(["q"]).dictionary_encode()
     path = problem_set(tmp_path / "a.parquet", question=words, expected=words)
 
-    assert Questions([path]).find("q") == Known("q", 1)
+    assert Questions([path]).find("q") == KnownAnswer("q", 1)
 
 
 def test_of_a_question_in_two_sets_the_first_counts(tmp_path):
@@ -40,13 +40,13 @@ def test_of_a_question_in_two_sets_the_first_counts(tmp_path):
     questions = Questions([first, second])
 
     assert len(questions) == 3
-    assert questions.find("q") == Known("1", 1)
+    assert questions.find("q") == KnownAnswer("1", 1)
 
 
 def test_the_doctor_s_question_is_always_known_and_not_counted(tmp_path):
     path = problem_set(tmp_path / "a.parquet", question=["q"], expected=["1"])
 
-    assert Questions([path]).find(DOCTORS_QUESTION) == Known("4", 1)
+    assert Questions([path]).find(DOCTORS_QUESTION) == KnownAnswer("4", 1)
     assert len(Questions([path])) == 1
 
 

@@ -9,7 +9,7 @@ from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.served import Served
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.speakers import MadeUp
-from asyncbench.simulator.wire import Answer, Asked, RefusedError
+from asyncbench.simulator.wire import RefusedError, WireAnswer, WireRequest
 
 
 def served(**settings):
@@ -19,10 +19,10 @@ def served(**settings):
 
 def refused_s(model, at_s=0.0, *, characters=40, max_tokens=None, output_tokens=5):
     """Ask for ten tokens and be answered five, unless told otherwise; return the wait, None: admitted."""
-    asked = Asked(
+    asked = WireRequest(
         model="oracle", question="", prompt_characters=characters, max_tokens=max_tokens, stream=False
     )
-    answer = Answer(
+    answer = WireAnswer(
         model="oracle", text="", cut=False, input_tokens=characters // 4, output_tokens=output_tokens
     )
     try:

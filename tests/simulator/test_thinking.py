@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.simulator.thinking import EFFORTS, LONGEST, UNSAID, reasoning_of, think_tokens
-from asyncbench.simulator.wire import Asked, RefusedError, answer_of, tokens
+from asyncbench.simulator.wire import RefusedError, WireRequest, answer_of, tokens
 
 
 def asked(max_tokens=None):
-    return Asked(model="m", question="q", prompt_characters=1, max_tokens=max_tokens, stream=None)
+    return WireRequest(model="m", question="q", prompt_characters=1, max_tokens=max_tokens, stream=None)
 
 
 @pytest.mark.parametrize(

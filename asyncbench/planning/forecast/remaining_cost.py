@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, Self
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecast.replies import Replies
-from asyncbench.planning.forecast.seen_use import Seen
-from asyncbench.planning.forecast.straight_line import Line
+from asyncbench.planning.forecast.seen_use import SeenUse
+from asyncbench.planning.forecast.straight_line import StraightLine
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import Usage
 from asyncbench.sweeps.trials import Cell
@@ -31,10 +31,10 @@ class Prompt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class RemainingTrials:
     """What is left of one model's trials that are asked one way."""
 
-    seen: Seen
+    seen: SeenUse
     prompts: Counter[Prompt]
     sent: Mapping[Cell, float]  # mean characters of the finished trials of a cell
     rates: Rates | None
@@ -68,7 +68,7 @@ def _both(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def forecastable(seen: Seen | None) -> bool:
+def forecastable(seen: SeenUse | None) -> bool:
     """Whether enough was seen to say what more of it will take."""
     return seen is not None and seen.replies >= ENOUGH
 
@@ -91,7 +91,7 @@ def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
     return [draws if draws >= FEWEST_QUICK else 0] * len(works)
 
 
-def draws_of(rest: Rest, *, draws: int, seed: str) -> list[Drawn]:
+def draws_of(rest: RemainingTrials, *, draws: int, seed: str) -> list[Drawn]:
     """Return what a rest may take, `draws` times; the same seed gives the same."""
     rng = random.Random(seed)  # noqa: S311  repeatable, and guards nothing
     line = _prompt_line(rest)
@@ -114,7 +114,7 @@ class _Bill:
 _Group = tuple[Cell, float | None, float | None]  # and USD of a token of a reply: as it comes, in a batch
 
 
-def _groups(rest: Rest, line: Line) -> dict[_Group, _Bill]:
+def _groups(rest: RemainingTrials, line: StraightLine) -> dict[_Group, _Bill]:
     """Return what is sent, by cell and by price: a longer prompt may make every token dearer."""
     groups = defaultdict[_Group, _Bill](_Bill)
     for prompt, count in rest.prompts.items():
@@ -129,17 +129,17 @@ def _groups(rest: Rest, line: Line) -> dict[_Group, _Bill]:
     return dict(groups)
 
 
-def _prompt_line(rest: Rest) -> Line:
+def _prompt_line(rest: RemainingTrials) -> StraightLine:
     """Return the tokens of each character of a prompt, and those of any prompt: as cells differ."""
     told = (
         (rest.sent[cell], 1.0, one.input_tokens)
         for cell, one in rest.seen.cells.items()
         if one.input_tokens is not None and rest.sent.get(cell)
     )
-    return Line.through(told) or Line(first=1 / CHARACTERS_PER_TOKEN, second=0.0, error=0.0)
+    return StraightLine.through(told) or StraightLine(first=1 / CHARACTERS_PER_TOKEN, second=0.0, error=0.0)
 
 
-def _input_tokens(rest: Rest, prompt: Prompt, line: Line) -> float:
+def _input_tokens(rest: RemainingTrials, prompt: Prompt, line: StraightLine) -> float:
     """Return the tokens of a prompt: as those of its cell, and more or fewer as its characters are."""
     one = rest.seen.cells.get(prompt.cell)
     if one is None or one.input_tokens is None or not rest.sent.get(prompt.cell):
@@ -158,7 +158,7 @@ def _priced(input_tokens: float, rates: Rates | None) -> tuple[float, float | No
 
 
 def _drawn(
-    rest: Rest, groups: Mapping[_Group, _Bill], replies: Replies, unsure: float, rng: random.Random
+    rest: RemainingTrials, groups: Mapping[_Group, _Bill], replies: Replies, unsure: float, rng: random.Random
 ) -> Drawn:
     trials = answered_all = 0
     input_tokens = output_tokens = 0.0
@@ -184,7 +184,7 @@ def _plus(before: float | None, sent: float, tokens: float, each: float | None) 
     return None if before is None or each is None else before + sent + tokens * each
 
 
-def _of(line: Line | None, first: float, second: float, rng: random.Random) -> float | None:
+def _of(line: StraightLine | None, first: float, second: float, rng: random.Random) -> float | None:
     """Return what so many pieces take, as unsure as the pieces seen leave it."""
     if line is None:
         return None
@@ -192,7 +192,7 @@ def _of(line: Line | None, first: float, second: float, rng: random.Random) -> f
     return (first * line.first + second * line.second) * rng.lognormvariate(-(error**2) / 2, error)
 
 
-def longest_call_s(latency: Line | None, replies: Seen) -> float:
+def longest_call_s(latency: StraightLine | None, replies: SeenUse) -> float:
     """Return the seconds of the longest call seen; 0 where no trial tells."""
     longest = max((length for cell in replies.cells.values() for length in cell.outputs), default=0.0)
     return 0.0 if latency is None else latency.first + latency.second * longest

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.planning.forecast.entrants import OF_CALLS, OF_TRIALS, cost_of_answers
-from asyncbench.planning.forecast.straight_line import Line
+from asyncbench.planning.forecast.straight_line import StraightLine
 from asyncbench.records import Outcome
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.sweeps.trials import CELL, Cell
@@ -39,15 +39,17 @@ class SeenCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SeenUse:
     """What the trials of one way of asking used."""
 
     cells: Mapping[Cell, SeenCell]
     input_tokens: int  # of all of them
     output_tokens: int
     cost_usd: float | None  # of the calls that gave the answers; None: that of one is unknown
-    latency: Line | None = field(default=None)  # seconds of a call, and of a token of its reply
-    price: Line | None = field(default=None)  # USD of a token sent, and of one received, as was billed
+    latency: StraightLine | None = field(default=None)  # seconds of a call, and of a token of its reply
+    price: StraightLine | None = field(
+        default=None
+    )  # USD of a token sent, and of one received, as was billed
 
     @property
     def replies(self) -> int:
@@ -71,7 +73,7 @@ class Seen:
         return sum(cell.trials for cell in self.cells.values())
 
 
-def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) -> Mapping[Way, Seen]:
+def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) -> Mapping[Way, SeenUse]:
     """Return what finished trials of a results folder used, by their way of asking.
 
     Args:
@@ -131,22 +133,22 @@ class Measured:
 Trials = list[Measured]
 
 
-def seen_of(cells: Mapping[Cell, Trials]) -> Seen:
+def seen_of(cells: Mapping[Cell, Trials]) -> SeenUse:
     """Return what the trials of one way of asking tell."""
     every = [one for trials in cells.values() for one in trials]
     costs = [one.cost_usd for one in every if one.cost_usd is not None]
     some = every if len(every) <= POINTS else random.Random(0).sample(every, POINTS)  # noqa: S311  repeatable
-    return Seen(
+    return SeenUse(
         cells={cell: _seen_cell(trials) for cell, trials in cells.items()},
         input_tokens=sum(one.input_tokens or 0 for one in every),
         output_tokens=sum(one.output_tokens or 0 for one in every),
         cost_usd=sum(costs) if len(costs) == len(every) else None,
-        latency=Line.through(
+        latency=StraightLine.through(
             (1.0, one.output_tokens, one.latency_s)
             for one in some
             if one.replied and one.output_tokens is not None and one.latency_s is not None
         ),
-        price=Line.through(
+        price=StraightLine.through(
             (one.input_tokens, one.output_tokens, one.cost_usd)
             for one in some
             if one.input_tokens is not None and one.output_tokens is not None and one.cost_usd is not None

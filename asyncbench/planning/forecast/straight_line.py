@@ -9,7 +9,7 @@ Point = tuple[float, float, float]  # so many pieces of a kind, of the other, an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class StraightLine:
     """What a piece of either kind takes, never less than nothing."""
 
     first: float

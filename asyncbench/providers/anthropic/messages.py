@@ -68,12 +68,12 @@ class MessagesWire:
             http_status=response.status,
         )
 
-    def stream(self, response: Response) -> "_Events":
+    def stream(self, response: Response) -> "_MessageEvents":
         """Begin to read a stream; see `Wire`."""
-        return _Events(self, response)
+        return _MessageEvents(self, response)
 
 
-class _Events:
+class _MessageEvents:
     """A message that arrives event by event: rebuilt as it would have come whole, then read as such."""
 
     def __init__(self, wire: MessagesWire, response: Response) -> None:

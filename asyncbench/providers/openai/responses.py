@@ -91,12 +91,12 @@ class ResponsesWire:
             http_status=response.status,
         )
 
-    def stream(self, response: Response) -> "_Events":
+    def stream(self, response: Response) -> "_ResponseEvents":
         """Begin to read a stream; see `Wire`."""
-        return _Events(self, response)
+        return _ResponseEvents(self, response)
 
 
-class _Events:
+class _ResponseEvents:
     """A response that arrives event by event; the last one holds all of it, at most servers."""
 
     def __init__(self, wire: ResponsesWire, response: Response) -> None:

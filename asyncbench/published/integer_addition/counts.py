@@ -53,7 +53,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
+class SizeBin:
     """The recorded results of problems of a certain size."""
 
     first: int | None  # the smallest size; None: the size is not known
@@ -64,7 +64,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RunLine:
     """The figures of one run × model × condition in one suite."""
 
     run: str
@@ -86,8 +86,8 @@ class Line:
     latency_mean_s: float | None
     latency_p95_s: float | None
     reasoning_p50_characters: float | None  # of the replies that show any
-    by_length: tuple[Bin, ...]  # digits of the longer number, as drawn where that is known; characters
-    by_carries: tuple[Bin, ...]  # of additions alone
+    by_length: tuple[SizeBin, ...]  # digits of the longer number, as drawn where that is known; characters
+    by_carries: tuple[SizeBin, ...]  # of additions alone
 
 
 # ── what the folder says ─────────────────────────────────────────────────────────────────────
@@ -158,7 +158,7 @@ def _carries_or_unknown(operands: Sequence[str]) -> int | None:
 # ── figures ──────────────────────────────────────────────────────────────────────────────────
 
 
-def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[Line, ...]:
+def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[RunLine, ...]:
     """Return a line for each group of trials, and for each that was planned and has none yet.
 
     They stand by suite, then as the manifest has runs, models and conditions.
@@ -181,11 +181,11 @@ def _plan(manifest: Manifest) -> dict[Key, int]:
     }
 
 
-def _line(key: Key, trials: pa.Table, plan: int | None) -> Line:
+def _line(key: Key, trials: pa.Table, plan: int | None) -> RunLine:
     results = trials.filter(pc.field("outcome") != Outcome.FAILED.value)
     successes, format_ok = _sum(results, "success"), _sum(results, "format_ok")
     tries = max(plan or 0, len(trials))
-    return Line(
+    return RunLine(
         **key._asdict(),
         planned=plan,
         tries=tries,
@@ -226,7 +226,7 @@ def _reasons(trials: pa.Table) -> dict[str, int]:
     return dict.fromkeys(REASONS, 0) | dict(sorted(found.items()))
 
 
-def _bins(results: pa.Table, column: str, starts: Sequence[int]) -> tuple[Bin, ...]:
+def _bins(results: pa.Table, column: str, starts: Sequence[int]) -> tuple[SizeBin, ...]:
     """Return the bins that hold any results, by size; that of unknown size last."""
     sums = results.group_by(column, use_threads=False).aggregate([([], "count_all"), ("success", "sum")])
     counts, successes = Counter[int | None](), Counter[int | None]()
@@ -236,7 +236,7 @@ def _bins(results: pa.Table, column: str, starts: Sequence[int]) -> tuple[Bin, .
         successes[first] += row["success_sum"] or 0
     ends: dict[int | None, int] = {first: after - 1 for first, after in pairwise(starts)}
     return tuple(
-        Bin(
+        SizeBin(
             first=first,
             last=ends.get(first),
             results=counts[first],

@@ -20,7 +20,7 @@ from reprlib import repr as shown
 from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import Part, Row, unsaid
+from asyncbench.published.exported import ExportedPart, Row, unsaid
 from asyncbench.published.fields import (
     Fields,
     content,
@@ -37,7 +37,7 @@ from asyncbench.published.fields import (
     within,
 )
 from asyncbench.published.names import run_of
-from asyncbench.published.recorded import Planned, Recorded, Recording, sifted
+from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites import integer_addition, strings
 
@@ -65,7 +65,7 @@ SUITES = tuple(section.suite for section in SECTIONS)
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Mapping[str, object]) -> Callable[[Path], Recording]:
+def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
     """Return what reads files.
 
     Raises:
@@ -76,7 +76,7 @@ def reader(given: Mapping[str, object]) -> Callable[[Path], Recording]:
     return read
 
 
-def read(path: Path) -> Recording:
+def read(path: Path) -> RecordedRun:
     """Read a file. Entries that cannot be used are left out, each with the reason.
 
     Raises:
@@ -86,11 +86,11 @@ def read(path: Path) -> Recording:
     try:
         fields = _checked(parsed(content(path)))
     except ValueError as error:
-        return Recording(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
+        return RecordedRun(run=run, path=path, trials=(), left_out=(f"{path}: {error}",), planned={})
     simulated = flag(fields, "simulated")
     at = _time(path, run)
     trials, left_out = sifted(_entries(path, fields), partial(_recorded, at=at, simulated=simulated))
-    return Recording(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials, fields))
+    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials, fields))
 
 
 def _checked(value: object) -> Fields:
@@ -179,7 +179,7 @@ def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(part: Part) -> str:
+def file_name(part: ExportedPart) -> str:
     """Return the name of a file of trials of a sweep."""
     return f"result_{part.model.replace('/', '')}{part.suffix}_{part.last:{DATE}}{ENDING}"
 

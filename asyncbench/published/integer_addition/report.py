@@ -8,7 +8,7 @@ from pathlib import Path
 from asyncbench.providers.endpoints import is_simulated
 from asyncbench.published.integer_addition.counts import (
     SUITES,
-    Line,
+    RunLine,
     distinct,
     lines_of,
     read_graded,
@@ -35,7 +35,7 @@ class IntegerAdditionReport(Pages):
     graders: tuple[Graded, ...]
     left_out: dict[str, int]  # run → entries of its file that could not be imported
     without_operands: int  # additions whose operands no file in problems/ tells
-    lines: tuple[Line, ...]  # by suite, then as the manifest has runs, models and conditions
+    lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
     def as_json(self) -> str:
         """Return everything as JSON; shares in [0, 1]."""

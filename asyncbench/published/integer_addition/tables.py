@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from asyncbench.published.integer_addition.counts import ADDITION, SUITES, Bin, Line
+from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin
 from asyncbench.results.entrants import Asked, names_of
 from asyncbench.shown.tables import Sheet, seconds
 
@@ -12,7 +12,7 @@ HEAD = (
 )
 
 
-def without_success(lines: Sequence[Line]) -> str:
+def without_success(lines: Sequence[RunLine]) -> str:
     """Return as a sentence which trials brought nothing, and how many there are not."""
     trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
     empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
@@ -29,7 +29,7 @@ def things(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
+def sheets(lines: Sequence[RunLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     names = names_of([_asked(line) for line in lines])
     by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
@@ -47,11 +47,11 @@ def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
     yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
 
 
-def _asked(line: Line) -> Asked:
+def _asked(line: RunLine) -> Asked:
     return line.run, line.model, line.condition
 
 
-def _figures(line: Line) -> tuple[str, ...]:
+def _figures(line: RunLine) -> tuple[str, ...]:
     reasoning = line.reasoning_p50_characters
     return (
         f"{line.tries:,}",
@@ -71,7 +71,7 @@ def _rate(share: float | None) -> str:
     return "-" if share is None else f"{share:.2%}"
 
 
-def _reasons(lines: Sequence[Line], names: Mapping[Asked, str]) -> Sheet:
+def _reasons(lines: Sequence[RunLine], names: Mapping[Asked, str]) -> Sheet:
     reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
     rows = [
         (
@@ -88,7 +88,7 @@ def _reasons(lines: Sequence[Line], names: Mapping[Asked, str]) -> Sheet:
 
 
 def _bins(
-    title: str, lines: Sequence[Line], bins: Sequence[Sequence[Bin]], names: Mapping[Asked, str]
+    title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Asked, str]
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
     found = {(one.first, one.last) for own in bins for one in own}

@@ -32,7 +32,7 @@ Plan = Mapping[str, int]  # trials by task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class TrialSums:
     """Sums over some trials; those of two groups add up to those of both."""
 
     trials: int = 0
@@ -46,9 +46,9 @@ class Figures:
     priced: int = 0
     recorded_free: int = 0  # an imported file says $0 though tokens were used: no price was known
 
-    def __add__(self, other: Self) -> "Figures":
+    def __add__(self, other: Self) -> "TrialSums":
         """Return the figures of both groups together."""
-        return Figures(
+        return TrialSums(
             **{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
         )
 
@@ -97,10 +97,10 @@ class Depths:
 
 
 Cell = tuple[str, int | None]  # task, depth
-Cells = Mapping[Cell, Figures]
+Cells = Mapping[Cell, TrialSums]
 
 
-def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None) -> Figures:
+def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None) -> TrialSums:
     """Return the figures of the cells of these depths, of one task or of all.
 
     Args:
@@ -113,7 +113,7 @@ def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None
         for (of_task, depth), figures in cells.items()
         if (depths is None or depth in depths) and (task is None or task == of_task)
     )
-    return sum(chosen, Figures())
+    return sum(chosen, TrialSums())
 
 
 def tasks_of(cells: Iterable[Cell]) -> list[str]:
@@ -128,7 +128,7 @@ def depths_of(cells: Iterable[Cell]) -> list[int | None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class PublishedRow:
     """One row of the published tables."""
 
     run: str
@@ -163,7 +163,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class OutcomeTally:
     """What became of all trials, at all depths."""
 
     trials: int
@@ -195,10 +195,10 @@ class GradedTrials:
         found = cast("list[int]", versions.unique().to_pylist())
         return Graded(suite=SUITE.name, grader=self.grader, versions=tuple(sorted(found)))
 
-    def tally(self) -> Tally:
+    def tally(self) -> OutcomeTally:
         """Count what became of the trials."""
         outcome, reason = self.trials["outcome"], self.trials["reason"]
-        return Tally(
+        return OutcomeTally(
             trials=self.trials.num_rows,
             failed=_count(outcome, Outcome.FAILED),
             empty=_count(reason, "empty"),
@@ -232,7 +232,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     return GradedTrials(grader=grader, trials=trials.join(grades, "trial_id", use_threads=False))
 
 
-def rows_of(trials: pa.Table, manifest: Manifest) -> tuple[Row, ...]:
+def rows_of(trials: pa.Table, manifest: Manifest) -> tuple[PublishedRow, ...]:
     """Return the rows in the order of the manifest's runs, models and conditions."""
     cells, plans = _cells(trials), planned(manifest)
     fullest = max(total(of_row).trials for of_row in cells.values())
@@ -242,28 +242,28 @@ def rows_of(trials: pa.Table, manifest: Manifest) -> tuple[Row, ...]:
     )
 
 
-def ranked(rows: Iterable[Row], depths: Depths) -> tuple[Row, ...]:
+def ranked(rows: Iterable[PublishedRow], depths: Depths) -> tuple[PublishedRow, ...]:
     """Return rows as tables list them: complete ones first, then by accuracy; ties keep their order."""
 
-    def place(row: Row) -> tuple[bool, float]:
+    def place(row: PublishedRow) -> tuple[bool, float]:
         accuracy = total(row.cells, depths=depths).accuracy
         return not row.complete, 1.0 if accuracy is None else -accuracy
 
     return tuple(sorted(rows, key=place))
 
 
-def merged(rows: Sequence[Row]) -> tuple[Cells, tuple[Row, ...]]:
+def merged(rows: Sequence[PublishedRow]) -> tuple[Cells, tuple[PublishedRow, ...]]:
     """Return the cells of all rows that have as many as the fullest row, added up, and the other rows."""
     every = max(rows, key=lambda row: len(row.cells)).cells.keys()
     full = [row for row in rows if row.cells.keys() == every]
-    cells = {cell: sum((row.cells[cell] for row in full), Figures()) for cell in every}
+    cells = {cell: sum((row.cells[cell] for row in full), TrialSums()) for cell in every}
     return cells, tuple(row for row in rows if row not in full)
 
 
-def _row(asked: Asked, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> Row:
+def _row(asked: Asked, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> PublishedRow:
     run, model, condition = asked
     enough = fullest if plan is None else sum(plan.values())
-    return Row(
+    return PublishedRow(
         run=run,
         model=model,
         condition=None if alone else condition,
@@ -280,7 +280,7 @@ def _alone(asked: Asked, among: Iterable[Asked]) -> bool:
 # ── counting ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _cells(trials: pa.Table) -> dict[Asked, dict[Cell, Figures]]:
+def _cells(trials: pa.Table) -> dict[Asked, dict[Cell, TrialSums]]:
     """Return each row's cells, by task and depth."""
     none_is_zero = pc.ScalarAggregateOptions(min_count=0)
     countable = _countable(trials)
@@ -289,15 +289,15 @@ def _cells(trials: pa.Table) -> dict[Asked, dict[Cell, Figures]]:
         .aggregate([(name, "sum", none_is_zero) for name in _SUMMED])
         .sort_by([(key, "ascending") for key in _KEYS])  # so that sums of floats are always the same
     )
-    found: dict[Asked, dict[Cell, Figures]] = {}
+    found: dict[Asked, dict[Cell, TrialSums]] = {}
     for cell in sums.to_pylist():
-        figures = Figures(**{name: cell[f"{name}_sum"] for name in _SUMMED})
+        figures = TrialSums(**{name: cell[f"{name}_sum"] for name in _SUMMED})
         row = found.setdefault((cell["run"], cell["model"], cell["condition"]), {})
         row[cell["task"], cell["length"]] = figures
     return found
 
 
-_SUMMED = tuple(one.name for one in fields(Figures))
+_SUMMED = tuple(one.name for one in fields(TrialSums))
 
 
 def _countable(trials: pa.Table) -> pa.Table:

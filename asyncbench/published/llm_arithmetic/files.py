@@ -17,7 +17,7 @@ from typing import cast
 from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import Part, Row, stamp, unsaid
+from asyncbench.published.exported import ExportedPart, Row, stamp, unsaid
 from asyncbench.published.fields import (
     MOST,
     Fields,
@@ -35,7 +35,7 @@ from asyncbench.published.fields import (
     within,
 )
 from asyncbench.published.names import run_of
-from asyncbench.published.recorded import Planned, Recorded, Recording, sifted
+from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply, Usage
 from asyncbench.suites.llm_arithmetic import SUITE, TASKS, answer, draft
 
@@ -56,7 +56,7 @@ Plan = Mapping[str, object]  # the suite's parameters: depths, trials, variants
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Plan) -> Callable[[Path], Recording]:
+def reader(given: Plan) -> Callable[[Path], RecordedRun]:
     """Return what reads files of runs with this plan.
 
     Raises:
@@ -75,14 +75,14 @@ def _of_a_task(plan: Plan) -> int:
     return len(cast("tuple[int, ...]", plan["depths"])) * cast("int", plan["trials"])
 
 
-def read(path: Path, *, plan: Plan) -> Recording:
+def read(path: Path, *, plan: Plan) -> RecordedRun:
     """Read a file. Lines that cannot be used are left out, each with the reason.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     trials, left_out = sifted(_lines(path), partial(_recorded, plan=plan))
-    return Recording(
+    return RecordedRun(
         run=run_of(path, ENDING),
         path=path,
         trials=trials,
@@ -205,7 +205,7 @@ def _time(written: str) -> float:
 # ── out ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(part: Part) -> str:
+def file_name(part: ExportedPart) -> str:
     """Return the name of a file of trials of a sweep."""
     return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
 

@@ -12,9 +12,9 @@ from asyncbench.published.llm_arithmetic.counts import (
     HEADLINE,
     Cells,
     Depths,
-    Figures,
-    Row,
-    Tally,
+    OutcomeTally,
+    PublishedRow,
+    TrialSums,
     depths_of,
     merged,
     ranked,
@@ -50,9 +50,9 @@ class LlmArithmeticReport:
     simulated: bool
     graded: Graded
     min_depth: int
-    tally: Tally
+    tally: OutcomeTally
     left_out: Mapping[str, int]  # lines at import, by run; runs without any are not named
-    rows: tuple[Row, ...]  # as the overview lists them
+    rows: tuple[PublishedRow, ...]  # as the overview lists them
 
     @property
     def depths(self) -> Depths:
@@ -104,7 +104,7 @@ class LlmArithmeticReport:
             indent=2,
         )
 
-    def _as_record(self, row: Row) -> dict[str, object]:
+    def _as_record(self, row: PublishedRow) -> dict[str, object]:
         return {
             "run": row.run,
             "model": row.model,
@@ -137,7 +137,7 @@ class LlmArithmeticReport:
             yield card(self._title(row), row, self.depths)
             yield grid(self._title(row), row.cells)
 
-    def _title(self, row: Row) -> str:
+    def _title(self, row: PublishedRow) -> str:
         """Return the row's name, with its run where there are several: two may hold the same model."""
         return row.label if len({one.run for one in self.rows}) == 1 else f"{row.label} (run {row.run})"
 
@@ -179,7 +179,7 @@ def llm_arithmetic_report_on(
     )
 
 
-def exact(figures: Figures) -> dict[str, object]:
+def exact(figures: TrialSums) -> dict[str, object]:
     """Return figures as JSON has them: counts, and what follows from them; unknown is None."""
     return {
         "trials": figures.trials,
@@ -213,7 +213,7 @@ def _cell_records(cells: Cells) -> list[dict[str, object]]:
     ]
 
 
-def _outcomes(tally: Tally) -> str:
+def _outcomes(tally: OutcomeTally) -> str:
     shares = (_of_all(tally), _of_answered(tally))
     all_trials, answered = ("-" if share is None else f"{share:.2%}" for share in shares)
     return (
@@ -223,15 +223,15 @@ def _outcomes(tally: Tally) -> str:
     )
 
 
-def _of_all(tally: Tally) -> float | None:
+def _of_all(tally: OutcomeTally) -> float | None:
     return tally.correct / tally.trials if tally.trials else None
 
 
-def _of_answered(tally: Tally) -> float | None:
+def _of_answered(tally: OutcomeTally) -> float | None:
     answered = tally.correct + tally.wrong
     return tally.correct / answered if answered else None
 
 
-def _left_out_of_overall(others: tuple[Row, ...]) -> list[str]:
+def _left_out_of_overall(others: tuple[PublishedRow, ...]) -> list[str]:
     names = ", ".join(f"{row.label} ({len(row.cells)} cells)" for row in others)
     return [f"Left out of it, for want of cells: {names}."] if others else []

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
     Depths,
-    Figures,
-    Row,
+    PublishedRow,
+    TrialSums,
     depths_of,
     ranked,
     tasks_of,
@@ -65,7 +65,7 @@ CARD_HEAD = (
 )
 
 
-def overview(rows: Sequence[Row], depths: Depths) -> Sheet:
+def overview(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
     """Return the published table: a line per row, of the trials of these depths."""
     return Sheet(
         title=f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %",
@@ -74,12 +74,12 @@ def overview(rows: Sequence[Row], depths: Depths) -> Sheet:
     )
 
 
-def _overview_line(label: str, figures: Figures) -> tuple[str, ...]:
+def _overview_line(label: str, figures: TrialSums) -> tuple[str, ...]:
     used = (tokens(figures.output_tokens), usd(figures.cost_usd))
     return label, *_shares(figures), *used, *_errors(figures)
 
 
-def _shares(figures: Figures) -> tuple[str, ...]:
+def _shares(figures: TrialSums) -> tuple[str, ...]:
     return (
         count(figures.trials),
         percent(figures.accuracy, 2),
@@ -88,11 +88,11 @@ def _shares(figures: Figures) -> tuple[str, ...]:
     )
 
 
-def _errors(figures: Figures) -> tuple[str, ...]:
+def _errors(figures: TrialSums) -> tuple[str, ...]:
     return percent(figures.error_of_deviate, 4), percent(figures.error_of_read, 4)
 
 
-def footnotes(rows: Iterable[Row], depths: Depths) -> list[str]:
+def footnotes(rows: Iterable[PublishedRow], depths: Depths) -> list[str]:
     """Return what the overview does not show: rows that are incomplete, unpriced or without token counts."""
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -101,7 +101,7 @@ def footnotes(rows: Iterable[Row], depths: Depths) -> list[str]:
     return [f"{remark}: {', '.join(notes)}." for remark, notes in found.items()]
 
 
-def _remarks(row: Row, figures: Figures) -> Iterable[tuple[str, str]]:
+def _remarks(row: PublishedRow, figures: TrialSums) -> Iterable[tuple[str, str]]:
     """Yield (remark, the row it is about)."""
     if not row.complete:
         yield "Incomplete (trials over all depths)", f"{row.label} {progress(row)}"
@@ -119,12 +119,12 @@ def _remarks(row: Row, figures: Figures) -> Iterable[tuple[str, str]]:
         yield "Token counts unknown, left out of the sums", f"{row.label} {part}"
 
 
-def progress(row: Row) -> str:
+def progress(row: PublishedRow) -> str:
     """Return `350 of 720`: trials over all depths of those planned, where a plan is known."""
     return count(row.trials) + ("" if row.planned is None else f" of {sum(row.planned.values()):,}")
 
 
-def verification(rows: Sequence[Row]) -> Sheet:
+def verification(rows: Sequence[PublishedRow]) -> Sheet:
     """Return the trials of each row by task, over all depths, and whether they are what was planned."""
     tasks = sorted({task for row in rows for task in row.counts})
     lines = [
@@ -145,15 +145,15 @@ def verification(rows: Sequence[Row]) -> Sheet:
     )
 
 
-def card(title: str, row: Row, depths: Depths) -> Sheet:
+def card(title: str, row: PublishedRow, depths: Depths) -> Sheet:
     """Return a row's totals and the same of each task, of the trials of these depths."""
-    groups: list[tuple[str, Figures]] = [("all", total(row.cells, depths=depths))]
+    groups: list[tuple[str, TrialSums]] = [("all", total(row.cells, depths=depths))]
     groups += [(task, total(row.cells, depths=depths, task=task)) for task in tasks_of(row.cells)]
     lines = [_card_line(name, figures) for name, figures in groups if figures.trials]
     return Sheet(title=f"{title}: depth {depths.first} and deeper", head=CARD_HEAD, rows=lines)
 
 
-def _card_line(name: str, figures: Figures) -> tuple[str, ...]:
+def _card_line(name: str, figures: TrialSums) -> tuple[str, ...]:
     used = (tokens(figures.input_tokens), tokens(figures.output_tokens), usd(figures.cost_usd, 6))
     return name, *_shares(figures), *used, *_errors(figures)
 
@@ -165,7 +165,7 @@ class Rate(NamedTuple):
     """A rate that heatmaps show."""
 
     name: str
-    of: Callable[[Figures], float | None]
+    of: Callable[[TrialSums], float | None]
     goodness: Goodness
 
 
@@ -177,7 +177,7 @@ RATES = (
 )
 
 
-def models_by_task(rows: Sequence[Row]) -> Sheet | None:
+def models_by_task(rows: Sequence[PublishedRow]) -> Sheet | None:
     """Return the heatmap of models and tasks; None where no trial is that deep."""
     listed = ranked(rows, HEATMAP_DEPTHS)
     tasks = tasks_of(cell for row in rows for cell in row.cells)
@@ -220,7 +220,7 @@ def _side_by_side(lines: Sequence[Sequence[Cell]]) -> list[Cell]:
 
 def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
     tasks, depths = tasks_of(cells), depths_of(cells)
-    figures = [[cells.get((task, depth), Figures()) for depth in depths] for task in tasks]
+    figures = [[cells.get((task, depth), TrialSums()) for depth in depths] for task in tasks]
     shading = _shading(figures, rate)
     return Sheet(
         title=title,
@@ -230,7 +230,7 @@ def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
     )
 
 
-def _shading(figures: Sequence[Sequence[Figures]], rate: Rate) -> list[list[Cell]]:
+def _shading(figures: Sequence[Sequence[TrialSums]], rate: Rate) -> list[list[Cell]]:
     """Return a cell for each of some figures, all equally wide: their colours make a surface."""
     shares = [[rate.of(one) for one in line] for line in figures]
     known = [share for line in shares for share in line if share is not None]

@@ -22,8 +22,8 @@ from asyncbench.results.nothing_to_show import NothingToShowError
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.store.manifest import Manifest, planned
 from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.ranges import THRESHOLDS, Digits, Number, Sum, by_range, digits
-from asyncbench.suites.nupa.tasks import TASKS, Task, task_of
+from asyncbench.suites.nupa.ranges import THRESHOLDS, Number, PassedLengths, Sum, by_range, digits
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask, task_of
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
@@ -41,7 +41,7 @@ KIND = ("task", "variant", "representation")
 ADDED_UP = ("exact_match", "digits_right", "length_error", "length_error_total")
 
 
-class Tally(NamedTuple):
+class LengthTally(NamedTuple):
     """The answers to problems of one length, added up."""
 
     answers: int = 0
@@ -50,9 +50,9 @@ class Tally(NamedTuple):
     dlength: int = 0  # digits too many or too few, part by part
     dlength_total: int = 0  # of all parts as one
 
-    def plus(self, other: "Tally") -> "Tally":
+    def plus(self, other: "LengthTally") -> "LengthTally":
         """Return both together."""
-        return Tally(
+        return LengthTally(
             answers=self.answers + other.answers,
             exact_match=self.exact_match + other.exact_match,
             digit_match=self.digit_match + other.digit_match,
@@ -67,14 +67,14 @@ class Figure:
 
     mean: Number | None  # over all answers, those beyond all ranges included
     ranges: Mapping[str, Number | None]  # S, M, L, XL, in_domain, out_domain
-    digits: Digits | None  # None: no threshold is published for it
+    digits: PassedLengths | None  # None: no threshold is published for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class TaskFindings:
     """What one grader found in the answers to one task."""
 
-    by_length: Mapping[int, Tally]
+    by_length: Mapping[int, LengthTally]
     figures: Mapping[str, Figure]
 
     @property
@@ -84,18 +84,18 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TaskLine:
     """The figures of one run × model × condition in one task."""
 
     run: str
     model: str
     condition: str
     style: str
-    task: Task
+    task: NupaTask
     trials: int
     failed: int  # without a reply
     ungraded: int  # with a reply that a grader stumbled over
-    by_grader: Mapping[str, Findings]
+    by_grader: Mapping[str, TaskFindings]
 
     @property
     def asked(self) -> Asked:
@@ -154,7 +154,7 @@ def read_graded(folder: Path | str) -> Found:
 # ── figures ──────────────────────────────────────────────────────────────────────────────────
 
 
-def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[Line, ...]:
+def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[TaskLine, ...]:
     """Return a line for each who was asked and each task, in the order of the manifest and of the tasks."""
     replied = trials.filter(pc.field("outcome") != Outcome.FAILED.value)
     graded = replied.filter(~pc.field("digits_total").is_null())
@@ -164,7 +164,7 @@ def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[Line, ...]:
     asked = in_order({(run, model, condition) for run, model, condition, *_ in counts}, manifest)
     places = {name: place for place, name in enumerate(TASKS)}
     lines = [
-        Line(
+        TaskLine(
             run=run,
             model=model,
             condition=condition,
@@ -181,7 +181,7 @@ def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[Line, ...]:
     return tuple(sorted(lines, key=lambda line: (asked.index(line.asked), places[line.task.name])))
 
 
-def _task(task: str, variant: str, representation: str) -> Task:
+def _task(task: str, variant: str, representation: str) -> NupaTask:
     try:
         return task_of(task, variant, representation)
     except ValueError as error:  # a set of one's own may call anything a task of the suite
@@ -196,18 +196,18 @@ def _counts(trials: pa.Table) -> dict[tuple[str, ...], int]:
     return {tuple(row[key] for key in keys): row["count_all"] for row in rows}
 
 
-def _tallies(graded: pa.Table) -> dict[tuple[str, ...], dict[int, Tally]]:
+def _tallies(graded: pa.Table) -> dict[tuple[str, ...], dict[int, LengthTally]]:
     """Return what is added up, by who was asked, task and grader, then by length."""
     keys = [*ASKED, *KIND, "grader"]
     # Answers whose truths have as many digits share a denominator: their digits right can be added first.
     sums = graded.group_by([*keys, "length", "digits_total"], use_threads=False).aggregate(
         [([], "count_all"), *((name, "sum") for name in ADDED_UP)]
     )
-    found: defaultdict[tuple[str, ...], dict[int, Tally]] = defaultdict(dict)
+    found: defaultdict[tuple[str, ...], dict[int, LengthTally]] = defaultdict(dict)
     for row in sums.to_pylist():
         by_length, length = found[tuple(row[key] for key in keys)], row["length"] or OF_NO_LENGTH
-        by_length[length] = by_length.get(length, Tally()).plus(
-            Tally(
+        by_length[length] = by_length.get(length, LengthTally()).plus(
+            LengthTally(
                 answers=row["count_all"],
                 exact_match=row["exact_match_sum"],
                 digit_match=Fraction(row["digits_right_sum"], row["digits_total"]),
@@ -218,13 +218,13 @@ def _tallies(graded: pa.Table) -> dict[tuple[str, ...], dict[int, Tally]]:
     return found
 
 
-def findings(by_length: Mapping[int, Tally], task: Task) -> Findings:
+def findings(by_length: Mapping[int, LengthTally], task: NupaTask) -> TaskFindings:
     """Return what follows from the answers to one task."""
     figures = {name: _figure(by_length, name, task.length_class) for name in FIGURES}
-    return Findings(by_length=dict(sorted(by_length.items())), figures=figures)
+    return TaskFindings(by_length=dict(sorted(by_length.items())), figures=figures)
 
 
-def _figure(by_length: Mapping[int, Tally], name: str, length_class: int) -> Figure:
+def _figure(by_length: Mapping[int, LengthTally], name: str, length_class: int) -> Figure:
     sums = {length: Sum(getattr(one, name), one.answers) for length, one in by_length.items()}
     answers = sum(one.answers for one in sums.values())
     return Figure(
@@ -234,9 +234,9 @@ def _figure(by_length: Mapping[int, Tally], name: str, length_class: int) -> Fig
     )
 
 
-def by_asked(lines: Iterable[Line]) -> dict[Asked, list[Line]]:
+def by_asked(lines: Iterable[TaskLine]) -> dict[Asked, list[TaskLine]]:
     """Return the lines of each who was asked."""
-    found: dict[Asked, list[Line]] = {}
+    found: dict[Asked, list[TaskLine]] = {}
     for line in lines:
         found.setdefault(line.asked, []).append(line)
     return found

@@ -27,17 +27,17 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import writing
 from asyncbench.problems import ProblemSet, write_problems
 from asyncbench.problems.identity import identified
-from asyncbench.published.exported import Part, Row, unsaid
+from asyncbench.published.exported import ExportedPart, Row, unsaid
 from asyncbench.published.fields import Fields, content, field, flag, mapping, model_of, parsed, text
 from asyncbench.published.names import run_of
 from asyncbench.published.places import check_file
-from asyncbench.published.recorded import Planned, Recorded, Recording, sifted
+from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.numbers import parts
 from asyncbench.suites.nupa.asking import STYLES
 from asyncbench.suites.nupa.generation import draft
 from asyncbench.suites.nupa.prompts import FORMAT, template
-from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, Task
+from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, NupaTask
 
 NAME = "nupa"
 ENDING = ".jsonl"
@@ -106,7 +106,7 @@ def _problem(name: str, length: str, entry: object) -> Draft:
     return _draft(_task(name), _length(length), f"{asked}=", answer.strip())
 
 
-def _task(name: str) -> Task:
+def _task(name: str) -> NupaTask:
     if name not in TASKS:
         raise ValueError(f"{shown(name)} is no task of NUPA, such as {next(iter(TASKS))}")
     return TASKS[name]
@@ -118,7 +118,7 @@ def _length(written: object) -> int:
     return int(str(written))
 
 
-def _draft(task: Task, length: int, question: str, answer: str) -> Draft:
+def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
     """Return a problem as it was published, its operands where the question shows them as usual."""
     try:
         parts(answer, task.answer_type)
@@ -132,7 +132,7 @@ def _draft(task: Task, length: int, question: str, answer: str) -> Draft:
     return replace(made or _bare(task), length=length, question=question, expected=answer)
 
 
-def _bare(task: Task) -> Draft:
+def _bare(task: NupaTask) -> Draft:
     """Return a problem of a task of which nothing else is known."""
     return Draft(
         suite=NAME,
@@ -147,14 +147,14 @@ def _bare(task: Task) -> Draft:
     )
 
 
-def _operands(task: Task, question: str) -> tuple[str, ...] | None:
+def _operands(task: NupaTask, question: str) -> tuple[str, ...] | None:
     """Return the operands that a question shows; None where it is worded otherwise."""
     found = next(filter(None, (form.fullmatch(question) for form in _forms(task))), None)
     return None if found is None else found.groups()
 
 
 @cache
-def _forms(task: Task) -> tuple[re.Pattern[str], ...]:
+def _forms(task: NupaTask) -> tuple[re.Pattern[str], ...]:
     """Return how a task asks in each profile, with its format prompt or without."""
     operands = ("\0",) * (1 if task.second is None else 2)
     asked = (re.escape(template(task, profile) % operands) for profile in (PROFILE, "fixed"))
@@ -168,7 +168,7 @@ def _forms(task: Task) -> tuple[re.Pattern[str], ...]:
 # ── replies, in ──────────────────────────────────────────────────────────────────────────────
 
 
-def reader(given: Mapping[str, object]) -> Callable[[Path], Recording]:
+def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
     """Return what reads files of replies to questions asked in a style: `chat` unless told otherwise.
 
     Raises:
@@ -182,7 +182,7 @@ def reader(given: Mapping[str, object]) -> Callable[[Path], Recording]:
     return partial(read, style=str(style))
 
 
-def read(path: Path, *, style: str = STYLES[0]) -> Recording:
+def read(path: Path, *, style: str = STYLES[0]) -> RecordedRun:
     """Read a file. Lines that cannot be used are left out, each with the reason.
 
     Raises:
@@ -190,7 +190,7 @@ def read(path: Path, *, style: str = STYLES[0]) -> Recording:
     """
     run, at = run_of(path, ENDING), path.stat().st_mtime
     trials, left_out = sifted(_entries(path), partial(_recorded, run=run, style=style, at=at))
-    return Recording(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials))
+    return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def _planned(trials: Iterable[Recorded]) -> Planned:
 # ── replies, out ─────────────────────────────────────────────────────────────────────────────
 
 
-def file_name(part: Part) -> str:
+def file_name(part: ExportedPart) -> str:
     """Return the name of a file of trials of a sweep."""
     return f"{quote(part.model, safe='')}{part.suffix}{ENDING}"
 

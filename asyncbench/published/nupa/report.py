@@ -9,9 +9,9 @@ from asyncbench.providers.endpoints import is_simulated
 from asyncbench.published.nupa.counts import (
     FIGURES,
     Figure,
-    Findings,
-    Line,
-    Tally,
+    LengthTally,
+    TaskFindings,
+    TaskLine,
     by_asked,
     lines_of,
     macro,
@@ -45,7 +45,7 @@ class NupaReport(Pages):
     empty: int
     left_out: dict[str, int]  # run → entries of its file that could not be imported
     planned: Mapping[Asked, int]
-    lines: tuple[Line, ...]  # as the manifest has who was asked, then as the table of tasks
+    lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def as_json(self) -> str:
         """Return everything as JSON; shares in [0, 1], null where nothing is known."""
@@ -65,7 +65,7 @@ class NupaReport(Pages):
     def _sheets(self) -> Iterator[Sheet]:
         yield from sheets(self.lines)
 
-    def _model(self, asked: Asked, lines: list[Line]) -> dict[str, object]:
+    def _model(self, asked: Asked, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
         return {
             "run": run,
@@ -137,7 +137,7 @@ def nupa_report_on(folder: Path | str) -> NupaReport:
 # ── as JSON has it ───────────────────────────────────────────────────────────────────────────
 
 
-def _line(line: Line) -> dict[str, object]:
+def _line(line: TaskLine) -> dict[str, object]:
     task = line.task
     return {
         "run": line.run,
@@ -158,7 +158,7 @@ def _line(line: Line) -> dict[str, object]:
     }
 
 
-def _findings(found: Findings, length_class: int) -> dict[str, object]:
+def _findings(found: TaskFindings, length_class: int) -> dict[str, object]:
     return {
         **{name: _figure(figure) for name, figure in found.figures.items()},
         "by_length": [
@@ -173,7 +173,7 @@ def _figure(figure: Figure) -> dict[str, object]:
     return {**_exactly({"mean": figure.mean, **figure.ranges}), **mastered}
 
 
-def _means(tally: Tally) -> dict[str, object]:
+def _means(tally: LengthTally) -> dict[str, object]:
     means = {name: float(getattr(tally, name) / tally.answers) for name in FIGURES}
     return {"answers": tally.answers, **means}
 

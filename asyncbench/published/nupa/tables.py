@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from asyncbench.published.nupa.counts import Figure, Findings, Line, by_asked, macro
+from asyncbench.published.nupa.counts import Figure, TaskFindings, TaskLine, by_asked, macro
 from asyncbench.results.entrants import Asked, names_of
 from asyncbench.shown.heatmap import MISSING, of_accuracy, shaded
 from asyncbench.shown.screen import Cell
 from asyncbench.shown.tables import Sheet
-from asyncbench.suites.nupa.ranges import Digits, Number
-from asyncbench.suites.nupa.tasks import Task
+from asyncbench.suites.nupa.ranges import Number, PassedLengths
+from asyncbench.suites.nupa.tasks import NupaTask
 
 RANGES = ("S", "M", "L", "XL")
 MARK = "!"  # beside what `search` reads where it is far above `strict`
@@ -31,7 +31,7 @@ DIGITS_HEAD = (
 )
 
 
-def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
+def sheets(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     groups = by_asked(lines)
     named = names_of(groups)
@@ -51,7 +51,7 @@ def sheets(lines: Sequence[Line]) -> Iterator[Sheet]:
         )
 
 
-def _overview(groups: Mapping[Asked, Sequence[Line]], named: Mapping[Asked, str]) -> Sheet:
+def _overview(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
     return Sheet(
         title="Models: means over tasks (ours: the paper has none)",
         head=OVERVIEW_HEAD,
@@ -59,7 +59,7 @@ def _overview(groups: Mapping[Asked, Sequence[Line]], named: Mapping[Asked, str]
     )
 
 
-def _overview_row(name: str, lines: Sequence[Line]) -> list[Cell]:
+def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
     of = {
         figure: macro([line.by_grader["strict"].figures[figure] for line in lines])
         for figure in ("exact_match", "digit_match", "dlength")
@@ -77,7 +77,7 @@ def _overview_row(name: str, lines: Sequence[Line]) -> list[Cell]:
     ]
 
 
-def _side_by_side(groups: Mapping[Asked, Sequence[Line]], named: Mapping[Asked, str]) -> Sheet:
+def _side_by_side(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
     """Return tasks × models."""
     found = {
         asked: {line.task.name: line.by_grader["strict"] for line in lines} for asked, lines in groups.items()
@@ -94,11 +94,11 @@ def _side_by_side(groups: Mapping[Asked, Sequence[Line]], named: Mapping[Asked, 
     )
 
 
-def _exact(findings: Findings | None) -> Cell:
+def _exact(findings: TaskFindings | None) -> Cell:
     return MISSING if findings is None else _share(findings.exact_match)
 
 
-def _task_row(line: Line) -> list[Cell]:
+def _task_row(line: TaskLine) -> list[Cell]:
     strict, search = line.by_grader["strict"], line.by_grader["search"]
     exact = strict.figures["exact_match"]
     return [
@@ -112,14 +112,14 @@ def _task_row(line: Line) -> list[Cell]:
     ]
 
 
-def _digits_row(line: Line) -> list[Cell]:
+def _digits_row(line: TaskLine) -> list[Cell]:
     figures = line.by_grader["strict"].figures
     cells = [_mastered(figures[name]) for name in ("exact_match", "digit_match", "dlength")]
     return [task_name(line.task), *(cell for pair in cells for cell in pair)]
 
 
 def _mastered(figure: Figure) -> tuple[str, str]:
-    of = figure.digits or Digits()
+    of = figure.digits or PassedLengths()
     return (
         _with_contiguous(of.well_learned, of.well_learned_contiguous),
         _with_contiguous(of.preserving, of.preserving_contiguous),
@@ -130,7 +130,7 @@ def _with_contiguous(longest: int | None, contiguous: int | None) -> str:
     return MISSING if longest is None else f"{longest} ({contiguous})"
 
 
-def task_name(task: Task) -> str:
+def task_name(task: NupaTask) -> str:
     """Return what to call a task: `multiply easy, float`."""
     return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
 

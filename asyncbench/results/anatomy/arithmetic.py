@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from asyncbench.results.anatomy.columns import Columns
-from asyncbench.results.anatomy.compared import Pair
+from asyncbench.results.anatomy.compared import NumberPair
 from asyncbench.results.anatomy.edits import missing_end, same_at_end, same_at_start, slip, wrong_run
 
 _MOST_FLOAT = 300  # digits: beyond, no binary float holds the number
@@ -12,7 +12,7 @@ _SURE_FLOAT = 15  # digits that every binary float holds
 _REVERSED = 3  # digits; of fewer they are neighbours that are swapped, or a moved point
 
 
-def flags_of(pair: Pair) -> frozenset[str]:
+def flags_of(pair: NumberPair) -> frozenset[str]:
     """Return every kind (`kinds.OF_ANSWERS`) that a wrong number is of."""
     if pair.true == pair.read:
         return frozenset({"same_value"})
@@ -25,7 +25,7 @@ def flags_of(pair: Pair) -> frozenset[str]:
 # ── by value ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_value(pair: Pair) -> Iterator[str]:
+def _by_value(pair: NumberPair) -> Iterator[str]:
     true, read = abs(pair.true), abs(pair.read)
     off = read - true
     if pair.true * pair.read < 0:
@@ -46,7 +46,7 @@ def _by_value(pair: Pair) -> Iterator[str]:
         yield "wrong_magnitude"
 
 
-def _is_float_noise(pair: Pair) -> bool:
+def _is_float_noise(pair: NumberPair) -> bool:
     """Whether a binary float stands behind the answer: that of the truth, or a neighbour with its tail."""
     if len(pair.true_digits) > _MOST_FLOAT or len(pair.read_digits) <= _SURE_FLOAT or not pair.read:
         return False
@@ -69,7 +69,7 @@ def _is_rounded(true: int, read: int) -> bool:
 # ── by operands ──────────────────────────────────────────────────────────────────────────────
 
 
-def _by_operands(pair: Pair) -> Iterator[str]:
+def _by_operands(pair: NumberPair) -> Iterator[str]:
     if pair.operands is None:
         return
     left, right = pair.operands
@@ -87,7 +87,7 @@ def _by_operands(pair: Pair) -> Iterator[str]:
         yield "operand_miscopied"
 
 
-def _other_results(pair: Pair, left: int, right: int) -> set[int]:
+def _other_results(pair: NumberPair, left: int, right: int) -> set[int]:
     """Return the sizes of what the other operations make of the operands, in units, 0 left out."""
     unit = 10 ** abs(pair.places)
     product = abs(left * right)
@@ -116,7 +116,7 @@ def _is_slip(operand: int, used: int) -> bool:
     return same_sign and slip(str(abs(operand)), str(abs(used))) in _MISCOPIED
 
 
-def _is_factor_slip(pair: Pair, operand: int, other: int) -> bool:
+def _is_factor_slip(pair: NumberPair, operand: int, other: int) -> bool:
     """Whether a product is right for a factor with a slip; of a factor, one digit replaced counts too."""
     units = abs(pair.read) * 10 ** max(pair.places, 0)
     if not pair.read or not other or units % abs(other):
@@ -128,7 +128,7 @@ def _is_factor_slip(pair: Pair, operand: int, other: int) -> bool:
 # ── by digits ────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_digits(pair: Pair) -> Iterator[str]:
+def _by_digits(pair: NumberPair) -> Iterator[str]:
     true, read = pair.true_digits, pair.read_digits
     if _is_reversed(true, read):
         yield "reversed"
@@ -153,7 +153,7 @@ def _is_reversed(true: str, read: str) -> bool:
     return len(digits) >= _REVERSED and read.strip("0") == backwards != digits
 
 
-def _pointed(pair: Pair) -> tuple[str, str]:
+def _pointed(pair: NumberPair) -> tuple[str, str]:
     """Return both with their points and without zeros at the end: 12.34 and 12.4 differ by one digit."""
     if pair.places <= 0:
         return pair.true_digits, pair.read_digits
@@ -171,7 +171,7 @@ def _longer_or_shorter(true: str, read: str) -> str | None:
 # ── by columns ───────────────────────────────────────────────────────────────────────────────
 
 
-def _by_columns(pair: Pair, columns: Columns) -> Iterator[str]:
+def _by_columns(pair: NumberPair, columns: Columns) -> Iterator[str]:
     true, read = abs(pair.true), abs(pair.read)
     if columns.borrows and read != true and _is_complement(pair, columns):
         yield "complement"
@@ -186,7 +186,7 @@ def _by_columns(pair: Pair, columns: Columns) -> Iterator[str]:
         yield "carries_wrong"
 
 
-def _is_complement(pair: Pair, columns: Columns) -> bool:
+def _is_complement(pair: NumberPair, columns: Columns) -> bool:
     widths = {len(columns.upper), len(str(abs(pair.true)))}
     return abs(pair.read) in {10**width - abs(pair.true) for width in widths}
 
@@ -197,7 +197,7 @@ def _without_carries(alone: list[int]) -> set[int]:
     return {int(last), int("".join(map(str, reversed(alone))))}
 
 
-def _one_carry(pair: Pair, columns: Columns) -> Iterator[str]:
+def _one_carry(pair: NumberPair, columns: Columns) -> Iterator[str]:
     """Yield dropped_carry or needless_carry: the answer is that of one wrong carry into one column.
 
     Either the error went on through the columns that follow, or one digit alone is wrong.
@@ -215,7 +215,7 @@ def _one_carry(pair: Pair, columns: Columns) -> Iterator[str]:
         yield "needless_carry"
 
 
-def _column_of(off: int, pair: Pair) -> tuple[int, bool] | None:
+def _column_of(off: int, pair: NumberPair) -> tuple[int, bool] | None:
     """Return which column is one too many or too few, from the units' 0 on, and whether too few."""
     size = str(abs(off))
     if size.rstrip("0") == "1" and len(size) > 1:

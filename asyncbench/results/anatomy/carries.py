@@ -24,7 +24,7 @@ CARRIES: Final = (0, 1, 2, 3, 5, 8, 12, 20)
 CHAINS: Final = (0, 1, 2, 3, 4, 6, 10)
 
 
-class Problem(NamedTuple):
+class CarryProblem(NamedTuple):
     """What the anatomy needs of a problem."""
 
     answer_type: str
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
+class CarryBin:
     """The trials of additions or subtractions with so many carries."""
 
     first: int
@@ -40,13 +40,13 @@ class Bin:
     right: Proportion  # of the trials with a reply
 
 
-def problems_of(folder: Path, wanted: set[str]) -> tuple[dict[str, Problem], pa.Table]:
+def problems_of(folder: Path, wanted: set[str]) -> tuple[dict[str, CarryProblem], pa.Table]:
     """Return the problems of these ids, and carries and longest chain of sums by problem_id.
 
     Raises:
         ProblemSetError: one of the folder's copies of the problems is damaged.
     """
-    problems: dict[str, Problem] = {}
+    problems: dict[str, CarryProblem] = {}
     carried: dict[str, tuple[int, int]] = {}
     columns = ["problem_id", "task", "answer_type", "operands"]
     for batch in iter_problems(folder, columns):
@@ -54,7 +54,7 @@ def problems_of(folder: Path, wanted: set[str]) -> tuple[dict[str, Problem], pa.
             *(column.to_pylist() for column in batch.columns), strict=True
         ):
             if problem_id in wanted:
-                problems[problem_id] = Problem(answer_type, tuple(operands))
+                problems[problem_id] = CarryProblem(answer_type, tuple(operands))
             if len(carried) < MOST_PROBLEMS and (found := carries_of(task, operands)):
                 carried[problem_id] = found
     numbers = list(zip(*carried.values(), strict=True)) or [(), ()]
@@ -77,14 +77,14 @@ def carries_of(task: str, operands: Sequence[str]) -> tuple[int, int] | None:
     return columns.carries, columns.chain
 
 
-def bins_by_group(trials: pa.Table, carried: pa.Table) -> dict[Group, tuple[tuple[Bin, ...], ...]]:
+def bins_by_group(trials: pa.Table, carried: pa.Table) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
     """Return the bins by carries and by longest chain of each group; trials without a reply are in none."""
     places = pc.index_in(trials["problem_id"], carried["problem_id"].combine_chunks())
     known = trials.append_column("place", places).filter(pc.is_valid(places))
     known = known.filter(pc.field("outcome") != Outcome.FAILED.value)
     right = pc.equal(known["outcome"], pa.scalar(Outcome.CORRECT.value))
     by_group = known.select([*GROUP, "repeat"]).append_column("right", pc.cast(right, pa.int64()))
-    found: dict[Group, tuple[tuple[Bin, ...], ...]] = {}
+    found: dict[Group, tuple[tuple[CarryBin, ...], ...]] = {}
     sized = [_sizes(by_group, carried[name].take(known["place"])) for name in ("carries", "chain")]
     for group, sizes in sized[0].items():
         found[group] = (_bins(sizes, CARRIES), _bins(sized[1][group], CHAINS))
@@ -106,7 +106,7 @@ def _sizes(by_group: pa.Table, size: "pa.ChunkedArray[pa.Int32Scalar]") -> dict[
     return found
 
 
-def _bins(sizes: Sizes, starts: Sequence[int]) -> tuple[Bin, ...]:
+def _bins(sizes: Sizes, starts: Sequence[int]) -> tuple[CarryBin, ...]:
     right, trials, independent = Counter[int](), Counter[int](), defaultdict[int, float](float)
     for size, correct, count, times in sizes:
         first = max(start for start in starts if start <= size)
@@ -114,7 +114,7 @@ def _bins(sizes: Sizes, starts: Sequence[int]) -> tuple[Bin, ...]:
         trials[first] += count
         independent[first] += count / times
     return tuple(
-        Bin(
+        CarryBin(
             first=first,
             last=None if after is None else after - 1,
             right=Proportion(

@@ -37,7 +37,7 @@ def sign_of(task: str) -> Sign | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class NumberPair:
     """Truth and answer as whole numbers of 10**-places, and their digits as text."""
 
     true: int
@@ -60,7 +60,7 @@ class Pair:
         return columns_of(left, right) if left + right == self.true else None
 
 
-def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence[str]) -> Pair | None:
+def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence[str]) -> NumberPair | None:
     """Return the two side by side; None: one is no number, or is longer than `MOST_DIGITS`."""
     true, read = number(expected), number(answer)
     if true is None or read is None:
@@ -75,7 +75,7 @@ def pair_of(expected: str, answer: str, *, sign: Sign | None, operands: Sequence
         return None
     true_units, read_units = _units(true, places), _units(read, places)
     true_digits, read_digits = _digits(true_units, places), _digits(read_units, places)
-    return Pair(
+    return NumberPair(
         true=true_units,
         read=read_units,
         places=places,

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from asyncbench.results.anatomy.arithmetic import flags_of
-from asyncbench.results.anatomy.compared import MOST_DIGITS, Pair, number, pair_of, sign_of
+from asyncbench.results.anatomy.compared import MOST_DIGITS, NumberPair, number, pair_of, sign_of
 from asyncbench.results.anatomy.edits import missing_end, slip, wrong_run
 from asyncbench.results.anatomy.kinds import UNCLASSIFIED, first_of
 from asyncbench.results.anatomy.replies import end_of, grouped, number_in, reply_kind
@@ -115,7 +115,7 @@ def _of_scientific(flags: frozenset[str]) -> frozenset[str]:
     return flags
 
 
-def _wrong(pair: Pair) -> dict[str, tuple[int, ...]]:
+def _wrong(pair: NumberPair) -> dict[str, tuple[int, ...]]:
     """Return which of the truth's own digits are wrong, from both ends."""
     extra = len(str(pair.last_place)) - 1  # decimals that the answer alone has
     true = pair.true_digits[: len(pair.true_digits) - extra]

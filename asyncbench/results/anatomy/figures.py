@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results import cells
-from asyncbench.results.anatomy.carries import Bin, Problem, bins_by_group, problems_of
+from asyncbench.results.anatomy.carries import CarryBin, CarryProblem, bins_by_group, problems_of
 from asyncbench.results.anatomy.error import MOST_PLACES, Error, anatomy
 from asyncbench.results.anatomy.examined_sample import GROUP, Group, chosen, group_of, wrong_of
 from asyncbench.results.anatomy.kinds import ORDER, UNCLASSIFIED
@@ -32,7 +32,7 @@ TEXT_ROWS: Final = 256  # read at a time: replies may be long
 _ANSWER_TYPES: Final = {"float": "decimal"}  # by representation, where no problem file tells
 
 
-class Example(NamedTuple):
+class WrongExample(NamedTuple):
     """One wrong answer, its texts cut to `MOST_TEXT`."""
 
     trial_id: str
@@ -47,7 +47,7 @@ def _place(kind: str) -> tuple[int, str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Findings:
+class ErrorFindings:
     """What was found out about the wrong answers of one group."""
 
     group: Group
@@ -62,11 +62,13 @@ class Findings:
     reach: Counter[int] = field(default_factory=Counter)  # digits of the truth → answers, at most MOST_PLACES
     from_left: Counter[int] = field(default_factory=Counter)  # place → answers with a wrong digit there
     from_right: Counter[int] = field(default_factory=Counter)
-    by_carries: tuple[Bin, ...] = ()
-    by_chain: tuple[Bin, ...] = ()
-    examples: dict[str, list[Example]] = field(default_factory=dict)  # of each kind the first by trial_id
+    by_carries: tuple[CarryBin, ...] = ()
+    by_chain: tuple[CarryBin, ...] = ()
+    examples: dict[str, list[WrongExample]] = field(
+        default_factory=dict
+    )  # of each kind the first by trial_id
 
-    def add(self, error: Error, example: Example) -> None:
+    def add(self, error: Error, example: WrongExample) -> None:
         """Count one examined answer."""
         self.examined += 1
         self.kinds[error.kind] += 1
@@ -84,7 +86,7 @@ class Findings:
         self.from_left.update(error.wrong_from_left)
         self.from_right.update(error.wrong_from_right)
 
-    def in_order(self) -> "Findings":
+    def in_order(self) -> "ErrorFindings":
         """Return it with kinds and flags in the order of `kinds.KINDS`, however answers were added."""
         kinds, flags = (
             Counter({name: counts[name] for name in sorted(counts, key=_place)})
@@ -105,7 +107,7 @@ class Read:
 
     trials: pa.Table  # TRIALS
     grades: pa.Table  # GRADES, of the headline
-    findings: Mapping[Group, Findings]  # of each group that has trials
+    findings: Mapping[Group, ErrorFindings]  # of each group that has trials
 
 
 def read(folder: Path | str) -> Read:
@@ -130,7 +132,7 @@ def _read(folder: Path, seen: Snapshot) -> Read:
     )
 
 
-def _findings(folder: Path, seen: Snapshot, trials: pa.Table) -> dict[Group, Findings]:
+def _findings(folder: Path, seen: Snapshot, trials: pa.Table) -> dict[Group, ErrorFindings]:
     found = _counted(trials)
     ids = chosen(wrong_of(trials)).combine_chunks()
     wanted = pc.field("trial_id").isin(ids)
@@ -150,19 +152,19 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
             yield batch.slice(i, 1).to_pylist()[0]
 
 
-def _counted(trials: pa.Table) -> dict[Group, Findings]:
+def _counted(trials: pa.Table) -> dict[Group, ErrorFindings]:
     counts = trials.group_by([*GROUP, "outcome"], use_threads=False).aggregate([([], "count_all")])
-    found: dict[Group, Findings] = {}
+    found: dict[Group, ErrorFindings] = {}
     for row in counts.to_pylist():
-        one = found.setdefault(group_of(row), Findings(group=group_of(row)))
+        one = found.setdefault(group_of(row), ErrorFindings(group=group_of(row)))
         one.wrong += row["count_all"] * (row["outcome"] == Outcome.WRONG)
         one.unread += row["count_all"] * (row["outcome"] == Outcome.NO_ANSWER)
     return dict(sorted(found.items()))
 
 
-def _examine(row: Mapping[str, Any], problem: Problem | None, into: Findings) -> None:
+def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
     kind = row["representation"]
-    known = problem or Problem(_ANSWER_TYPES.get(kind, kind), ())
+    known = problem or CarryProblem(_ANSWER_TYPES.get(kind, kind), ())
     reply = row["reply_text"] or ""
     error = anatomy(
         row["expected"],
@@ -175,7 +177,7 @@ def _examine(row: Mapping[str, Any], problem: Problem | None, into: Findings) ->
     answer = row["answer"]
     into.add(
         error,
-        Example(
+        WrongExample(
             trial_id=row["trial_id"],
             operands=tuple(one[:MOST_TEXT] for one in known.operands),
             expected=row["expected"][:MOST_TEXT],
@@ -196,10 +198,10 @@ class KindCount:
     kind: str
     count: int  # of the examined answers of the group
     examined: int
-    examples: tuple[Example, ...]  # at most MOST_EXAMPLES
+    examples: tuple[WrongExample, ...]  # at most MOST_EXAMPLES
 
 
-def kinds_of(found: Iterable[Findings]) -> tuple[KindCount, ...]:
+def kinds_of(found: Iterable[ErrorFindings]) -> tuple[KindCount, ...]:
     """Return the kinds of each group, in the order of `kinds.KINDS`."""
     return tuple(
         KindCount(

@@ -32,7 +32,7 @@ At: TypeAlias = tuple[float | None, float, float]  # share, low, high
 UNKNOWN: Final = (0.0, 1.0)  # an interval that says nothing
 
 
-class State(StrEnum):
+class CurveState(StrEnum):
     """What the counts allow to say of a curve."""
 
     FITTED = "fitted"
@@ -91,7 +91,7 @@ class Curve:
     """Accuracy by length of one group of trials."""
 
     points: tuple[Point, ...]  # length, correct, trials: by length, each once
-    state: State
+    state: CurveState
     line: Fit | None  # of logits; None where no curve of greatest likelihood exists
 
     @property
@@ -108,12 +108,12 @@ class Curve:
         """Return the share right at a length with its 95 % interval; None: the counts leave it open."""
         if self.line is not None:
             return _on_the_line(self.line, length)
-        if self.state == State.ONE_LENGTH:
+        if self.state == CurveState.ONE_LENGTH:
             seen = self._observed()
             return (seen.share, *(seen.interval or UNKNOWN)) if length == self.shortest else (None, *UNKNOWN)
-        if self.state == State.RISING_STEP:
+        if self.state == CurveState.RISING_STEP:
             mirrored = tuple((-x, right, trials) for x, right, trials in reversed(self.points))
-            return Curve(points=mirrored, state=State.SEPARATED, line=None).at(-length)
+            return Curve(points=mirrored, state=CurveState.SEPARATED, line=None).at(-length)
         return self._on_the_step(length)
 
     def length_at(self, share: float) -> Length:
@@ -121,9 +121,9 @@ class Curve:
 
         It is told as a number only within the lengths that were asked; beyond them it is a bound.
         """
-        if self.state == State.ONE_LENGTH:
+        if self.state == CurveState.ONE_LENGTH:
             return self._length(why="only one length was asked")
-        if self.state == State.RISING_STEP:
+        if self.state == CurveState.RISING_STEP:
             return self._length(why="accuracy rises with length")
         logit = log(share / (1 - share))
         low, high = self._limits(logit)
@@ -280,19 +280,19 @@ def fit(points: Iterable[Point]) -> Curve | None:
     if not merged:
         return None
     state = _state(merged)
-    return Curve(points=merged, state=state, line=fitted(merged) if state == State.FITTED else None)
+    return Curve(points=merged, state=state, line=fitted(merged) if state == CurveState.FITTED else None)
 
 
-def _state(points: Sequence[Point]) -> State:
+def _state(points: Sequence[Point]) -> CurveState:
     """Return what the counts allow: a fit exists where right and wrong lengths overlap both ways."""
     right = [x for x, correct, _ in points if correct]
     wrong = [x for x, correct, trials in points if correct < trials]
     if len(points) == 1:
-        return State.ONE_LENGTH
+        return CurveState.ONE_LENGTH
     if not wrong:
-        return State.ALL_RIGHT
+        return CurveState.ALL_RIGHT
     if not right:
-        return State.ALL_WRONG
+        return CurveState.ALL_WRONG
     if max(right) <= min(wrong):
-        return State.SEPARATED
-    return State.RISING_STEP if max(wrong) <= min(right) else State.FITTED
+        return CurveState.SEPARATED
+    return CurveState.RISING_STEP if max(wrong) <= min(right) else CurveState.FITTED

@@ -15,7 +15,7 @@ _COUNTED: Final = ("correct", "trials", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digits:
+class DigitsCurve:
     """The curve of one group of cells."""
 
     of: Mapping[str, str]  # the columns that tell the group, in their order
@@ -87,19 +87,19 @@ def _place(length: Length) -> tuple[int, float] | None:
     return None if length.between is None else (1, length.between[0])
 
 
-def tasks_named(digits: Iterable[Digits]) -> dict[str, Digits]:
+def tasks_named(digits: Iterable[DigitsCurve]) -> dict[str, DigitsCurve]:
     """Return curves of one suite by what their tasks are called: with all that tells them apart."""
     found = list(digits)
     alike = Counter(one.task for one in found)
     return {_task_name(one, several=alike[one.task] > 1): one for one in found}
 
 
-def _task_name(one: Digits, *, several: bool) -> str:
+def _task_name(one: DigitsCurve, *, several: bool) -> str:
     more = (one.of.get("variant"), one.of.get("representation")) if several else ()
     return " ".join(filter(None, (one.task, *more)))
 
 
-def digits_at(cells: pa.Table, by: Sequence[str] = BY) -> tuple[Digits, ...]:
+def digits_at(cells: pa.Table, by: Sequence[str] = BY) -> tuple[DigitsCurve, ...]:
     """Return the curve of each group of cells, in the order of the groups' names.
 
     Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
@@ -119,5 +119,5 @@ def digits_at(cells: pa.Table, by: Sequence[str] = BY) -> tuple[Digits, ...]:
     return tuple(_digits(dict(zip(by, key, strict=True)), curve) for key, curve in curves if curve)
 
 
-def _digits(of: Mapping[str, str], curve: Curve) -> Digits:
-    return Digits(of=of, curve=curve, at_90=curve.length_at(0.9), at_50=curve.length_at(0.5))
+def _digits(of: Mapping[str, str], curve: Curve) -> DigitsCurve:
+    return DigitsCurve(of=of, curve=curve, at_90=curve.length_at(0.9), at_50=curve.length_at(0.5))

@@ -14,7 +14,7 @@ from asyncbench.records import Message, Problem
 from asyncbench.suites.nupa import rules
 from asyncbench.suites.nupa.grading import ANSWER
 from asyncbench.suites.nupa.prompts import template
-from asyncbench.suites.nupa.shots import MOST, Example, examples_for
+from asyncbench.suites.nupa.shots import MOST, Shot, examples_for
 from asyncbench.suites.nupa.tasks import TASKS, task_of
 from asyncbench.suites.suite import Asking, Kind, Wording
 
@@ -49,11 +49,11 @@ def wording(problem: Problem, style: str, shots: int) -> Wording:
     return Wording(system=SYSTEM.format(REGEXES[problem.answer_type]), turns=turns, question=problem.question)
 
 
-def _line(example: Example) -> str:
+def _line(example: Shot) -> str:
     return f"{example.question} {example.answer}"
 
 
-def _turns(example: Example) -> tuple[Message, Message]:
+def _turns(example: Shot) -> tuple[Message, Message]:
     answer = Message(role="assistant", content=f"{ANSWER} {example.answer}")
     return Message(role="user", content=example.question), answer
 

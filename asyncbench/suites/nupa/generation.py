@@ -21,7 +21,7 @@ from asyncbench.suites.nupa.operands import below_of, pairs_of
 from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
 from asyncbench.suites.nupa.prompts import template, writing
 from asyncbench.suites.nupa.ranges import range_of
-from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, Task, chosen
+from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, NupaTask, chosen
 
 GENERATOR_VERSION = 1
 PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change
@@ -44,7 +44,7 @@ def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1
     cells = _cells(parameters)
     wanted = cells[len(cells) * part // of : len(cells) * (part + 1) // of]
     profile = cast("str", parameters["profile"])
-    lengths: dict[str, tuple[Task, list[int]]] = {}
+    lengths: dict[str, tuple[NupaTask, list[int]]] = {}
     for task, length in wanted:
         lengths.setdefault(task.name, (task, []))[1].append(length)
     most = cast("int", parameters["per_length"])
@@ -53,7 +53,7 @@ def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1
         yield list(chain.from_iterable(row))
 
 
-def _cells(parameters: Mapping[str, object]) -> list[tuple[Task, int]]:
+def _cells(parameters: Mapping[str, object]) -> list[tuple[NupaTask, int]]:
     set_name, tasks, representations, variants, lengths = (
         parameters[name] for name in ("set", "tasks", "representations", "variants", "lengths")
     )
@@ -68,7 +68,7 @@ def _cells(parameters: Mapping[str, object]) -> list[tuple[Task, int]]:
 
 
 def rows_of(
-    task: Task,
+    task: NupaTask,
     lengths: Sequence[int],
     *,
     seed: int,
@@ -82,7 +82,7 @@ def rows_of(
     several; then all lengths are drawn, and only those asked for are kept.
     """
     drawn = task.lengths if task.relabels else lengths
-    seen = [Seen()] * len(drawn) if task.relabels else [Seen() for _ in drawn]
+    seen = [SeenOperands()] * len(drawn) if task.relabels else [SeenOperands() for _ in drawn]
     if stream != EXAMPLES:
         for memory, example in zip(seen, examples(task, drawn, profile=profile), strict=True):
             memory.add(example.operands)
@@ -98,19 +98,21 @@ def rows_of(
             yield [draft for draft in row if draft]
 
 
-def examples(task: Task, lengths: Sequence[int], *, profile: str) -> list[Draft]:
+def examples(task: NupaTask, lengths: Sequence[int], *, profile: str) -> list[Draft]:
     """Return the worked example of each length, the same for every seed; no generated set holds it."""
     return next(rows_of(task, lengths, seed=0, profile=profile, stream=EXAMPLES, most=1))
 
 
 def drafts_of(
-    task: Task, length: int, *, seed: int, profile: str = "fixed", stream: str = "test"
+    task: NupaTask, length: int, *, seed: int, profile: str = "fixed", stream: str = "test"
 ) -> Iterator[Draft]:
     """Yield the problems of one cell, each once, until it holds no more."""
     return chain.from_iterable(rows_of(task, [length], seed=seed, profile=profile, stream=stream))
 
 
-def _cell(task: Task, length: int, seed: int, profile: str, stream: str, seen: "Seen") -> Iterator[Draft]:
+def _cell(
+    task: NupaTask, length: int, seed: int, profile: str, stream: str, seen: "SeenOperands"
+) -> Iterator[Draft]:
     name = f"nupa/{profile}/{PROFILES[profile]}/{seed}/{stream}/{task.name}/{length}"
     below = below_of(random.Random(name))
     drawn, prepare, choose = pairs_of(task.pool, task.representation), task.prepare, uniform(below)
@@ -129,7 +131,7 @@ def _cell(task: Task, length: int, seed: int, profile: str, stream: str, seen: "
             in_vain += 1
 
 
-class Seen:
+class SeenOperands:
     """Operands that were there before: 8 bytes each, by a 64-bit digest."""
 
     def __init__(self) -> None:
@@ -146,7 +148,7 @@ class Seen:
 
 
 def draft(
-    task: Task,
+    task: NupaTask,
     operands: tuple[str, ...],
     *,
     profile: str = "fixed",
@@ -168,7 +170,7 @@ def draft(
 
 
 @cache
-def _drafting(task: Task, profile: str) -> Callable[[Operands, tuple[str, ...], int], Draft]:
+def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ...], int], Draft]:
     """Return what makes a problem of operands, their texts and the problem's number in its cell."""
     asked, truths_of, said = template(task, profile), _truths(task, profile), dict[int, str]()
 
@@ -193,7 +195,7 @@ def _drafting(task: Task, profile: str) -> Callable[[Operands, tuple[str, ...], 
     return drafted
 
 
-def _truths(task: Task, profile: str) -> Callable[[Operands], tuple[str, str]]:
+def _truths(task: NupaTask, profile: str) -> Callable[[Operands], tuple[str, str]]:
     """Return what gives the answer by a profile, and where the other has another one, that for `extra`."""
     written = FORMS[task.answer_type].written
     truth, published = task.truth, task.truth_as_published
@@ -209,7 +211,7 @@ def _truths(task: Task, profile: str) -> Callable[[Operands], tuple[str, str]]:
     return both
 
 
-def _said(task: Task, profile: str, length: int) -> str:
+def _said(task: NupaTask, profile: str, length: int) -> str:
     """Return the beginning of `extra`, as JSON whose brace is still open."""
     said = {
         "profile": profile,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from asyncbench.suites.numbers import FORMS
 from asyncbench.suites.nupa.preparation import Operands
-from asyncbench.suites.nupa.tasks import Task
+from asyncbench.suites.nupa.tasks import NupaTask
 
 FORMAT: Mapping[str, str] = {  # by answer_type
     "integer": "Directly return the answer as an integer without any comma separator, like 123 .",
@@ -45,7 +45,7 @@ _OF_FRACTIONS = {"truediv": "Divide two numbers and return the result as a fract
 AS_PUBLISHED: Mapping[str, str] = {"min": "Get the mininal number: %s and %s ="}  # a slip of the code
 
 
-def template(task: Task, profile: str) -> str:
+def template(task: NupaTask, profile: str) -> str:
     """Return the question of a task, with %s for each operand."""
     asked = ASKED[task.task]
     if task.representation == "fraction":
@@ -55,12 +55,12 @@ def template(task: Task, profile: str) -> str:
     return f"{FORMAT[task.answer_type]} {asked}"
 
 
-def question(task: Task, operands: tuple[str, ...], profile: str = "fixed") -> str:
+def question(task: NupaTask, operands: tuple[str, ...], profile: str = "fixed") -> str:
     """Return what is asked about these operands, each as it is written."""
     return template(task, profile) % operands
 
 
-def writing(task: Task) -> Callable[[Operands], tuple[str, ...]]:
+def writing(task: NupaTask) -> Callable[[Operands], tuple[str, ...]]:
     """Return what writes the operands of a task."""
     if task.second is None:
         alone = FORMS[task.representation].written

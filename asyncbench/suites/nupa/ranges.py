@@ -58,7 +58,7 @@ THRESHOLDS: Mapping[str, Threshold] = {  # by figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digits:
+class PassedLengths:
     """The longest lengths that pass; 0: none does. None: nothing was answered.
 
     As published, shorter lengths may fail: who fails 3 to 11 and passes 12 has 12. `contiguous`, ours: all
@@ -94,7 +94,7 @@ def _pooled(sums: Mapping[int, Sum], lengths: Sequence[int]) -> Number | None:
     return Sum(sum(one.total for one in held), answers).mean if answers else None
 
 
-def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> Digits:
+def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLengths:
     """Return how many digits a task is mastered to by a figure: exact_match, digit_match or dlength.
 
     Lengths beyond the class's longest are left aside: to_float of fractions has problems of 21 digits.
@@ -102,10 +102,10 @@ def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> Digits:
     threshold = THRESHOLDS[figure]
     held = sorted(length for length, one in sums.items() if length <= length_class and one.answers)
     if not held:
-        return Digits()
+        return PassedLengths()
     well = [threshold.passes(sums[length].mean, threshold.well_learned) for length in held]
     some = [threshold.passes(sums[length].mean, threshold.preserving) for length in held]
-    return Digits(
+    return PassedLengths(
         well_learned=_longest(held, well),
         well_learned_contiguous=_contiguous(held, well),
         preserving=_longest(held, some),

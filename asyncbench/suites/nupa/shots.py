@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from asyncbench.records import Draft, Problem
 from asyncbench.suites.nupa.generation import EXAMPLES, PROFILES, rows_of
-from asyncbench.suites.nupa.tasks import TASKS, Task, task_of
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask, task_of
 
 MOST = min(len(task.lengths) for task in TASKS.values())  # every one has a length of its own
 
 
-class Example(NamedTuple):
+class Shot(NamedTuple):
     """A question with its right answer: right in value, also where the published code's is not."""
 
     question: str
     answer: str
 
 
-def examples_for(problem: Problem, shots: int) -> tuple[Example, ...]:
+def examples_for(problem: Problem, shots: int) -> tuple[Shot, ...]:
     """Return the examples that are shown before a problem.
 
     One that is the problem itself, as may be in a set that others made, gives place to another.
@@ -40,7 +40,7 @@ def examples_for(problem: Problem, shots: int) -> tuple[Example, ...]:
 
 
 @cache
-def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Example, Example], ...]:
+def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Shot, Shot], ...]:
     """Return each example with the one that may take its place."""
     task = TASKS[name]
     rows = rows_of(task, lengths_of(task, shots), seed=0, profile=profile, stream=EXAMPLES)
@@ -48,11 +48,11 @@ def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Example, Example]
     return tuple((_example(first), _example(spare)) for first, spare in zip(firsts, spares, strict=True))
 
 
-def _example(draft: Draft) -> Example:
-    return Example(draft.question, json.loads(draft.extra).get("expected_exact", draft.expected))
+def _example(draft: Draft) -> Shot:
+    return Shot(draft.question, json.loads(draft.extra).get("expected_exact", draft.expected))
 
 
-def lengths_of(task: Task, shots: int) -> Sequence[int]:
+def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:
     """Return the lengths of a task's examples: one from each of so many equal parts, ascending."""
     draw = random.Random(f"nupa/shots/{task.name}/{shots}")
     return [draw.choice(part) for part in _parts(task.lengths, shots)]

@@ -26,7 +26,7 @@ PUBLISHED_NAMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class NupaTask:
     """One of the tasks. `int` is a short whole number that counts nothing towards a problem's length."""
 
     name: str  # what the published code calls it: add_easy_Fraction_Fraction_Fraction
@@ -87,13 +87,13 @@ def _row(
     pool: str = "add",
     prepare_as_published: Prepare | None = None,
     truth_as_published: Truth | None = None,
-) -> Task:
+) -> NupaTask:
     shortest = _SHORTEST.get((pool, representation), 3)
     in_paper = not variant or (task, variant) == ("multiply", "hard")
     second = representation if second == "same" else second
     answer = representation if answer == "same" else answer
     sets = {"full": True, "released": task not in _IN_PAPER_ALONE, "paper41": in_paper}
-    return Task(
+    return NupaTask(
         name=_published_name(task, variant, representation, second or "none", answer),
         task=task,
         variant=variant,
@@ -116,7 +116,7 @@ def _published_name(task: str, variant: str, *kinds: str) -> str:
     return "_".join([*words, *(PUBLISHED_NAMES[kind] for kind in kinds)])
 
 
-def _sums() -> Iterator[Task]:
+def _sums() -> Iterator[NupaTask]:
     prepare: Prepare
     for kind in REPRESENTATIONS:
         prepare = prepared.add_scientific if kind == "scientific" else prepared.unchanged
@@ -127,7 +127,7 @@ def _sums() -> Iterator[Task]:
         yield _row("sub", kind, prepare, truths.difference(kind))
 
 
-def _comparisons(task: str) -> Iterator[Task]:
+def _comparisons(task: str) -> Iterator[NupaTask]:
     truth = {"max": truths.larger, "min": truths.smaller}[task]
     for kind in REPRESENTATIONS:
         fraction = kind == "fraction"
@@ -137,20 +137,20 @@ def _comparisons(task: str) -> Iterator[Task]:
         yield _row(task, kind, prepared.unchanged, truth(kind), variant="hard", pool="compare_harder")
 
 
-def _products() -> Iterator[Task]:
+def _products() -> Iterator[NupaTask]:
     for kind in REPRESENTATIONS:
         yield _row("multiply", kind, prepared.unchanged, truths.product(kind), variant="hard")
     for kind in REPRESENTATIONS:
         yield _row("multiply", kind, prepared.multiply_easy(kind), truths.product(kind), variant="easy")
 
 
-def _digit_wise(tasks: Mapping[str, Truth]) -> Iterator[Task]:
+def _digit_wise(tasks: Mapping[str, Truth]) -> Iterator[NupaTask]:
     for task, truth in tasks.items():
         for kind in ("integer", "float"):
             yield _row(task, kind, prepared.unchanged, truth, pool="compare")
 
 
-def _digits() -> Iterator[Task]:
+def _digits() -> Iterator[NupaTask]:
     yield from _digit_wise({"digit_max": truths.digit_larger, "digit_add": truths.digit_sum})
     for kind in ("integer", "float"):
         get = prepared.get_digit(kind)
@@ -160,7 +160,7 @@ def _digits() -> Iterator[Task]:
         yield _row("length", kind, alone, truths.number_of_digits, second=None, answer="int", pool="compare")
 
 
-def _quotients() -> Iterator[Task]:
+def _quotients() -> Iterator[NupaTask]:
     yield _row("truediv", "integer", prepared.divide, truths.fraction_of_integers, answer="fraction")
     yield _row("truediv", "fraction", prepared.divide, truths.fraction_of_fractions)
     yield _row("floordiv", "integer", prepared.divide_whole, truths.quotient)
@@ -168,7 +168,7 @@ def _quotients() -> Iterator[Task]:
     yield _row("mod", "integer", prepared.mod_easy, truths.remainder, variant="easy")
 
 
-def _conversions() -> Iterator[Task]:
+def _conversions() -> Iterator[NupaTask]:
     yield _row(
         "to_float",
         "fraction",
@@ -206,7 +206,7 @@ def _conversions() -> Iterator[Task]:
     )
 
 
-def _counts() -> Iterator[Task]:
+def _counts() -> Iterator[NupaTask]:
     yield _row(
         "count",
         "integer",
@@ -230,7 +230,7 @@ def _counts() -> Iterator[Task]:
         )
 
 
-def _all() -> Iterator[Task]:
+def _all() -> Iterator[NupaTask]:
     yield from _sums()
     yield from _comparisons("max")
     yield from _products()
@@ -242,12 +242,12 @@ def _all() -> Iterator[Task]:
     yield from _digit_wise({"digit_min": truths.digit_smaller})
 
 
-TASKS: Mapping[str, Task] = {task.name: task for task in _all()}
+TASKS: Mapping[str, NupaTask] = {task.name: task for task in _all()}
 BASE_TASKS = tuple(dict.fromkeys(task.task for task in TASKS.values()))
 _BY_COLUMNS = {(task.task, task.variant, task.representation): task for task in TASKS.values()}
 
 
-def task_of(task: str, variant: str, representation: str) -> Task:
+def task_of(task: str, variant: str, representation: str) -> NupaTask:
     """Return the task that the columns of a problem name.
 
     Raises:
@@ -262,7 +262,7 @@ def task_of(task: str, variant: str, representation: str) -> Task:
 
 def chosen(
     set_name: str, tasks: Iterable[str], representations: Iterable[str], variants: Iterable[str]
-) -> tuple[Task, ...]:
+) -> tuple[NupaTask, ...]:
     """Return the tasks of a set that have these names, representations and variants, in order."""
     names, kinds, forms = set(tasks), set(representations), {VARIANTS[name] for name in variants}
     return tuple(

@@ -10,7 +10,7 @@ from asyncbench.suites.numbers import Parts, joined, parts
 from asyncbench.suites.nupa.generation import draft
 from asyncbench.suites.nupa.preparation import by_operand
 from asyncbench.suites.nupa.prompts import question, writing
-from asyncbench.suites.nupa.tasks import TASKS, Task
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask
 
 Row = dict[str, Any]
 
@@ -21,7 +21,7 @@ def rows(golden: Path) -> list[Row]:
         return list(map(json.loads, file))
 
 
-def task_of(row: Row) -> Task:
+def task_of(row: Row) -> NupaTask:
     return TASKS[row["task_name"]]
 
 

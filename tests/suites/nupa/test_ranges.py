@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from asyncbench.suites.nupa.ranges import Digits, Sum, by_range, digits, range_of
+from asyncbench.suites.nupa.ranges import PassedLengths, Sum, by_range, digits, range_of
 from asyncbench.suites.nupa.tasks import TASKS
 
 PUBLISHED = {
@@ -61,7 +61,7 @@ def test_a_range_without_answers_is_null():
 
 def test_digits_ignore_gaps_as_published_and_the_contiguous_ones_do_not():
     sums = {3: Sum(10, 10), 4: Sum(9, 10), 5: Sum(5, 10), 12: Sum(10, 10), 21: Sum(10, 10)}
-    assert digits(sums, "exact_match", 20) == Digits(
+    assert digits(sums, "exact_match", 20) == PassedLengths(
         well_learned=12, well_learned_contiguous=4, preserving=12, preserving_contiguous=12
     )
 
@@ -74,5 +74,5 @@ def test_a_mean_on_the_threshold_passes_exactly():
 
 
 def test_without_answers_nothing_is_known_and_without_passing_ones_it_is_zero():
-    assert digits({}, "exact_match", 20) == Digits()
+    assert digits({}, "exact_match", 20) == PassedLengths()
     assert digits({3: Sum(0, 5)}, "exact_match", 20).well_learned == 0

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.suites.nupa.generation import drafts_of
 from asyncbench.suites.nupa.rules import ROUTINES, RULES, prompt, question_in, rule
-from asyncbench.suites.nupa.tasks import TASKS, Task
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask
 
 COVERED = [task for task in TASKS.values() if (task.task, task.representation) in RULES]
 
@@ -21,7 +21,7 @@ def rule_calls(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("task", COVERED, ids=[task.name for task in COVERED])
-def test_carrying_a_rule_out_gives_the_answer(task: Task):
+def test_carrying_a_rule_out_gives_the_answer(task: NupaTask):
     named: dict[str, object] = {}
     exec(rule(task.task, task.representation), named)  # noqa: S102  it is our own, and short
     follow = named[RULES[task.task, task.representation]]
