@@ -126,11 +126,11 @@ def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, 
 
 def _withheld(text: str) -> str:
     """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers.secrets import looks_secret, without
+    from asyncbench.providers.secrets import looks_secret, without_secret
 
     named = {value for name, value in os.environ.items() if looks_secret(name)}
     for secret in sorted(named | _KEYS, key=len, reverse=True):
-        text = without(text, key=secret)
+        text = without_secret(text, key=secret)
     return text
 
 
@@ -212,9 +212,11 @@ def init(
     starter.refuse_existing(path)  # before any question
     found = starter.providers_with_keys(os.environ)
     ask = not yes and sys.stdin.isatty()
-    used = [name for name in found if not ask or typer.confirm(f"{starter.described(name)}: use it?", True)]
+    used = [
+        name for name in found if not ask or typer.confirm(f"{starter.described_models(name)}: use it?", True)
+    ]
     starter.write_sweep(path, used)
-    typer.echo(f"{path}: a sweep of {', '.join(used) if used else starter.SIMULATED}")
+    typer.echo(f"{path}: a sweep of {', '.join(used) if used else starter.SIMULATED_MODELS}")
     if others := starter.providers_without_starter(os.environ):
         typer.echo(f"keys of {', '.join(others)} are set as well: add a model of theirs by its name")
     typer.echo(f"next: asyncbench plan {path}")
@@ -244,15 +246,15 @@ def plan(
     """
     from asyncbench.config import load_sweep
     from asyncbench.planning import plan as plan_sweep
-    from asyncbench.planning.making import bounded
+    from asyncbench.planning.making import bounded_plan
 
     sweep = load_sweep(sweep_file)
-    meant = bounded(sweep, budget, deadline)  # before a pilot spends anything
+    meant = bounded_plan(sweep, budget, deadline)  # before a pilot spends anything
     asked = None
     if pilot:
         own = sweep.budget_usd
         lower = budget if own is None or (budget is not None and budget < own) else None
-        held = bounded(sweep, None, deadline)
+        held = bounded_plan(sweep, None, deadline)
         asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=_aliases(models))
     if asked is not None:
@@ -469,9 +471,9 @@ def status(
         raise ConfigError("--follow and --verify: give one of them")
     if follow:
         with _interruptible("the run goes on"):
-            from asyncbench.reports.following import show
+            from asyncbench.reports.following import follow_status
 
-            show(folder, sys.stdout, as_json=as_json)
+            follow_status(folder, sys.stdout, as_json=as_json)
         return
     if verify:
         from asyncbench.reports.verifying import health_of
@@ -674,9 +676,9 @@ def compare_two(
     Only problems that both were asked count, so small differences show. --json has all questions where they
     differ; --unpaired compares models that were asked different problems.
     """
-    from asyncbench.reports.compare import compare
+    from asyncbench.reports.compare import compare_on
 
-    found = compare(
+    found = compare_on(
         a,
         b,
         folder,

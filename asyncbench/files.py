@@ -48,10 +48,10 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode, exist_ok=True)
-        sync(path.parent)
+        sync_to_disk(path.parent)
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Wait until a file, or the list of names in a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -120,7 +120,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         draft.flush()
         os.fsync(draft.fileno())
         Path(draft.name).replace(target)
-        sync(target.parent)
+        sync_to_disk(target.parent)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def creating(path: Path) -> Iterator[BinaryIO]:
         draft.flush()
         os.fsync(draft.fileno())
         _name(Path(draft.name), path)
-        sync(path.parent)
+        sync_to_disk(path.parent)
 
 
 def _name(draft: Path, path: Path) -> None:

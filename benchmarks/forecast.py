@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from asyncbench.planning.forecast.ranges import Range
 from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_of
 from asyncbench.planning.forecast.seen_use import Measured, seen_of
-from asyncbench.suites.llm_arithmetic import SUITE, draft
+from asyncbench.suites.llm_arithmetic import SUITE, draft_arithmetic
 from asyncbench.sweeps.trials import Cell
 
 Run = Mapping[Cell, Sequence[tuple[Measured, int]]]  # trials in order, and the characters of their questions
@@ -70,7 +70,7 @@ def _measured(row: Mapping[str, Any]) -> Measured:
 
 
 def _characters(row: Mapping[str, Any]) -> int:
-    made = draft(row["variant"], row["depth"], row["lhs"], row["rhs"], expected=row["correct"])
+    made = draft_arithmetic(row["variant"], row["depth"], row["lhs"], row["rhs"], expected=row["correct"])
     return len(made.question)
 
 

@@ -26,7 +26,7 @@ from asyncbench.checkup.question import question_for
 from asyncbench.errors import ProviderError
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.opening import opened
+from asyncbench.providers.opening import open_provider
 from asyncbench.records import Limits, Model
 
 WAVE = 500  # calls at once, spread over a second
@@ -177,7 +177,7 @@ def measured(provider: str, case: Case, calls: int, *, seed: int) -> dict[str, A
     model = Model(alias="m", provider=provider, model_id="m", api=known.api, simulated=True, limits=limits)
 
     async def calling(url: str) -> Counter[str]:
-        return await load(opened(model, key="k", simulator_url=url), model, case, calls)
+        return await load(open_provider(model, key="k", simulator_url=url), model, case, calls)
 
     with server(case, seed) as (url, process):
         began_s = time.process_time()

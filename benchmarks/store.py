@@ -25,7 +25,7 @@ import pyarrow as pa
 from asyncbench import iter_trials, read_trials, regrade_folder, run_sweep, sql
 from asyncbench.problems import open_set
 from asyncbench.store.folder import Store
-from asyncbench.sweeps.trials import asked_once, trials
+from asyncbench.sweeps.trials import asked_once, trials_of
 from benchmarks.rows import json_lines, make_folder, sweep_of
 
 GOLDEN = Path(os.environ.get("ASYNCBENCH_GOLDEN", Path(__file__).resolve().parents[2] / "shared" / "golden"))
@@ -164,7 +164,7 @@ def _recognise(folder: Path) -> int:
             return known
 
         left = [
-            one for model in sweep.models for one in trials(sweep, model, asked, limit=None, skip=finished)
+            one for model in sweep.models for one in trials_of(sweep, model, asked, limit=None, skip=finished)
         ]
     assert not left
     return found
@@ -235,9 +235,9 @@ def journal_and_parts(folder: Path) -> None:
 
 def check_and_compact(folder: Path) -> None:
     """Every byte of the large folder read and compared, and its parts made into few."""
-    from asyncbench.store.verify import verify
+    from asyncbench.store.verify import verify_folder
 
-    print(f"verify: {seconds(lambda: verify(folder), rounds=1):.1f} s")
+    print(f"verify: {seconds(lambda: verify_folder(folder), rounds=1):.1f} s")
     with Store.reopen(folder) as store:
         start_s = time.perf_counter()
         before, after = store.compact()

@@ -45,10 +45,10 @@ from asyncbench.reports.status import status_of
 from asyncbench.run.progress import cap_text
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.run.sweep_run import run_sweep
-from asyncbench.store.catalog import counts, read_attempts, read_trials
+from asyncbench.store.catalog import read_attempts, read_trials, trial_counts
 from asyncbench.store.folder import Store
-from asyncbench.store.spending import spending
-from asyncbench.suites.llm_arithmetic import draft
+from asyncbench.store.spending import spending_of
+from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.sweeps import budget_bounds as budgeting
 from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger
 from tests.commands import ROOT, asyncbench_here
@@ -134,7 +134,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
         process.wait()
         while server.stats()["in_flight"]:
             time.sleep(0.02)
-        assert any(one.reserved for one in spending(out).by_alias.values()), "no call was in flight"
+        assert any(one.reserved for one in spending_of(out).by_alias.values()), "no call was in flight"
         delivered = server.stats()["delivered"]
     with simulator(problems) as server:  # a quick one
         second = run(sweep_from(plan | {"models": [model | entry(server, HTTP)]}))
@@ -146,7 +146,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
     assert lost
     assert all(row["reserved_usd"] > 0 for row in lost)
     assert delivered * 40e-6 < 0.0145
-    assert spending(out).by_alias["m"].charged == picodollars(
+    assert spending_of(out).by_alias["m"].charged == picodollars(
         second.budget.as_mapping()["caps"][0]["spent_usd"]
     )
 
@@ -510,7 +510,9 @@ def test_no_recorded_prompt_had_more_tokens_than_its_bound(golden):
     (model,) = planned("openai/gpt-5-mini").models
     trial = replace(requests(1, model)[0].trial, condition=Condition())
     for row in rows(golden):
-        asked = draft(row["variant"], row["depth"], row["lhs"], row["rhs"], expected=row["correct"])
+        asked = draft_arithmetic(
+            row["variant"], row["depth"], row["lhs"], row["rhs"], expected=row["correct"]
+        )
         turns = small_talk.get(row["extra_context"] or 0, ())
         said = (*turns, Message(role="user", content=asked.question))
         assert row["prompt_tokens"] <= most_input_tokens(Request(trial=trial, system=None, messages=said))
@@ -644,7 +646,7 @@ def test_a_sum_of_costs_is_exact_where_that_of_floats_is_a_picodollar_too_high(t
     costs = [8e-05, 7.9e-05, 4.3e-05] * 7
     assert picodollars(math.fsum(costs)) != sum(map(picodollars, costs)), "it shows nothing"
     kept(tmp_path / "out", *({"cost_usd": cost} for cost in costs))
-    assert spending(tmp_path / "out").by_alias["m"].charged == 1_414_000_000
+    assert spending_of(tmp_path / "out").by_alias["m"].charged == 1_414_000_000
 
 
 def test_the_ready_made_sweep_takes_a_budget():
@@ -670,10 +672,10 @@ def test_a_folder_of_an_earlier_version_tells_what_was_spent(tmp_path):
     released = Path(__file__).parent / "store" / "versions"
     for number, version in enumerate(sorted(released.iterdir())):
         folder = shutil.copytree(version, tmp_path / str(number))
-        found = spending(folder).by_alias["small"]
+        found = spending_of(folder).by_alias["small"]
         known = read_attempts(folder)["cost_usd"].drop_null().to_pylist()
         assert found.charged == sum(picodollars(one) for one in known if one is not None)
-        unended = counts(folder).models["small"].in_flight
+        unended = trial_counts(folder).models["small"].in_flight
         assert found.unknown.total() == len(read_attempts(folder)) - len(known) + unended
 
 
@@ -716,7 +718,7 @@ def test_what_an_alias_may_have_named_in_an_older_folder_is_not_forgotten_once_i
     noisy = {"model": "simulated-http/noisy", "alias": "a"} | keys
     with simulator(problems) as server:
         run(sweep(out, problems, noisy | {"base_url": f"{server.url}/v1"}), limit=1)
-    spent = spending(out).by_alias["a"].charged
+    spent = spending_of(out).by_alias["a"].charged
     assert spent > picodollars(0.5)
     for model, counts_for in ((HTTP, spent), ("openai/gpt-5-mini", 0)):
         ledger = open_ledger(sweep(out, problems, {"model": model, "alias": "b"} | keys), out)
@@ -879,7 +881,7 @@ def test_calls_of_imported_runs_are_others_money(tmp_path):
     imported = replace(problem.trial, trial_id=f"{0:032x}", run="theirs")
     with Store.open(out, sweep="test") as store:
         store.keep(closed(imported))
-    assert spending(out).by_alias["m"].charged == picodollars(0.25)
+    assert spending_of(out).by_alias["m"].charged == picodollars(0.25)
 
 
 def closed(trial):

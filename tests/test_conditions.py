@@ -16,7 +16,7 @@ from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.published.llm_arithmetic.tables import progress
 from asyncbench.run.summary import Exit
 from asyncbench.store.manifest import planned, read_manifest
-from asyncbench.suites.llm_arithmetic import TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 TALK = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}
@@ -87,7 +87,10 @@ def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
 
     plans = {asked[2]: suites for asked, suites in planned(read_manifest(out)).items()}
     assert plans == {
-        "plain": {"llm_arithmetic": dict.fromkeys(TASKS, 18), "string_reversal": {"string_reversal": 10}},
+        "plain": {
+            "llm_arithmetic": dict.fromkeys(ARITHMETIC_TASKS, 18),
+            "string_reversal": {"string_reversal": 10},
+        },
         "talk": {"string_reversal": {"string_reversal": 10}},
     }
     (counters,) = summary.models.values()

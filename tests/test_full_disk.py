@@ -15,7 +15,7 @@ import yaml
 from asyncbench import run_sweep
 from asyncbench.errors import StoreError
 from asyncbench.files import storing, unwritten
-from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.commands import asyncbench_here
 from tests.published.made import jsonl, trial
@@ -35,7 +35,7 @@ def beside(tmp_path_factory):
         model = entry(server, "simulated-http/noisy")
         asyncio.run(run_sweep(sweep(place / "NIGHT", problems, model), limit=30))
     shutil.copytree(place / "NIGHT", place / "AGAIN")
-    made = draft(TASKS[SUM], ("123", "456"), profile="reference")
+    made = draft_nupa(TASKS[SUM], ("123", "456"), profile="reference")
     (place / "SET").write_text(json.dumps({SUM: {"3": [f"{made.question} {made.expected}"]}}))
     (place / "RECORDED").mkdir()
     jsonl(place / "RECORDED" / "gpt-x.jsonl", trial())

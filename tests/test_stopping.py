@@ -16,7 +16,7 @@ import yaml
 
 from asyncbench import generate, merge_folders, read_skipped, read_trials, run_sweep
 from asyncbench.config import as_mapping, sweep_from
-from asyncbench.engine.always_valid import always_valid
+from asyncbench.engine.always_valid import always_valid_interval
 from asyncbench.engine.stopping import stop_at
 from asyncbench.errors import ConfigError
 from asyncbench.planning import plan
@@ -29,7 +29,7 @@ from asyncbench.reports.status import status_of
 from asyncbench.results.stopped_cells import skips_in
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit
-from asyncbench.store.verify import verify
+from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
 from tests.sweep_files import entry, outcomes, simulator, sweep
 
@@ -89,7 +89,7 @@ def test_each_cell_is_asked_until_it_is_known_and_the_rest_is_written_down(askin
     assert summary.exit is Exit.COMPLETE
     assert summary.models["m"].skipped == skipped.total()
     assert f"{skipped.total():,} skipped" in summary.as_text()
-    assert verify(out).sound
+    assert verify_folder(out).sound
     assert {(r["rule"], r["asked"], r["correct"], r["high"]) for r in read_skipped(out).to_pylist()} == {
         ("saturated 0.2", 19, 19, 1.0)
     }
@@ -123,7 +123,7 @@ def test_without_the_rule_what_was_skipped_is_asked(asking, tmp_path):
     assert (summary.exit, requests) == (Exit.COMPLETE, PLANNED - before)
     assert len(outcomes(out)) == PLANNED
     assert len(read_skipped(out)) == len(pq.read_table(out / "skipped")) == 0
-    assert verify(out).sound
+    assert verify_folder(out).sound
 
 
 def test_a_stricter_rule_asks_on_and_tells_the_rest_by_its_own_measure(asking, tmp_path):
@@ -224,7 +224,7 @@ def test_what_is_known_of_a_cell_is_worked_out_again_when_failed_trials_were_ans
         assert cells_skipped(out) == cells_known(out, StopWhen(**MIXED), problems)
     assert not Counter(outcomes(out).values())["failed"]
     for row in read_skipped(out).to_pylist():
-        assert (row["low"], row["high"]) == always_valid(row["correct"], row["asked"])
+        assert (row["low"], row["high"]) == always_valid_interval(row["correct"], row["asked"])
 
 
 def test_a_cell_that_new_answers_make_less_known_is_open_until_it_is_asked_on(
@@ -239,7 +239,7 @@ def test_a_cell_that_new_answers_make_less_known_is_open_until_it_is_asked_on(
     assert (summary.exit, one.open) == (Exit.UNFINISHED, status.lapsed)
     assert (status.models[0].skipped, status.models[0].open) == (one.skipped, one.open)
     assert 0 < one.open == before - one.skipped
-    assert verify(out).sound
+    assert verify_folder(out).sound
     assert len(read_skipped(out)) == len(pq.read_table(out / "skipped")) == before
     planned = sweep(out, problems, entry(other_server, NOISY, alias="m", max_tokens=64), stop_when=MIXED)
     assert plan(planned).models[0].left == one.open
@@ -392,12 +392,12 @@ def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(st
     assert lines["m"].skipped == Counter(skipped["model"].to_pylist())["m"]
     mine = [one for one in report.stopped if one.model == "m"]
     assert [(one.trials + one.skipped, one.asked, one.low) for one in mine] == [
-        (OF_A_CELL, 19, always_valid(19, 19).low)
+        (OF_A_CELL, 19, always_valid_interval(19, 19).low)
     ] * 4
     text = report.as_text(width=200)
     assert f"{len(skipped):,} trials of {len(report.stopped)} cells were skipped" in text
     assert "too narrow" in text
-    assert f"100.0% ({100 * always_valid(19, 19).low:.1f}-100.0)" in text
+    assert f"100.0% ({100 * always_valid_interval(19, 19).low:.1f}-100.0)" in text
     (row,) = [line for line in text.split("Accuracy by task")[0].splitlines() if line.startswith("m ")]
     assert f"{PLANNED}" in row
     assert ")*" in row

@@ -198,7 +198,7 @@ def _of_rankings(found: Material) -> Iterator[Picture]:
         yield Picture(
             name=f"{name}-{taken[name]}" if taken[name] > 1 else name,
             chart="pairs",
-            rows=charted.pairs(ranking, found.shown),
+            rows=charted.pair_rows(ranking, found.shown),
             notes=[f"{ranking.suite or 'All suites'}. {note}"],
         )
 
@@ -218,9 +218,11 @@ def _of_errors(found: Material) -> Iterator[Picture]:
 def _over_time(folder: Path, found: Material) -> Iterator[Picture]:
     minutes = minutes_on(folder)
     if any(one.p50_s is not None for one in minutes):  # of a recording the times of calls are not known
-        yield Picture(name="latency", chart="latency", rows=charted.latency(minutes, found.shown))
-        yield Picture(name="throughput", chart="throughput", rows=charted.throughput(minutes, found.shown))
-    yield Picture(name="quota", chart="quota", rows=charted.quota(found.quota.minutes))
+        yield Picture(name="latency", chart="latency", rows=charted.latency_rows(minutes, found.shown))
+        yield Picture(
+            name="throughput", chart="throughput", rows=charted.throughput_rows(minutes, found.shown)
+        )
+    yield Picture(name="quota", chart="quota", rows=charted.quota_rows(found.quota.minutes))
 
 
 def _slug(text: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from asyncbench.charts.placing import named_at
 from asyncbench.charts.themes import OUTCOME_COLOURS
-from asyncbench.reports.quota import Use
+from asyncbench.reports.quota import LimitUse
 from asyncbench.reports.standings import PairLine, Ranking
 from asyncbench.results.anatomy.figures import ErrorFindings
 from asyncbench.results.curves import Curve, fit
@@ -431,7 +431,7 @@ def _by_model(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> dic
     return those
 
 
-def pairs(ranking: Ranking, shown: Mapping[str, str] | None = None) -> list[Row]:
+def pair_rows(ranking: Ranking, shown: Mapping[str, str] | None = None) -> list[Row]:
     """Return how far ahead the leader of a ranking is of each other, on the problems in common.
 
     Args:
@@ -461,16 +461,16 @@ def _pair(one: PairLine, shown: Mapping[str, str], *, tied: bool) -> Row:
 # ── over time ────────────────────────────────────────────────────────────────────────────────
 
 
-def latency(minutes: Iterable[Minute], shown: Mapping[str, str] | None = None) -> list[Row]:
-    """Return the latency of answered calls over time; `shown` as for `pairs`."""
+def latency_rows(minutes: Iterable[Minute], shown: Mapping[str, str] | None = None) -> list[Row]:
+    """Return the latency of answered calls over time; `shown` as for `pair_rows`."""
     return [
         {**place, "p50_s": one.p50_s, "p95_s": one.p95_s, "calls": one.calls}
         for place, one in _timed(minutes, shown)
     ]
 
 
-def throughput(minutes: Iterable[Minute], shown: Mapping[str, str] | None = None) -> list[Row]:
-    """Return answered calls and output tokens a minute over time; `shown` as for `pairs`."""
+def throughput_rows(minutes: Iterable[Minute], shown: Mapping[str, str] | None = None) -> list[Row]:
+    """Return answered calls and output tokens a minute over time; `shown` as for `pair_rows`."""
     return [
         {
             **place,
@@ -507,7 +507,7 @@ def _parts(times: Iterable[tuple[int, float]]) -> dict[int, int]:
     return parts
 
 
-def quota(uses: Iterable[Use]) -> list[Row]:
+def quota_rows(uses: Iterable[LimitUse]) -> list[Row]:
     """Return how much of each lane's limits was used over time."""
     found = list(uses)
     shown = told_apart(use.lane for use in found)

@@ -10,7 +10,7 @@ from typing import Final
 
 from asyncbench.checkup.question import knowing, question_for
 from asyncbench.providers import Provider
-from asyncbench.providers.opening import opened
+from asyncbench.providers.opening import open_provider
 from asyncbench.records import Limits, Model, Request
 
 LATENCY_S: Final = 1.0  # what the server waits until the last byte; half of it until the first token
@@ -62,7 +62,7 @@ async def _noise_of(adapter: str, url: str, latency_s: float) -> Noise:
         stream=True,
         limits=Limits(concurrency=IN_FLIGHT),
     )
-    provider = opened(model, key="simulated", simulator_url=url)
+    provider = open_provider(model, key="simulated", simulator_url=url)
     try:
         request = question_for(model)
         await _times(provider, request, IN_FLIGHT, latency_s)

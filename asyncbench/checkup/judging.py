@@ -7,7 +7,7 @@ from typing import Final
 from asyncbench.checkup.findings import Finding, FindingState
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
-from asyncbench.providers.known_models import moves, same_model
+from asyncbench.providers.known_models import is_moving_alias, same_model
 from asyncbench.providers.quirks import Quirks
 from asyncbench.records import Model, Reply
 
@@ -114,7 +114,7 @@ def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[F
     """Yield what can be said of a model without asking it."""
     if model.replay is not None:
         yield _ok("replay", f"repeats {model.replay}: there is nobody to ask")
-    if not model.simulated and (why := moves(model.model_id)):
+    if not model.simulated and (why := is_moving_alias(model.model_id)):
         yield _note("name", why)
     yield _price(rates, simulated=model.simulated)
     if departures := _departures(quirks):

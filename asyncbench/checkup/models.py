@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asyncbench.config import load_sweep, sweep_from
-from asyncbench.config.entry import VARIABLE
-from asyncbench.config.models import ADDRESS
+from asyncbench.config.entry import ENV_VARIABLE
+from asyncbench.config.models import BASE_URL_PATTERN
 from asyncbench.errors import ConfigError
 from asyncbench.records import Model
-from asyncbench.sweeps.preflight import chosen
+from asyncbench.sweeps.preflight import chosen_models
 
 SWEEP_FILES = (".yaml", ".yml")
 
@@ -47,13 +47,13 @@ def models_from(
 
 def _check(base_url: str | None, key_env: str | None) -> None:
     """Refuse options by their own names. What was given is not repeated: by a slip it may be a key."""
-    if base_url is not None and not re.fullmatch(ADDRESS, base_url):
+    if base_url is not None and not re.fullmatch(BASE_URL_PATTERN, base_url):
         raise ConfigError("--base-url: give an address such as http://localhost:8000/v1")
-    if key_env is not None and not re.fullmatch(VARIABLE, key_env):
+    if key_env is not None and not re.fullmatch(ENV_VARIABLE, key_env):
         raise ConfigError("--key-env: give the NAME of a variable, such as OPENAI_API_KEY")
 
 
 def _of_sweep(what: Sequence[str], base_url: str | None, key_env: str | None) -> tuple[Model, ...]:
     if len(what) > 1 or base_url or key_env:
         raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
-    return chosen(load_sweep(Path(what[0])), None)
+    return chosen_models(load_sweep(Path(what[0])), None)

@@ -18,8 +18,8 @@ from asyncbench.pricing import charge
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.longest_reply import ANY_LONGEST_REPLY
-from asyncbench.providers.loose_json import count, mapping
-from asyncbench.providers.opening import opened, wire_of
+from asyncbench.providers.loose_json import count_in, mapping_in
+from asyncbench.providers.opening import open_provider, wire_of
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.response import Response
 from asyncbench.providers.wire import Assembly, Json, Wire
@@ -76,7 +76,7 @@ async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | N
     if model.replay is not None:
         return _checkup(model, None, None)
     try:
-        plain, streamed = await _calls(model, preflight.keys([model], env)[model.alias], simulator_url)
+        plain, streamed = await _calls(model, preflight.keys_for([model], env)[model.alias], simulator_url)
     except ConfigError as error:  # no key, or one that no header can carry
         return _checkup(model, None, None, trouble=str(error))
     return _checkup(model, plain, streamed)
@@ -86,7 +86,7 @@ async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Pro
     """Make a plain call, and a streamed one unless the first proves that no call can succeed."""
     enough = _enough(model)
     model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
-    provider = opened(model, key=key, simulator_url=simulator_url, wire=overheard)
+    provider = open_provider(model, key=key, simulator_url=simulator_url, wire=overheard)
     try:
         plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
         if isinstance(plain.ended, ProviderError) and (not model.stream or plain.ended.kind in _HOPELESS):
@@ -100,13 +100,13 @@ def _enough(model: Model) -> int:
     """Return the longest reply that is asked for, tokens: above any budget for thinking in the body."""
     body = wire_of(model).body(question_for(model))
     places = (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET)
-    return ENOUGH_TOKENS + max(count(_found(body, place)) or 0 for place in places)
+    return ENOUGH_TOKENS + max(count_in(_found(body, place)) or 0 for place in places)
 
 
 def _found(body: Json, place: str) -> object:
     """Return what stands at a place such as `reasoning.max_tokens`."""
     *outer, last = place.split(".")
-    return reduce(lambda within, name: mapping(within.get(name)), outer, dict(body)).get(last)
+    return reduce(lambda within, name: mapping_in(within.get(name)), outer, dict(body)).get(last)
 
 
 def _cheap(model: Model, enough: int) -> Model:
@@ -121,7 +121,7 @@ def _cheap(model: Model, enough: int) -> Model:
 
 def _capped(body: dict[str, object], longest: int) -> dict[str, object]:
     """Return what is sent with no longer a reply than this, whichever word it has for it."""
-    said = {name: tokens for name in ANY_LONGEST_REPLY if (tokens := count(body.get(name))) is not None}
+    said = {name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None}
     return body | {name: min(tokens, longest) for name, tokens in said.items()}
 
 

@@ -19,7 +19,7 @@ from asyncbench.config.sweep import (
     as_mapping,
     load_sweep,
     priced_models,
-    rule_in,
+    stop_rule_in,
     sweep_from,
     with_budget,
 )
@@ -34,8 +34,8 @@ __all__ = [
     "is_address",
     "load_sweep",
     "priced_models",
-    "rule_in",
     "seconds_left",
+    "stop_rule_in",
     "sweep_from",
     "with_budget",
 ]

@@ -55,7 +55,7 @@ def condition_mapping(condition: Condition) -> dict[str, object]:
     return {"name": condition.name, **style, **said, **suites}
 
 
-def complaint(condition: Condition, suite: str) -> str | None:
+def condition_complaint(condition: Condition, suite: str) -> str | None:
     """Return why the problems of a suite cannot be asked under a condition; None: they can."""
     known = SUITES[suite]
     if condition.style not in known.styles:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.requests import merged
+from asyncbench.prompting.requests import merged_params
 
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {
@@ -16,7 +16,7 @@ NOT_BUILT: Mapping[str, frozenset[str]] = {
 }
 # Be it by a slip: what was found there is never repeated.
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env"})
-VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
+ENV_VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
 # They would change who is asked, what, or how.
 NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input", "prompt", "stream"})
 
@@ -79,7 +79,7 @@ def params_from(given: Mapping[str, object], *, place: str) -> dict[str, object]
         )
     if "extra_body" in params and "google" not in (extra or {}):  # Gemini's servers know one of their own
         del params["extra_body"]
-        return params_from(merged(params, extra or {}), place=place)
+        return params_from(merged_params(params, extra or {}), place=place)
     if taken := sorted(NOT_IN_PARAMS & params.keys()):
         raise ConfigError(f"{place}.params: {taken[0]!r} cannot stand here: it is for asyncbench to set")
     return params

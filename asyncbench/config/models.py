@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from asyncbench.config.entry import (
-    VARIABLE,
+    ENV_VARIABLE,
     Dollars,
     Entry,
     Keys,
@@ -36,7 +36,7 @@ _MISREAD: Final = re.compile(
     r"|[-+]?[0-9][0-9._]*e[-+]?[0-9]+|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[t ].*",
     re.IGNORECASE,
 )
-ADDRESS: Final = r"^https?://[^@\s?#]+$"
+BASE_URL_PATTERN: Final = r"^https?://[^@\s?#]+$"
 
 
 class LimitsEntry(Entry):
@@ -78,8 +78,8 @@ class TimeoutsEntry(Entry):
 class ModelEntry(LimitsEntry):
     model: Name
     alias: Name | None = None
-    base_url: Annotated[str, Field(pattern=ADDRESS)] | None = None
-    key_env: Annotated[str, Field(pattern=VARIABLE)] | None = None
+    base_url: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = None
+    key_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = None
     api: Literal["chat", "completions", "responses", "messages"] | None = None
     temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
     top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
@@ -204,7 +204,7 @@ def _complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
     if model.thinking is not None and model.thinking_tokens is not None:
         return "`thinking: adaptive` lets the model decide how much, `thinking_tokens` says it: remove one"
     of_models = anthropic_models if endpoint.via == "anthropic" else openai_models
-    return of_models.complaint(model) or wires.complaint(model, endpoint.quirks)
+    return of_models.complaint(model) or wires.wire_complaint(model, endpoint.quirks)
 
 
 def _streams(model: Model, said: Streaming) -> bool:

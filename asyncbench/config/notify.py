@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from asyncbench.config.entry import VARIABLE, Entry, Name, Number, read_entry
+from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number, read_entry
 from asyncbench.errors import ConfigError
 
 News = Literal["finished", "suspended", "crashed"]
@@ -57,7 +57,7 @@ def _listed(given: object) -> object:
 class NotifyEntry(Entry):
     command: Annotated[list[Name], BeforeValidator(_words), Field(min_length=1)] | None = None
     webhook: Name | None = None
-    webhook_env: Annotated[str, Field(pattern=VARIABLE)] | None = None
+    webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = None
     on: Annotated[list[News], BeforeValidator(_listed), Field(min_length=1)] | None = None
     timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = 10.0
 

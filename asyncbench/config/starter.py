@@ -14,7 +14,7 @@ from asyncbench.pricing import rates_for
 from asyncbench.providers.endpoints import known_endpoints
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
-SIMULATED: Final = "simulated models: no provider with a key in the environment was chosen"
+SIMULATED_MODELS: Final = "simulated models: no provider with a key in the environment was chosen"
 MAX_TOKENS: Final = 4096  # of a reply: enough for an answer, and it bounds what a sweep may cost
 
 
@@ -59,7 +59,7 @@ def _has_key(provider: str, env: Mapping[str, str]) -> bool:
     return bool(env.get(key_variable(provider), "").strip())
 
 
-def described(provider: str) -> str:
+def described_models(provider: str) -> str:
     """Return a provider with its cheap model and the name of its key's variable."""
     return f"{provider}/{STARTERS[provider].model_id} (key in {key_variable(provider)})"
 

@@ -133,7 +133,7 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     )
 
 
-def rule_in(path: Path) -> StopWhen | None:
+def stop_rule_in(path: Path) -> StopWhen | None:
     """Return when a sweep file stops a cell, and nothing else of it; None: it never does.
 
     Raises:

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
         return self.high - self.low
 
 
-def always_valid(correct: int, asked: int) -> Interval:
+def always_valid_interval(correct: int, asked: int) -> Interval:
     """Return the interval after `asked` answers, of which `correct` are right; none: 0 to 1."""
     if not asked:
         return Interval(0.0, 1.0)
@@ -82,9 +82,9 @@ def _bound(correct: int, asked: int, least: float, *, outer: float) -> float:
 def alike_needed(width: float) -> int:
     """Return how many answers, all right or all wrong, it takes until the interval is no wider than this."""
     few, enough = 0, 1
-    while always_valid(0, enough).width > width:
+    while always_valid_interval(0, enough).width > width:
         few, enough = enough, 2 * enough
     while enough - few > 1:
         middle = (few + enough) // 2
-        few, enough = (middle, enough) if always_valid(0, middle).width > width else (few, middle)
+        few, enough = (middle, enough) if always_valid_interval(0, middle).width > width else (few, middle)
     return enough

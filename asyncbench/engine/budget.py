@@ -22,7 +22,7 @@ from asyncbench.records import Request
 
 AS_BOUND: Final = Fraction(1)
 
-Most = Callable[[Request, float], int]  # picodollars that a call may cost, sent then (UTC)
+CostBound = Callable[[Request, float], int]  # picodollars that a call may cost, sent then (UTC)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -79,7 +79,7 @@ class Ledger:
         self,
         model: str,
         caps: Sequence[Cap],
-        most: Most,
+        most: CostBound,
         *,
         spent: int = 0,
         ratio: Fraction = AS_BOUND,
@@ -139,7 +139,7 @@ class Account:
     model: str  # its alias
     ledger: Ledger
     caps: Sequence[Cap]
-    most: Most
+    most: CostBound
     spent: int = 0  # picodollars, by earlier runs too
     reserved: int = 0
     overruns: int = 0  # calls that cost more than was set aside for them

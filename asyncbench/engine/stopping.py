@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import Final, NamedTuple
 
-from asyncbench.engine.always_valid import Interval, alike_needed, always_valid
+from asyncbench.engine.always_valid import Interval, alike_needed, always_valid_interval
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Skipped, Stop, StopWhen, Trial
 
 CI_WIDTH: Final = "ci_width"
 SATURATED: Final = "saturated"
-Figures = tuple[int, int]  # correct, asked
+CellCounts = tuple[int, int]  # correct, asked
 
 
 class ConditionCell(NamedTuple):
@@ -47,7 +47,7 @@ def cell_of(trial: Trial) -> ConditionCell:
 
 def stop_at(when: StopWhen, correct: int, asked: int) -> Stop | None:
     """Return why a cell with so many answers is asked no further; None: it goes on."""
-    interval = always_valid(correct, asked)
+    interval = always_valid_interval(correct, asked)
     rule = _rule(when, correct, asked, interval)
     if rule is None:
         return None
@@ -63,7 +63,7 @@ def _rule(when: StopWhen, correct: int, asked: int, interval: Interval) -> str |
     return None
 
 
-def still_stopped(when: StopWhen | None, known: Iterable[Figures]) -> frozenset[Figures]:
+def still_stopped(when: StopWhen | None, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
     """Return those (correct, asked) by which a rule stops a cell; without a rule none does."""
     return frozenset(one for one in set(known) if when is not None and stop_at(when, *one) is not None)
 
@@ -78,7 +78,7 @@ def next_look(when: StopWhen, correct: int, asked: int) -> float:
     if when.saturated is not None and correct in (0, asked):
         looks.append(alike_needed(when.saturated))
     if when.ci_width is not None:
-        grown = asked * always_valid(correct, asked).width / when.ci_width
+        grown = asked * always_valid_interval(correct, asked).width / when.ci_width
         looks.append(max(alike_needed(when.ci_width), ceil(grown)))
     return max(min(looks), asked + 1)
 
@@ -131,7 +131,7 @@ class Stopping:
         """Whether enough is known of a cell."""
         return any(one.stop is not None for one in self._cells.values())
 
-    def figures_of(self, trial: Trial) -> Figures:
+    def figures_of(self, trial: Trial) -> CellCounts:
         """Return how many answers of a trial's cell count so far, as (correct, asked)."""
         known = self._cells.get(cell_of(trial))
         return (0, 0) if known is None else (known.correct, known.asked)

@@ -17,12 +17,11 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import local, storing
 from asyncbench.merging.agreement import Source, sources
 from asyncbench.merging.sweep import merged_plan, merged_sweep
-from asyncbench.planning.forecast.kept import FORECAST, read_forecasts
-from asyncbench.planning.forecast.kept import joined as joined_forecasts
-from asyncbench.store.durable import OWNERS, make_folder, sync, sync_folders, write
+from asyncbench.planning.forecast.kept import FORECAST, joined_forecasts, read_forecasts
+from asyncbench.store.durable import OWNERS, make_folder, sync_folders, sync_to_disk, write_durably
 from asyncbench.store.lock import LOCK, locked
-from asyncbench.store.manifest import Manifest, claim, read_manifest, write_sweep_file
-from asyncbench.store.merging import Joined, join
+from asyncbench.store.manifest import Manifest, claim_folder, read_manifest, write_sweep_file
+from asyncbench.store.merging import JoinedFolders, join_folders
 from asyncbench.store.staging import TEMPORARY
 from asyncbench.sweeps.budget_bounds import ASKED, named_before
 
@@ -33,7 +32,7 @@ class Merged:
 
     out: str
     folders: tuple[str, ...]
-    joined: Joined
+    joined: JoinedFolders
 
     def as_json(self) -> str:
         """Return everything as JSON."""
@@ -87,12 +86,12 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         sweep = merged_sweep(found, place)
         forecasts = joined_forecasts(map(read_forecasts, paths))
         with _built_beside(place.absolute()) as draft:
-            claim(draft, sweep=sweep.name)
-            joined = join(paths, draft)
+            claim_folder(draft, sweep=sweep.name)
+            joined = join_folders(paths, draft)
             _copy_problems(found, draft)
             _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
-                write(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
+                write_durably(draft / FORECAST, forecasts, temporary=draft / TEMPORARY / FORECAST)
     return Merged(out=str(out), folders=tuple(map(str, paths)), joined=joined)
 
 
@@ -136,7 +135,7 @@ def _built_beside(out: Path) -> Iterator[Path]:
                 if out.exists():
                     raise StoreError(f"{out} was made meanwhile by somebody else: merge into another folder")
                 draft.rename(out)
-                sync(out.parent)
+                sync_to_disk(out.parent)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -161,7 +160,7 @@ def _copy_problems(found: Sequence[Source], draft: Path) -> None:
                 if not copy.exists():  # the name tells its content
                     shutil.copyfile(path, copy)  # its rights follow the umask
                     os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
-                    sync(copy)
+                    sync_to_disk(copy)
 
 
 def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:

@@ -31,7 +31,7 @@ from asyncbench.reports.standings import (
     standings_on,
     unranked,
 )
-from asyncbench.results.anatomy.figures import read
+from asyncbench.results.anatomy.figures import read_errors
 from asyncbench.results.cells import COUNTS, SUMS, cells_of
 from asyncbench.results.curves.digits import Hardest
 from asyncbench.results.entrants import Asked, in_order, names_of
@@ -66,7 +66,7 @@ def contents_of(folder: Path) -> Contents:
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    seen = read(folder)
+    seen = read_errors(folder)
     cells = cells_of(seen.trials, seen.grades)
     graded = graded_by(graders_of(seen.grades)) if len(seen.grades) else ""
     providers = _providers(seen.trials)
@@ -159,7 +159,7 @@ def _rankings(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
 def _pairs(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
     """Return how far ahead the leader is of each other, of the first ranking that has several."""
     first = next((one for one in standings.rankings if not one.alone), None)
-    return [] if first is None else charted.pairs(first, shown)
+    return [] if first is None else charted.pair_rows(first, shown)
 
 
 def _line(line: Standing, shown: Mapping[str, str]) -> Values:
@@ -183,9 +183,9 @@ def _over_time(folder: Path, shown: Mapping[str, str]) -> Values:
     if not any(one.p50_s is not None for one in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {
-        "latency": charted.latency(minutes, shown),
-        "throughput": charted.throughput(minutes, shown),
-        "quota": charted.quota(quota_report_on(folder).minutes),
+        "latency": charted.latency_rows(minutes, shown),
+        "throughput": charted.throughput_rows(minutes, shown),
+        "quota": charted.quota_rows(quota_report_on(folder).minutes),
     }
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from asyncbench.store.encoding import encode
+from asyncbench.store.encoding import encode_json
 
 LARGE: Final = 64_000  # bytes of JSON; more is compressed
 # What could end the element, or what some parser takes for the end of a line, written as JSON escapes.
@@ -18,9 +18,9 @@ def data_block(name: str, value: object) -> str:
 
     Args:
         name: the id of the element, one of ours.
-        value: anything that `encode` takes.
+        value: anything that `encode_json` takes.
     """
-    text = encode(value)
+    text = encode_json(value)
     if len(text) <= LARGE:
         return f'<script type="application/json" id="{name}">{_escaped(text.decode())}</script>'
     packed = base64.b64encode(gzip.compress(text, 6, mtime=0)).decode()

@@ -6,7 +6,7 @@ from pathlib import Path
 from asyncbench.planning.forecast.kept import FORECAST, read_forecasts, with_forecast
 from asyncbench.planning.forecasting import Forecast
 from asyncbench.planning.outlook import ModelPlan, Plan
-from asyncbench.store.durable import write
+from asyncbench.store.durable import write_durably
 from asyncbench.store.staging import TEMPORARY
 
 
@@ -18,7 +18,7 @@ def keep_forecast(plan: Plan, *, by: str) -> None:
     """
     folder = Path(plan.out)
     if (told := with_forecast(read_forecasts(folder), forecast_of(plan), by=by)) is not None:
-        write(folder / FORECAST, told, temporary=folder / TEMPORARY / FORECAST)
+        write_durably(folder / FORECAST, told, temporary=folder / TEMPORARY / FORECAST)
 
 
 def forecast_of(plan: Plan) -> dict[str, object]:

@@ -26,7 +26,7 @@ from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting.requests import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE, most_tokens_before
 from asyncbench.records import Condition, Model, Usage
 from asyncbench.store.catalog import finished_ids
-from asyncbench.store.manifest import check, is_results_folder
+from asyncbench.store.manifest import check_owner, is_results_folder
 from asyncbench.sweeps import preflight
 from asyncbench.sweeps.budget_bounds import held_models, most_for
 from asyncbench.sweeps.skipping import still_skipped
@@ -57,10 +57,10 @@ def plan(
         ConfigError, ProblemSetError: what would keep `run` from starting, but for missing keys.
         StoreError: the results folder cannot be read.
     """
-    sweep = bounded(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
-    asked = preflight.chosen(sweep, models)
+    sweep = bounded_plan(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
+    asked = preflight.chosen_models(sweep, models)
     preflight.check_replays(asked)
-    check(sweep.out, sweep=sweep.name)
+    check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = finished_ids(sweep.out) if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
@@ -124,7 +124,7 @@ def plan_of(
     )
 
 
-def bounded(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Sweep:
+def bounded_plan(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Sweep:
     """Return a sweep with the budget, USD, and the deadline that it is planned for; None: its own.
 
     Raises:

@@ -13,7 +13,7 @@ from asyncbench.problems import ProblemSet, generate
 from asyncbench.prompting.requests import worded_size
 from asyncbench.records import Model, Trial
 from asyncbench.sweeps import preflight
-from asyncbench.sweeps.trials import AskedSet, Cell, asked_by_model, cell_of, places_of, trials
+from asyncbench.sweeps.trials import AskedSet, Cell, asked_by_model, cell_of, places_of, trials_of
 
 
 class Shape(NamedTuple):
@@ -101,7 +101,7 @@ def left_by_model(
         places = places_of(sweep, model)
         left = fresh.get(places)
         if left is None:
-            needed = trials(sweep, model, sets[model.alias], limit=limit, skip=skipped.__contains__)
+            needed = trials_of(sweep, model, sets[model.alias], limit=limit, skip=skipped.__contains__)
             left = left_of(needed, finished)
         if not finished:
             fresh[places] = left

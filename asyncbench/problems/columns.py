@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.custom import SUITE
-from asyncbench.problems.files import opened, read_batches
+from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences
-from asyncbench.problems.schema import FIELDS, ROWS, Column, is_text
+from asyncbench.problems.schema import PROBLEM_FIELDS, ROWS_AT_ONCE, Column, is_text
 from asyncbench.suites import SUITES
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
@@ -22,7 +22,7 @@ KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
 
 def check_types(schema: pa.Schema, *, path: Path) -> None:
     """Refuse a file that lacks a column of the contract or has one of another type."""
-    for field in FIELDS:
+    for field in PROBLEM_FIELDS:
         _check_type(field, schema, path=path)
 
 
@@ -53,7 +53,7 @@ def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 def check_values(batch: pa.RecordBatch, *, path: Path) -> None:
     """Refuse a NULL where there must be a value, and a word that nobody here understands."""
-    for field in FIELDS:
+    for field in PROBLEM_FIELDS:
         if not field.nullable and _nulls(batch.column(field.name)):
             raise ProblemSetError(f"{path}: column {field.name!r} holds NULL; give every row a value there")
     for name, known in KNOWN.items():
@@ -90,8 +90,8 @@ def check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
 def _rows_of(problem_id: object, path: Path) -> list[int]:
     """Return the rows that bear an id, the first being 1."""
     rows, before = [], 0
-    with opened(path) as file:
-        for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS):
+    with opened_parquet(path) as file:
+        for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS_AT_ONCE):
             ids = batch.column("problem_id").to_pylist()
             rows += [before + i for i, other in enumerate(ids, 1) if other == problem_id]
             before += batch.num_rows

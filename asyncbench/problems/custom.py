@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.files import opened, read_batches
+from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.records import Draft
 from asyncbench.suites.custom import check_expected
@@ -60,7 +60,7 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     pattern = {} if custom.pattern is None else {"pattern": custom.pattern}
     extra = json.dumps({"grader": custom.grader} | pattern)
     expected = f"{path}: column {custom.columns['expected']!r}"
-    with opened(path) as file:
+    with opened_parquet(path) as file:
         for name, column in custom.columns.items():
             _check_column(column, name, file.schema_arrow, path=path)
         for batch in read_batches(file, sorted(set(custom.columns.values())), path=path, rows=rows):

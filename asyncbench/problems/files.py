@@ -23,7 +23,7 @@ MOST_IN_A_GROUP: Final = 1_000_000_000  # bytes of a column in a row group: all 
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[pq.ParquetFile]:
+def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Yield a Parquet file for reading.
 
     Raises:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from asyncbench.problems.schema import SCHEMA
+from asyncbench.problems.schema import PROBLEM_SCHEMA
 from asyncbench.records import Draft, Problem
 
 
@@ -67,7 +67,7 @@ def with_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         asked = (batch.column(name).to_pylist() for name in ("suite", "task", "question"))
         found = pa.array(map(ids.of, *asked), pa.string())
-        yield pa.RecordBatch.from_arrays([found, *batch.columns], schema=SCHEMA)
+        yield pa.RecordBatch.from_arrays([found, *batch.columns], schema=PROBLEM_SCHEMA)
 
 
 class Ids:

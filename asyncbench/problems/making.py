@@ -14,7 +14,7 @@ from asyncbench.files import replacing, storing, writing
 from asyncbench.problems.identity import with_ids
 from asyncbench.problems.metadata import metadata_of
 from asyncbench.problems.problem_set import ProblemSet
-from asyncbench.problems.schema import ROWS, SCHEMA, batches_of
+from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of
 from asyncbench.problems.survey import CellCounts, Survey
 from asyncbench.problems.workers import draft_batches
 from asyncbench.records import Problem
@@ -63,7 +63,7 @@ def generate(
             **survey.facts,
         )
 
-    batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS))
+    batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE))
     if chosen.rows:
         batches = _counted(batches, cells)
     return _written(batches, out, made, told=writing)
@@ -91,7 +91,7 @@ def write_problems(problems: Iterable[Problem], out: Path, *, told: Writing = st
     def made(survey: Survey) -> ProblemSet:
         return ProblemSet(path=out, name=out.stem, **survey.facts)
 
-    return _written(batches_of(iter(problems), rows=ROWS), out, made, told=told)
+    return _written(batches_of(iter(problems), rows=ROWS_AT_ONCE), out, made, told=told)
 
 
 def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
@@ -108,7 +108,7 @@ def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
             raise ProblemSetError(f"{problems.path}: changed while it was read; start again")
         return replace(problems, path=out, custom=None)
 
-    return _written(problems.batches(ROWS), out, made, told=storing)
+    return _written(problems.batches(ROWS_AT_ONCE), out, made, told=storing)
 
 
 def _written(
@@ -123,7 +123,7 @@ def _written(
     with (
         told(out),
         replacing(out) as file,
-        pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer,
+        pq.ParquetWriter(file, PROBLEM_SCHEMA, compression="zstd") as writer,
     ):
         for batch in batches:
             survey.add(batch)

@@ -7,14 +7,14 @@ from pathlib import Path
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.columns import check_ids, check_types, check_values
 from asyncbench.problems.custom import SUITE, Custom, drafts, mapping
-from asyncbench.problems.files import opened
+from asyncbench.problems.files import opened_parquet
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.metadata import NOTHING, Said
 from asyncbench.problems.problem_set import ProblemSet, contract_batches
-from asyncbench.problems.schema import ROWS, SCHEMA_VERSION, batches_of
+from asyncbench.problems.schema import ROWS_AT_ONCE, SCHEMA_VERSION, batches_of
 from asyncbench.problems.survey import Survey
-from asyncbench.suites.custom import GRADERS
-from asyncbench.suites.custom import check as check_grader
+from asyncbench.suites.custom import CUSTOM_GRADERS
+from asyncbench.suites.custom import check_custom as check_grader
 
 
 def open_set(
@@ -57,14 +57,14 @@ def open_set(
 
 def _custom(path: Path, columns: Mapping[str, str] | None, grader: str | None, pattern: str | None) -> Custom:
     if grader is None:
-        raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(GRADERS)}")
+        raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}")
     check_grader(grader, pattern, place=str(path))
     return Custom(columns=mapping(columns, place=str(path)), grader=grader, pattern=pattern)
 
 
 def _open_custom(path: Path, name: str | None, custom: Custom) -> ProblemSet:
     survey = Survey()
-    for batch in batches_of(identified(drafts(path, custom, rows=ROWS)), rows=ROWS):
+    for batch in batches_of(identified(drafts(path, custom, rows=ROWS_AT_ONCE)), rows=ROWS_AT_ONCE):
         check_values(batch, path=path)
         survey.add(batch)
     return _found(path, name, survey, custom=custom)
@@ -73,7 +73,7 @@ def _open_custom(path: Path, name: str | None, custom: Custom) -> ProblemSet:
 def _open_contract(path: Path, name: str | None) -> ProblemSet:
     said = _said(path)
     survey, ids = Survey(), Occurrences()
-    for batch in contract_batches(path, rows=ROWS):
+    for batch in contract_batches(path, rows=ROWS_AT_ONCE):
         check_values(batch, path=path)
         check_ids(batch.column("problem_id"), ids, path=path)
         survey.add(batch)
@@ -103,7 +103,7 @@ def _found(
 
 
 def _said(path: Path) -> Said:
-    with opened(path) as file:
+    with opened_parquet(path) as file:
         check_types(file.schema_arrow, path=path)
         try:
             said = Said.by(file.metadata.metadata)

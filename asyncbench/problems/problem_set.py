@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from asyncbench.problems.custom import Custom, drafts
-from asyncbench.problems.files import opened, read_batches
+from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import identified
-from asyncbench.problems.schema import FIELDS, SCHEMA, batches_of, converted, problems_of
+from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA, batches_of, converted, problems_of
 from asyncbench.records import Problem
 from asyncbench.suites.suite import Kind
 
@@ -58,7 +58,7 @@ class ProblemSet:
         """
         if self.custom is not None:
             return {(one.suite, (one.task, one.variant, one.representation)) for one in self.read()}
-        with opened(self.path) as file:
+        with opened_parquet(self.path) as file:
             return {
                 (row["suite"], (row["task"], row["variant"], row["representation"]))
                 for batch in read_batches(file, KIND, path=self.path, rows=65_536)
@@ -80,12 +80,12 @@ def _distinct(batch: pa.RecordBatch) -> list[dict[str, str]]:
 
 def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file that has the contract's columns: those alone, in its order and types."""
-    with opened(path) as file:
-        for batch in read_batches(file, SCHEMA.names, path=path, rows=rows, start=start):
+    with opened_parquet(path) as file:
+        for batch in read_batches(file, PROBLEM_SCHEMA.names, path=path, rows=rows, start=start):
             columns = [
                 converted(batch.column(field.name), field.type, place=f"{path}: column {field.name!r}")
-                for field in FIELDS
+                for field in PROBLEM_FIELDS
             ]
-            ours = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+            ours = pa.RecordBatch.from_arrays(columns, schema=PROBLEM_SCHEMA)
             ours.validate(full=True)  # a damaged file may hold text that is not UTF-8
             yield ours

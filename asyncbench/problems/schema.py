@@ -10,10 +10,10 @@ import pyarrow as pa
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Draft, Problem
 
-ROWS = 8192  # of a row group, and of a batch where a whole file passes through memory
+ROWS_AT_ONCE = 8192  # of a row group, and of a batch where a whole file passes through memory
 MOST_CHARACTERS = 16_000_000  # of a batch of problems, unless the last one alone has more
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
-FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
+PROBLEM_FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
     pa.field("problem_id", pa.string(), nullable=False),  # 32 hexadecimal characters
     pa.field("suite", pa.string(), nullable=False),
     pa.field("task", pa.string(), nullable=False),
@@ -26,19 +26,19 @@ FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
     pa.field("answer_type", pa.string(), nullable=False),
     pa.field("extra", pa.string(), nullable=False),  # JSON, the suite's own
 )
-SCHEMA = pa.schema(FIELDS)
-DRAFTED = pa.schema(FIELDS[1:])  # what a problem is before it has its id
+PROBLEM_SCHEMA = pa.schema(PROBLEM_FIELDS)
+DRAFTED = pa.schema(PROBLEM_FIELDS[1:])  # what a problem is before it has its id
 
 Column: TypeAlias = "pa.Array[Any]"  # of any type: what its values are is known at run time alone
 
-_fields = attrgetter(*SCHEMA.names)
+_fields = attrgetter(*PROBLEM_SCHEMA.names)
 _drafted = attrgetter(*DRAFTED.names)
 
 
 def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield problems as batches of `rows` rows; the last may be shorter, as are those of long questions."""
     while some := list(_some(problems, rows)):
-        yield _batch(map(_fields, some), SCHEMA)
+        yield _batch(map(_fields, some), PROBLEM_SCHEMA)
 
 
 def _some(problems: Iterator[Problem], rows: int) -> Iterator[Problem]:

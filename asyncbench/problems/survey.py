@@ -9,7 +9,7 @@ from typing import TypedDict, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.schema import FIELDS, Column
+from asyncbench.problems.schema import PROBLEM_FIELDS, Column
 
 
 class Facts(TypedDict):
@@ -28,7 +28,9 @@ class Survey:
         self.rows = 0
         self._tasks: dict[str, Counter[str]] = {}
         self._longest_question = 0
-        self._digests = [_TextDigest() for field in FIELDS for _ in range(1 + pa.types.is_list(field.type))]
+        self._digests = [
+            _TextDigest() for field in PROBLEM_FIELDS for _ in range(1 + pa.types.is_list(field.type))
+        ]
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next batch: of the schema, not empty, without a null where it allows none."""

@@ -123,17 +123,17 @@ def recorded_parameters(model: Model) -> dict[str, object]:
 
     The latter says who may serve a call, as a limit does, and makes no trial another.
     """
-    return merged(model.budget_params, sent_parameters(model))
+    return merged_params(model.budget_params, sent_parameters(model))
 
 
-def merged(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
+def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return `ours` with what is given over it, objects inside objects likewise."""
     return {**ours, **{name: _over(ours.get(name), value) for name, value in given.items()}}
 
 
 def _over(ours: object, given: object) -> object:
     if isinstance(ours, Mapping) and isinstance(given, Mapping):
-        return merged(ours, given)
+        return merged_params(ours, given)
     return given
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from asyncbench.prompting.requests import merged
+from asyncbench.prompting.requests import merged_params
 from asyncbench.records import Request
 
 
@@ -14,7 +14,7 @@ def finished(body: Mapping[str, object], request: Request) -> dict[str, object]:
     """
     said = {name: value for name, value in body.items() if value is not None}
     model, condition = request.trial.model, request.trial.condition
-    return merged(merged(said, model.budget_params), {**model.params, **condition.params})
+    return merged_params(merged_params(said, model.budget_params), {**model.params, **condition.params})
 
 
 def at(path: str | None, value: object) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from asyncbench.providers.loose_json import items, mapping, text
+from asyncbench.providers.loose_json import items, mapping_in, text
 from asyncbench.records import REFUSALS
 
 
@@ -10,7 +10,7 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
     """Return what the model said, and what it thought before; parts of one kind are joined as they are."""
     if isinstance(content, str):
         return content, None
-    parts = [mapping(part) for part in items(content)]
+    parts = [mapping_in(part) for part in items(content)]
     thinking = "".join(_thinking(part.get("thinking")) for part in parts)
     return _joined(parts), thinking or None
 
@@ -22,7 +22,7 @@ def finish_of(reason: str | None, *, said: str, refused: str) -> str | None:
 
 def _thinking(thinking: object) -> str:
     # Text from Anthropic, again a list of parts from Mistral.
-    return thinking if isinstance(thinking, str) else _joined(mapping(part) for part in items(thinking))
+    return thinking if isinstance(thinking, str) else _joined(mapping_in(part) for part in items(thinking))
 
 
 def _joined(parts: Iterable[dict[str, object]]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.records import Model
 
 # Objects of a body that hold an `effort`: OpenAI's Responses and OpenRouter, Anthropic.
@@ -18,5 +18,5 @@ def effort_asked(model: Model, params: Mapping[str, object] | None = None) -> st
         params: those of a condition, merged last.
     """
     given = {**model.params, **(params or {})}
-    within = (text(mapping(given.get(name)).get("effort")) for name in _OBJECTS)
+    within = (text(mapping_in(given.get(name)).get("effort")) for name in _OBJECTS)
     return text(given.get("reasoning_effort")) or next(filter(None, within), model.effort)

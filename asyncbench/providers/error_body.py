@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.providers.loose_json import UnreadableError, items, mapping, read, text
+from asyncbench.providers.loose_json import UnreadableError, items, mapping_in, read, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ def read_error(body: bytes) -> ErrorBody:
     found = _json(body)
     error = _innermost(found)
     told = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
-    whole = mapping(found)
+    whole = mapping_in(found)
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
         text=told or text(found) or _TAG.sub(" ", written),
@@ -56,7 +56,7 @@ def _json(body: bytes) -> object:
 def _innermost(found: object) -> dict[str, object]:
     """Return the object that describes the error: {"error": {…}}, {"detail": […]}, [{"error": {…}}]."""
     while True:
-        here = mapping(found)
+        here = mapping_in(found)
         within = (
             items(found)[:1] or here.get("error") or (here.get("detail") if "message" not in here else None)
         )
@@ -68,7 +68,7 @@ def _innermost(found: object) -> dict[str, object]:
 
 
 def _codes(error: dict[str, object]) -> tuple[str, ...]:
-    details, inner = mapping(error.get("details")), mapping(error.get("innererror"))
+    details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
     given = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODES)]
     return tuple(code.lower() for value in given if (code := text(value)))
 
@@ -81,5 +81,5 @@ def _status(code: object) -> int | None:
 
 
 def _retry_delay(error: dict[str, object]) -> str | None:
-    delays = (text(mapping(detail).get("retryDelay")) for detail in items(error.get("details")))
+    delays = (text(mapping_in(detail).get("retryDelay")) for detail in items(error.get("details")))
     return next((delay for delay in delays if delay), None)

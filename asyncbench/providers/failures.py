@@ -13,7 +13,7 @@ from asyncbench.providers.kinds import kind_of
 from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.response import Response
 from asyncbench.providers.retry_after import retry_after_s
-from asyncbench.providers.secrets import without
+from asyncbench.providers.secrets import without_secret
 
 LONGEST_MESSAGE: Final = 500  # characters
 CUT_STREAM: Final = "the stream ended before its answer was complete"
@@ -106,7 +106,7 @@ def payload(response: Response, *, key: str) -> dict[str, object]:
 
 def told(message: str, *, key: str) -> str:
     """Return a message in one line of bounded length, without the key and without control characters."""
-    message = without(message, key=key)  # before any cut, which could leave half of it
+    message = without_secret(message, key=key)  # before any cut, which could leave half of it
     seen = (sign if sign.isprintable() else " " for sign in message[: 4 * LONGEST_MESSAGE])
     line = " ".join("".join(seen).split())
     return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"

@@ -60,7 +60,7 @@ def _published(model: ModelInfo, vendor: str, at: datetime) -> Published | None:
     return None
 
 
-def moves(model_id: str) -> str | None:
+def is_moving_alias(model_id: str) -> str | None:
     """Return why a name may mean another model tomorrow, and what to ask instead; None: no reason known."""
     if _LATEST.search(model_id):
         return f"{model_id} is whatever its vendor calls the latest: results cannot be compared over time"

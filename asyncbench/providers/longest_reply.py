@@ -6,7 +6,7 @@ from typing import Final
 
 import orjson
 
-from asyncbench.providers.loose_json import count, mapping
+from asyncbench.providers.loose_json import count_in, mapping_in
 from asyncbench.records import Condition, Model
 
 # By wire format; of two names in one body the first counts.
@@ -22,7 +22,7 @@ ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() fo
 _ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {"chat": ("n",), "completions": ("n", "best_of")}
 
 
-def longest_reply(model: Model, condition: Condition) -> int | None:
+def longest_reply_of(model: Model, condition: Condition) -> int | None:
     """Return the most tokens that one answer may have, thinking included; None: nothing limits it.
 
     Where a body names it in two ways, which of them counts is the endpoint's choice: here it is the longer
@@ -38,15 +38,17 @@ def longest_reply(model: Model, condition: Condition) -> int | None:
 
 @lru_cache(maxsize=256)
 def longest_stored(params: str, condition_params: str) -> int | None:
-    """Return the longest reply that these two columns of `trials` tell; see `longest_reply`."""
-    said = mapping(orjson.loads(params)) | mapping(mapping(orjson.loads(condition_params)).get("params"))
-    counts = [found for name in ANY_LONGEST_REPLY if (found := count(said.get(name)))]
-    return count(said.get("max_output_tokens")) or max(counts, default=None)
+    """Return the longest reply that these two columns of `trials` tell; see `longest_reply_of`."""
+    said = mapping_in(orjson.loads(params)) | mapping_in(
+        mapping_in(orjson.loads(condition_params)).get("params")
+    )
+    counts = [found for name in ANY_LONGEST_REPLY if (found := count_in(said.get(name)))]
+    return count_in(said.get("max_output_tokens")) or max(counts, default=None)
 
 
 def most_output(model: Model, condition: Condition) -> int | None:
     """Return the most tokens that all answers to one request may have; None: nothing limits them."""
-    longest, answers = longest_reply(model, condition), answers_asked(model, condition)
+    longest, answers = longest_reply_of(model, condition), answers_asked(model, condition)
     return longest * answers if longest and answers else None
 
 

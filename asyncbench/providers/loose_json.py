@@ -64,7 +64,7 @@ def _number(written: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def mapping(value: object) -> dict[str, object]:
+def mapping_in(value: object) -> dict[str, object]:
     """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
@@ -79,8 +79,8 @@ def text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def count(value: object, *, most: int = EXACT) -> int | None:
+def count_in(value: object, *, most: int = EXACT) -> int | None:
     """Return `value` if it is a number of things, up to `most`; some servers write 12.0 for 12."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value <= most else None
-    return count(int(value), most=most) if isinstance(value, float) and value.is_integer() else None
+    return count_in(int(value), most=most) if isinstance(value, float) and value.is_integer() else None

@@ -20,7 +20,7 @@ def most_bytes(model: Model) -> int:
     return max(MOST_BYTES, BYTES_OF_A_TOKEN * (model.max_tokens or 0))
 
 
-def opened(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
+def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
     """Return the provider of a model; to be closed.
 
     Args:

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from asyncbench.pricing import Rates, RatesAt, rates_at, tier_of
-from asyncbench.prompting.requests import merged
+from asyncbench.prompting.requests import merged_params
 from asyncbench.providers.body import at
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Condition, Model, Price
@@ -74,8 +74,8 @@ def dearest(model: Model, condition: Condition) -> Price | None:
     What the sweep says in `params` goes before what a budget adds.
     """
     path = known_endpoints()[model.provider].quirks.max_price
-    unsaid = merged(at(path, dict.fromkeys(_TOLD, 0.0)), model.budget_params)
-    said: object = merged(unsaid, {**model.params, **condition.params})
+    unsaid = merged_params(at(path, dict.fromkeys(_TOLD, 0.0)), model.budget_params)
+    said: object = merged_params(unsaid, {**model.params, **condition.params})
     for name in (path or "").split("."):
         said = said.get(name) if isinstance(said, Mapping) else None
     if not isinstance(said, Mapping):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.providers.rate_headers import Span, allowances
 from asyncbench.records import Allowance
 
@@ -24,7 +24,7 @@ def header_id(headers: Mapping[str, str]) -> str | None:
 
 def body_id(body: Mapping[str, object]) -> str | None:
     """Return the id of what was answered, by a body or by an event of a stream."""
-    places = (body, mapping(body.get("message")), mapping(body.get("response")))
+    places = (body, mapping_in(body.get("message")), mapping_in(body.get("response")))
     return next(filter(None, (text(place.get("id")) for place in places)), None)
 
 

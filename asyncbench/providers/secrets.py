@@ -32,7 +32,7 @@ def looks_secret(name: str) -> bool:
     return any(word in name.upper() for word in SECRET_NAMES)
 
 
-def without(text: str, *, key: str) -> str:
+def without_secret(text: str, *, key: str) -> str:
     """Return a text without the key, nor the passwords of proxies. One that holds them escaped is unescaped.
 
     What is shorter than `SHORTEST_SECRET` is no secret, and is left where it stands.
@@ -62,7 +62,7 @@ def keyless(reply: Reply, *, key: str) -> Reply:
     changed = {
         name: clean
         for name in _TEXTS
-        if (said := getattr(reply, name)) and (clean := without(said, key=key)) != said
+        if (said := getattr(reply, name)) and (clean := without_secret(said, key=key)) != said
     }
     if reply.raw_usage and (usage := _cleaned(reply.raw_usage, key)) != reply.raw_usage:
         return replace(reply, raw_usage=usage, **changed)  # type: ignore[arg-type]  # a mapping, as it was
@@ -72,9 +72,11 @@ def keyless(reply: Reply, *, key: str) -> Reply:
 def hush(error: BaseException | None, *, key: str) -> None:
     """Take the key out of what a library's error and its causes would print in a traceback."""
     for one in _chain(error):
-        one.args = tuple(without(part, key=key) if isinstance(part, str) else part for part in one.args)
+        one.args = tuple(
+            without_secret(part, key=key) if isinstance(part, str) else part for part in one.args
+        )
         if isinstance(message := getattr(one, "message", None), str):
-            one.message = without(message, key=key)  # type: ignore[attr-defined]  # it is there
+            one.message = without_secret(message, key=key)  # type: ignore[attr-defined]  # it is there
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -85,7 +87,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _cleaned(value: object, key: str) -> object:
     if isinstance(value, str):
-        return without(value, key=key)
+        return without_secret(value, key=key)
     if isinstance(value, Mapping):
         return {_cleaned(name, key): _cleaned(item, key) for name, item in value.items()}
     if isinstance(value, list):

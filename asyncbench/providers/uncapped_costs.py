@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
-from asyncbench.providers.loose_json import mapping
+from asyncbench.providers.loose_json import mapping_in
 from asyncbench.providers.prices import is_router
 from asyncbench.records import Condition, Model
 
@@ -107,7 +107,7 @@ def ignored(params: Mapping[str, object]) -> str | None:
         value = params.get(key)
         if value not in (None, False, [], {}) and not (why is _ANSWERS and value == 1):
             return f"`params: {key}`: {why}"
-    if (options := params.get("stream_options")) and not mapping(options).get("include_usage", True):
+    if (options := params.get("stream_options")) and not mapping_in(options).get("include_usage", True):
         return "`params: stream_options`: without `include_usage` no cost is known. Leave it out"
     return None
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import orjson
 
-from asyncbench.providers.loose_json import count, items, mapping
+from asyncbench.providers.loose_json import count_in, items, mapping_in
 from asyncbench.records import Usage
 
 MOST_TOKENS = 10**9  # of one call; more is a fault of who counted
@@ -23,13 +23,13 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
     Groq's streams have it in `x_groq`, Moonshot's in the choice.
     """
     choices = items(payload.get("choices"))
-    places = (payload, mapping(payload.get("x_groq")), mapping(choices[0]) if choices else {})
-    return next((found for place in places if (found := mapping(place.get("usage")))), None)
+    places = (payload, mapping_in(payload.get("x_groq")), mapping_in(choices[0]) if choices else {})
+    return next((found for place in places if (found := mapping_in(place.get("usage")))), None)
 
 
 def from_openai(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already."""
-    prompt = mapping(raw.get("prompt_tokens_details"))
+    prompt = mapping_in(raw.get("prompt_tokens_details"))
     return _inclusive(
         input_tokens=_tokens(raw.get("prompt_tokens")),
         cached=_first(
@@ -40,7 +40,8 @@ def from_openai(raw: Mapping[str, object]) -> Usage:
         written=_tokens(prompt.get("cache_write_tokens")),
         output=_tokens(raw.get("completion_tokens")),
         reasoning=_first(
-            mapping(raw.get("completion_tokens_details")).get("reasoning_tokens"), raw.get("reasoning_tokens")
+            mapping_in(raw.get("completion_tokens_details")).get("reasoning_tokens"),
+            raw.get("reasoning_tokens"),
         ),
         total=_tokens(raw.get("total_tokens")),
     )
@@ -48,13 +49,13 @@ def from_openai(raw: Mapping[str, object]) -> Usage:
 
 def from_responses(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of OpenAI's Responses; unlike Anthropic's, its `input_tokens` hold the cached ones."""
-    details = mapping(raw.get("input_tokens_details"))
+    details = mapping_in(raw.get("input_tokens_details"))
     return _inclusive(
         input_tokens=_tokens(raw.get("input_tokens")),
         cached=_tokens(details.get("cached_tokens")),
         written=_tokens(details.get("cache_write_tokens")),
         output=_tokens(raw.get("output_tokens")),
-        reasoning=_tokens(mapping(raw.get("output_tokens_details")).get("reasoning_tokens")),
+        reasoning=_tokens(mapping_in(raw.get("output_tokens_details")).get("reasoning_tokens")),
         total=_tokens(raw.get("total_tokens")),
     )
 
@@ -94,7 +95,7 @@ def _difference(total: int | None, part: int | None) -> int | None:
 
 
 def _tokens(value: object) -> int | None:
-    return count(value, most=MOST_TOKENS)
+    return count_in(value, most=MOST_TOKENS)
 
 
 def _first(*values: object) -> int | None:
@@ -105,7 +106,7 @@ def from_anthropic(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a message, whose `input_tokens` leave out what the cache read or wrote."""
     uncached = _tokens(raw.get("input_tokens"))
     cached = _tokens(raw.get("cache_read_input_tokens"))
-    by_time = mapping(raw.get("cache_creation"))
+    by_time = mapping_in(raw.get("cache_creation"))
     written_1h = _tokens(by_time.get("ephemeral_1h_input_tokens"))
     written_5m = _tokens(by_time.get("ephemeral_5m_input_tokens"))
     written = _tokens(raw.get("cache_creation_input_tokens"))
@@ -117,7 +118,7 @@ def from_anthropic(raw: Mapping[str, object]) -> Usage:
         cache_write_tokens=written,
         cache_write_1h_tokens=written_1h,
         output_tokens=_tokens(raw.get("output_tokens")),
-        reasoning_tokens=_tokens(mapping(raw.get("output_tokens_details")).get("thinking_tokens")),
+        reasoning_tokens=_tokens(mapping_in(raw.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 
@@ -142,13 +143,13 @@ def told_cost_usd(raw: Mapping[str, object]) -> float | None:
     OpenRouter's `cost` is in credits of a dollar each. With a key of one's own (`is_byok`) it is its fee
     alone, and the upstream vendor bills its part beside it. xAI counts in ticks.
     """
-    ticks = count(raw.get("cost_in_usd_ticks"))
+    ticks = count_in(raw.get("cost_in_usd_ticks"))
     if ticks is not None:
         return _usd(Decimal(ticks) / XAI_TICKS_IN_A_DOLLAR)
     cost = _dollars(raw.get("cost"))
     if cost is None or raw.get("is_byok") is not True:
         return None if cost is None else float(cost)
-    upstream = _dollars(mapping(raw.get("cost_details")).get("upstream_inference_cost"))
+    upstream = _dollars(mapping_in(raw.get("cost_details")).get("upstream_inference_cost"))
     return None if upstream is None else _usd(cost + upstream)
 
 

@@ -27,7 +27,7 @@ _NO_WORDS_FOR: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def complaint(model: Model, quirks: Quirks) -> str | None:
+def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     """Return which of a model's parameters its wire format or its endpoint cannot take, and the way out.
 
     `params` are not looked at: they are sent as given.

@@ -10,7 +10,7 @@ from asyncbench.published.integer_addition import files as integer_addition
 from asyncbench.published.llm_arithmetic import files as llm_arithmetic
 from asyncbench.published.nupa import files as nupa
 from asyncbench.published.recorded import RecordedRun
-from asyncbench.suites.llm_arithmetic import TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ FORMATS: Mapping[str, FileFormat] = {
     "llm-arithmetic": FileFormat(
         ending=llm_arithmetic.ENDING,
         suites=(llm_arithmetic.NAME,),
-        tasks=tuple(TASKS),
+        tasks=tuple(ARITHMETIC_TASKS),
         reader=llm_arithmetic.reader,
         file_name=llm_arithmetic.file_name,
         texts=llm_arithmetic.texts,

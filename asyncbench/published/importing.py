@@ -17,7 +17,7 @@ from asyncbench.published.places import check_file, check_folder
 from asyncbench.published.recorded import RecordedRun
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
-from asyncbench.store.manifest import check, is_results_folder, read_manifest
+from asyncbench.store.manifest import check_owner, is_results_folder, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def _check_place(folder: Path) -> None:
     """Refuse what cannot be a results folder of imported runs."""
     check_folder(folder)
     with storing(folder):
-        check(folder, sweep=_sweep(folder), imported=True)
+        check_owner(folder, sweep=_sweep(folder), imported=True)
 
 
 def _sweep(folder: Path) -> str:

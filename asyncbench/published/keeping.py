@@ -16,9 +16,9 @@ from asyncbench.prompting.requests import TrialIds
 from asyncbench.published.names import problems_file
 from asyncbench.published.recorded import Recorded, RecordedRun
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
-from asyncbench.store.encoding import encode
+from asyncbench.store.encoding import encode_json
 from asyncbench.store.folder import Store
-from asyncbench.store.snapshot import look
+from asyncbench.store.snapshot import take_snapshot
 from asyncbench.suites import SUITES, grade
 
 # What a file may not tell otherwise than the folder has it; a reply that is NULL is a call that failed.
@@ -40,7 +40,7 @@ class Keeper:
 
     def __init__(self, store: Store, form: str) -> None:
         self._store, self._form = store, form
-        self._before = look(store.folder)
+        self._before = take_snapshot(store.folder)
         self._runs = frozenset(self._before.read("trials", ["run"])["run"].unique().to_pylist())
 
     def keep(self, recording: RecordedRun) -> ImportedRun:
@@ -121,7 +121,7 @@ def _told(one: Recorded, *, like: dict[str, object]) -> dict[str, object]:
         "cost_usd": one.cost_usd,
         "finished_at": round(one.at * 1_000_000) if one.timed else like["finished_at"],
     }
-    stored: dict[str, object] = orjson.loads(encode(told))
+    stored: dict[str, object] = orjson.loads(encode_json(told))
     return stored
 
 

@@ -21,8 +21,8 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.shown.screen import fitted, safe
 from asyncbench.store.catalog import patiently
-from asyncbench.store.encoding import encode
-from asyncbench.store.snapshot import LOOKS, MovedError, look
+from asyncbench.store.encoding import encode_json
+from asyncbench.store.snapshot import LOOKS, MovedError, take_snapshot
 from asyncbench.views.views import VIEWS, Sources, add_views
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Answer:
         shown = _escaped if out.isatty() else str
         for n, row in enumerate(self._rows()):
             values = dict(zip(self.schema.names, map(_plain, row), strict=True))
-            out.write(f"{',' if n else ''}\n{shown(encode(values).decode())}")
+            out.write(f"{',' if n else ''}\n{shown(encode_json(values).decode())}")
         out.write("\n]\n")
         out.flush()
 
@@ -191,7 +191,7 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
 
 def _contained(connection: "duckdb.DuckDBPyConnection", folder: Path) -> Sources:
     """Give a connection the views of a folder, and from then on no file and no setting."""
-    sources = add_views(connection, folder, look(folder))
+    sources = add_views(connection, folder, take_snapshot(folder))
     connection.execute(_THEN)
     return sources
 
@@ -325,5 +325,5 @@ def _field(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, list | dict | tuple):
-        return encode(value).decode()
+        return encode_json(value).decode()
     return str(value)

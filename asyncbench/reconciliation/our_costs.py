@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from asyncbench.errors import ConfigError
 from asyncbench.results.calls import (
-    KINDS,
+    TOKEN_KINDS,
     Calls,
     Column,
     bound_of,
@@ -20,7 +20,7 @@ from asyncbench.results.calls import (
     sum_of,
     with_dollars,
 )
-from asyncbench.results.cost_counts import OK
+from asyncbench.results.cost_counts import OK_STATUS
 from asyncbench.store.spending import LOST
 
 pc: Any = pyarrow.compute  # see `analysis.calls`
@@ -167,7 +167,7 @@ def _unended(calls: Calls, shift_h: float) -> Iterator[tuple[str, date, Unpriced
 def _measured(calls: Calls, now: datetime) -> pa.Table:
     """Return the keys, and columns whose sums, or largest values, `Ours` is made of."""
     rows = with_dollars(calls)
-    usd, answered = rows["cost_usd"], pc.equal(rows["status"], OK)
+    usd, answered = rows["cost_usd"], pc.equal(rows["status"], OK_STATUS)
     unknown, lost = pc.is_null(usd), pc.equal(rows["status"], LOST)
     cut = pc.and_(unknown, pc.invert(pc.or_(answered, lost)))
     told = pc.add(rows["input_tokens"], rows["output_tokens"])
@@ -213,7 +213,7 @@ def _otherwise(calls: Calls, usd: Column, now: datetime) -> dict[str, Column]:
 
 def _known(usd: Column, parts: Mapping[str, Column]) -> Column:
     """Return whole costs: 0 where the call cost nothing, NULL where its cost is unknown, NaN for no price."""
-    whole = pc.fill_null(sum_of([parts[kind] for kind in KINDS]), float("nan"))
+    whole = pc.fill_null(sum_of([parts[kind] for kind in TOKEN_KINDS]), float("nan"))
     whole = pc.if_else(pc.equal(usd, 0.0), pa.scalar(0.0), whole)
     return pc.if_else(pc.is_valid(usd), whole, pa.scalar(None, pa.float64()))
 

@@ -17,7 +17,7 @@ from asyncbench.regrading.tally import ChangedTrial, Grader, Move, RegradeTally
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.schema import OF_THE_TRIAL
-from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.snapshot import Snapshot, take_snapshot
 from asyncbench.store.staging import scanned
 
 READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expected", *HEADLINE, *REPLY]))
@@ -96,7 +96,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def _look_over(folder: Path, tally: RegradeTally) -> None:
-    snapshot = look(folder)
+    snapshot = take_snapshot(folder)
     anew = _Anew(folder, snapshot, tally)
     for batch in snapshot.batches("trials", READ):
         anew.graded(batch)
@@ -108,7 +108,7 @@ def _rewrite(folder: Path, tally: RegradeTally) -> None:
         store.replaced("trials") as trials,
         store.replaced("grades") as grades,
     ):
-        anew = _Anew(folder, look(folder), tally)
+        anew = _Anew(folder, take_snapshot(folder), tally)
         changed: set[Path] = set()
         for path, trial_part, grade_part in rewritten(trials, grades, changed=changed):
             for batch in scanned("trials", [path]):

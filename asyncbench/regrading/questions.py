@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.schema import SCHEMA, problems_of
+from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
 from asyncbench.records import Problem
 from asyncbench.regrading.keys import keys
 from asyncbench.store.problem_copies import read_problems
@@ -39,5 +39,5 @@ class FolderQuestions:
         return [None if place is None else self._ready[place] for place in places]
 
     def _make_ready(self, places: list[int]) -> None:
-        rows = self._problems.select(SCHEMA.names).take(pa.array(places, pa.int64()))
+        rows = self._problems.select(PROBLEM_SCHEMA.names).take(pa.array(places, pa.int64()))
         self._ready.update(zip(places, problems_of(rows.to_batches()), strict=True))

@@ -9,9 +9,9 @@ from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import ASKED, Worth, asked_alike, best, worth_of
 from asyncbench.results.anatomy.carries import MOST_PROBLEMS, CarryBin
 from asyncbench.results.anatomy.examined_sample import GROUP, Group, most_of_a_group
-from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of, read
+from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of, read_errors
 from asyncbench.results.anatomy.kinds import KINDS, UNCLASSIFIED
-from asyncbench.results.cells import COLUMNS, GRADE_COLUMNS, cells_of
+from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, cells_of
 from asyncbench.results.curves import DigitsCurve, digits_at
 from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.graders import Graded, graded_by, graders_of
@@ -168,9 +168,9 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    manifest, seen = read_manifest(Path(folder)), read(folder)
+    manifest, seen = read_manifest(Path(folder)), read_errors(folder)
     found = seen.findings
-    cells = cells_of(seen.trials.select(list(COLUMNS)), seen.grades.select(list(GRADE_COLUMNS)))
+    cells = cells_of(seen.trials.select(list(CELL_COLUMNS)), seen.grades.select(list(GRADE_COLUMNS)))
     order = in_order({sheets.asked_of(group) for group in found}, manifest)
     place = {asked: i for i, asked in enumerate(order)}
 

@@ -147,7 +147,7 @@ UNPAIRED_HEAD: Final = (
 )
 
 
-def compare(
+def compare_on(
     a: str,
     b: str,
     folder: Path | str,

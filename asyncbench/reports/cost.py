@@ -12,17 +12,17 @@ import pyarrow.compute
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts_of
-from asyncbench.results.calls import KINDS, ROWS, Calls, bound_of, calls_of
+from asyncbench.results.calls import ROWS, TOKEN_KINDS, Calls, bound_of, calls_of
 from asyncbench.results.cost_counts import (
     OF_REPLIES,
-    OK,
+    OK_STATUS,
     CallCosts,
     Cells,
-    Key,
+    CostKey,
     Untold,
     all_of,
-    cells_of,
     correct_by,
+    cost_cells_of,
     together,
     unknown_by_cause,
     untold,
@@ -30,7 +30,7 @@ from asyncbench.results.cost_counts import (
 from asyncbench.shown.tables import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
 from asyncbench.store.catalog import steady
 from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
-from asyncbench.store.spending import Books, spending
+from asyncbench.store.spending import Books, spending_of
 
 pc: Any = pyarrow.compute  # see `calls`
 
@@ -49,7 +49,7 @@ NAMES: Final = {
 class Group:
     """The calls of one model, suite, task or outcome."""
 
-    name: Key
+    name: CostKey
     spent: CallCosts
     correct: int | None = None  # right answers asked for here; None: it is no group of trials
 
@@ -168,7 +168,7 @@ class CostReport(Pages):
 
     def _shares(self) -> Iterator[str]:
         spent = self.whole.spent
-        failed = all_of(one.spent for one in self.statuses if one.name != (OK,))
+        failed = all_of(one.spent for one in self.statuses if one.name != (OK_STATUS,))
         yield (
             f"Read from caches: {_share(spent.cached_share)} of the input. "
             f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
@@ -206,7 +206,7 @@ def cost_report_on(folder: Path | str) -> CostReport:
     """
     path = Path(folder)
     manifest, calls = read_manifest(path), calls_of(path)
-    cells = cells_of(calls)
+    cells = cost_cells_of(calls)
     return CostReport(
         folder=str(folder),
         simulated=calls.simulated,
@@ -263,7 +263,7 @@ def _groups(cells: Cells, calls: Calls, keys: Sequence[str], places: Sequence[in
 
 def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
     caps = manifest.get("budget") or ()
-    books = spending(folder) if caps else Books(by_alias={})
+    books = spending_of(folder) if caps else Books(by_alias={})
     for cap in caps:
         of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
         charged, reserved = books.under(*of)
@@ -325,7 +325,9 @@ def _money_row(one: Group, names: int, whole: CallCosts) -> list[str]:
 
 def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
     counted = [(one.name[0], getattr(one.spent, which)) for one in groups]
-    kinds = [*KINDS, "reasoning"] if which == "tokens_by_kind" else [*KINDS, "reasoning", "not_split"]
+    kinds = (
+        [*TOKEN_KINDS, "reasoning"] if which == "tokens_by_kind" else [*TOKEN_KINDS, "reasoning", "not_split"]
+    )
     used = [kind for kind in kinds if any(amounts[kind] for _, amounts in counted)]
     show = dollars if which == "usd_by_kind" else "{:,}".format
     rows = [[name, *(show(amounts[kind]) for kind in used)] for name, amounts in counted]

@@ -40,7 +40,9 @@ def followed(folder: Path | str, *, every_s: float) -> Iterator[Status]:
             time.sleep(min(GLANCE_EVERY_S, every_s))
 
 
-def show(folder: Path | str, out: TextIO, *, as_json: bool = False, every_s: float | None = None) -> None:
+def follow_status(
+    folder: Path | str, out: TextIO, *, as_json: bool = False, every_s: float | None = None
+) -> None:
     """Show a sweep until its run ends: redrawn on a terminal, a line now and then elsewhere.
 
     Args:

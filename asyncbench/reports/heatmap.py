@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results.cells import COLUMNS, cells_of
+from asyncbench.results.cells import CELL_COLUMNS, cells_of
 from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.graders import Graded, graded_by, graders_of
 from asyncbench.results.lost_replies import lost_notes
@@ -179,7 +179,7 @@ def accuracy_maps_on(folder: Path | str) -> AccuracyMaps:
         ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: it cannot be read.
     """
-    trials = read_trials(folder, columns=[*COLUMNS, "provider"])
+    trials = read_trials(folder, columns=[*CELL_COLUMNS, "provider"])
     found = cells_of(trials.drop_columns(["provider"])).to_pylist()
     asked = {_asked(cell) for cell in found}
     names = names_of(in_order(asked, read_manifest(Path(folder))))

@@ -20,7 +20,7 @@ from asyncbench.results.lost_replies import lost_notes
 from asyncbench.results.nothing_to_show import no_trials
 from asyncbench.results.pairing import WHO
 from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
-from asyncbench.results.stopped_cells import StoppedCell, skips_in, stopped_cells
+from asyncbench.results.stopped_cells import StoppedCell, skips_in, stopped_cells_of
 from asyncbench.shown.tables import (
     SIMULATED,
     Pages,
@@ -37,7 +37,7 @@ from asyncbench.store.manifest import Manifest, planned, read_manifest
 
 COLUMNS = (
     *(*WHO, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
-    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.COLUMNS),
+    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.SERVED_COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
 REPEATED = (
@@ -121,7 +121,7 @@ class Report(Pages):
         prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
         outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else [no_trials(self.folder)]
         repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
-        skipped = [stopped.note(self.stopped)] if self.stopped else []
+        skipped = [stopped.stopped_note(self.stopped)] if self.stopped else []
         skipped += [stopped.lapsed_note(self.lapsed)] if self.lapsed else []
         lost = lost_notes(self._by_name())
         yield from (*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures)
@@ -160,7 +160,7 @@ class Report(Pages):
         if by_task := [line for line in self.tasks if line.task != line.suite]:
             yield _accuracy_sheet("Accuracy by task", by_task, counted=counted)
         if self.stopped:
-            yield stopped.sheet(self.stopped)
+            yield stopped.stopped_sheet(self.stopped)
         yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
         spent += TOGETHER if self._several else ""
@@ -197,8 +197,11 @@ def _priced_again(folder: Path, at: datetime) -> Report:
 
 
 def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
-    grades, skips = read_grades(folder, GRADES, pc.field("headline")), skips_in(folder, stopped.COLUMNS)
-    cells, manifest = stopped_cells(folder, skips), read_manifest(Path(folder))
+    grades, skips = (
+        read_grades(folder, GRADES, pc.field("headline")),
+        skips_in(folder, stopped.STOPPED_COLUMNS),
+    )
+    cells, manifest = stopped_cells_of(folder, skips), read_manifest(Path(folder))
     plan, asked = _plan(manifest), trials.group_by(list(WHO)).aggregate([]).to_pylist()
     names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
     return Report(
@@ -364,7 +367,7 @@ def _counts(line: OverviewLine) -> Row:
 
 def _accuracy_row(line: OverviewLine) -> Row:
     answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
-    mark = stopped.MARK if line.skipped else ""
+    mark = stopped.STOPPED_MARK if line.skipped else ""
     return (
         line.name,
         _suite_and_task(line),

@@ -23,7 +23,7 @@ MEANING: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class LimitUse:
     """What a lane did within some time."""
 
     lane: str
@@ -56,8 +56,8 @@ class QuotaReport(Pages):
 
     folder: str
     simulated: bool
-    lanes: tuple[Use, ...]
-    minutes: tuple[Use, ...]
+    lanes: tuple[LimitUse, ...]
+    minutes: tuple[LimitUse, ...]
 
     def as_json(self) -> str:
         """Return everything as JSON; shares are parts of 1."""
@@ -110,9 +110,9 @@ def quota_report_on(folder: Path | str) -> QuotaReport:
     )
 
 
-def _use(row: Mapping[str, Any]) -> Use:  # Any: cells of `lanes`
+def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: cells of `lanes`
     limits = {name: row[f"{name}_limit"] for name in LIMITS}
-    return Use(
+    return LimitUse(
         lane=row["lane"],
         started_at=row["started_at"],
         seconds=row["seconds"],
@@ -126,8 +126,8 @@ def _use(row: Mapping[str, Any]) -> Use:  # Any: cells of `lanes`
     )
 
 
-def _together(many: list[Use]) -> Use:
-    return Use(
+def _together(many: list[LimitUse]) -> LimitUse:
+    return LimitUse(
         lane=many[0].lane,
         started_at=many[0].started_at,
         seconds=sum(one.seconds for one in many),
@@ -148,18 +148,20 @@ def _sums(many: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: int or f
     return dict(sums)
 
 
-def _by_hour(minutes: Iterable[Use]) -> tuple[Use, ...]:
+def _by_hour(minutes: Iterable[LimitUse]) -> tuple[LimitUse, ...]:
     hours = groupby(
         minutes, key=lambda one: (one.lane, one.started_at.astimezone(UTC).replace(minute=0, second=0))
     )
     return tuple(_together(list(many)) for _, many in hours)
 
 
-def _as_mapping(one: Use) -> dict[str, object]:
+def _as_mapping(one: LimitUse) -> dict[str, object]:
     return asdict(one) | {"shares": one.shares, "bound_by": one.bound_by}
 
 
-def _sheet(title: str, uses: Iterable[Use], limits: list[str], causes: list[str], *, at: str | None) -> Sheet:
+def _sheet(
+    title: str, uses: Iterable[LimitUse], limits: list[str], causes: list[str], *, at: str | None
+) -> Sheet:
     head = ["lane", *(["at (UTC)"] if at else []), "ran", "calls", *(f"{name} used" for name in limits)]
     head += ["refused", "in flight", "bound by", *(f"lost to {name}" for name in causes)]
     rows = [_row(one, limits, causes, at) for one in uses]
@@ -168,7 +170,7 @@ def _sheet(title: str, uses: Iterable[Use], limits: list[str], causes: list[str]
     )
 
 
-def _row(one: Use, limits: list[str], causes: list[str], at: str | None) -> list[str]:
+def _row(one: LimitUse, limits: list[str], causes: list[str], at: str | None) -> list[str]:
     shares = one.shares
     return [
         one.lane,

@@ -58,7 +58,7 @@ from asyncbench.store.catalog import read_grades
 from asyncbench.store.manifest import read_manifest
 
 COLUMNS: Final = (
-    *pairing.COLUMNS,
+    *pairing.PAIRING_COLUMNS,
     *(
         "provider",
         "variant",

@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from asyncbench.engine.stopping import Figures
+from asyncbench.engine.stopping import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.results.stopped_cells import held, lapsed_note
 from asyncbench.run.progress import spent_text
 from asyncbench.shown.screen import fitted, safe_note, safe_notes
 from asyncbench.shown.tables import SIMULATED, dollars
-from asyncbench.store.catalog import Counts, ModelCounts, counts
+from asyncbench.store.catalog import ModelCounts, TrialCounts, trial_counts
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.quarantine import QUARANTINE
-from asyncbench.store.spending import Books, spending
-from asyncbench.store.upkeep import Upkeep, upkeep
+from asyncbench.store.spending import Books, spending_of
+from asyncbench.store.upkeep import Upkeep, read_upkeep
 
 _SHOWN_LEFTOVERS = 3
 
@@ -170,10 +170,10 @@ def status_of(folder: Path | str) -> Status:
         StoreError: its manifest, its journal or a part cannot be read.
     """
     path = Path(folder)
-    manifest, files, found = read_manifest(path), upkeep(path), counts(path)
+    manifest, files, found = read_manifest(path), read_upkeep(path), trial_counts(path)
     damaged = set(found.damaged)
     if damaged and files.writer is not None:
-        found = counts(path)  # a line that was just being written is whole by now
+        found = trial_counts(path)  # a line that was just being written is whole by now
         damaged &= set(found.damaged)
     holds = held(path, (figures for one in found.models.values() for figures in one.skips))
     models = tuple(_models(found, _planned(manifest), holds))
@@ -197,7 +197,7 @@ def status_of(folder: Path | str) -> Status:
 
 def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own
     caps = manifest.get("budget") or ()
-    found = spending(folder) if caps else Books(by_alias={})
+    found = spending_of(folder) if caps else Books(by_alias={})
     for cap in caps:
         of = cap["kind"], cap["of"], cap.get("also", ())
         charged, reserved = found.under(*of)
@@ -221,12 +221,12 @@ def _planned(manifest: dict[str, object]) -> Counter[str]:
     return trials
 
 
-def _models(found: Counts, planned: Counter[str], holds: Container[Figures]) -> Iterator[ModelStatus]:
+def _models(found: TrialCounts, planned: Counter[str], holds: Container[CellCounts]) -> Iterator[ModelStatus]:
     for name in sorted({*planned, *found.models}):
         yield _model(name, found.models.get(name, ModelCounts()), planned.get(name), holds)
 
 
-def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[Figures]) -> ModelStatus:
+def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
     skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
     unfinished = None if planned is None else max(0, planned - found.finished - skipped)
     return ModelStatus(

@@ -11,7 +11,7 @@ from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.store.catalog import read_trials
 from asyncbench.store.problem_copies import copies, read_problems
-from asyncbench.store.verify import FolderFinding, Verified, verify
+from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def health_of(folder: Path | str) -> Health:
         ConfigError: it is not a results folder, or a later asyncbench wrote something in it.
         StoreError: its manifest or its journal cannot be read at all.
     """
-    found = verify(folder)
+    found = verify_folder(folder)
     findings = (*found.findings, *_problem_sets(Path(folder)))
     return Health(folder=str(folder), found=replace(found, findings=findings))
 

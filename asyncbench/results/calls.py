@@ -11,7 +11,7 @@ import pyarrow.compute
 
 from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
 from asyncbench.providers.endpoints import is_simulated
-from asyncbench.providers.loose_json import mapping
+from asyncbench.providers.loose_json import mapping_in
 from asyncbench.providers.usage import from_anthropic
 from asyncbench.records import Sent
 from asyncbench.results.repricing import known_rates
@@ -22,7 +22,7 @@ from asyncbench.store.snapshot import Snapshot
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar", which no arithmetic accepts
 Column = Any  # pa.ChunkedArray or pa.Array, of any type
 
-KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
+TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
 AS_SERVED: Final = "as served"
 NEAR: Final = 1e-9  # of a call's cost: by no more may its parts miss it
 ROWS: Final = 65_536  # at a time: the accounts of a million calls are large
@@ -50,7 +50,7 @@ class Calls:
 
     `table` has a row for each call that is over: columns of `attempts` and of its trial (NULL where that is
     open), `bound_usd` (what was set aside for it, or else the most that it could cost), `tokens_…` of each of
-    `KINDS`, NULL where they are unknown, and `way`, what the account says of how it was served beside the
+    `TOKEN_KINDS`, NULL where they are unknown, and `way`, what the account says of how it was served beside the
     service tier.
     """
 
@@ -130,7 +130,7 @@ def _written_1h(raw: Column, written: Column) -> Column:
     """Return the tokens written to a cache for an hour; only accounts of calls that wrote any are opened."""
     counts = [0] * len(raw)
     for place in pc.indices_nonzero(written).to_pylist():
-        said = mapping(orjson.loads(raw[place].as_py() or "{}"))
+        said = mapping_in(orjson.loads(raw[place].as_py() or "{}"))
         counts[place] = from_anthropic(said).cache_write_1h_tokens or 0
     return pa.array(counts, pa.int64())
 
@@ -154,7 +154,9 @@ def _by_kind(rows: pa.Table) -> pa.Table:
     minutes = pc.subtract(written, hour)
     fits = pc.and_(pc.greater_equal(uncached, 0), pc.greater_equal(minutes, 0))
     fits = pc.fill_null(pc.and_(fits, pc.is_valid(rows["output_tokens"])), False)
-    for kind, counts in zip(KINDS, (uncached, cached, minutes, hour, rows["output_tokens"]), strict=True):
+    for kind, counts in zip(
+        TOKEN_KINDS, (uncached, cached, minutes, hour, rows["output_tokens"]), strict=True
+    ):
         rows = rows.append_column(f"tokens_{kind}", pc.if_else(fits, counts, pa.scalar(None, pa.int64())))
     return rows
 
@@ -163,7 +165,7 @@ def _by_kind(rows: pa.Table) -> pa.Table:
 
 
 def with_dollars(calls: Calls) -> pa.Table:
-    """Return the calls with `usd_…` of each of `KINDS`, `usd_reasoning` (of the output) and `usd_not_split`.
+    """Return the calls with `usd_…` of each of `TOKEN_KINDS`, `usd_reasoning` (of the output) and `usd_not_split`.
 
     What a call cost is what was written down when it was made. It is split where today's price table, at
     the call's own day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own
@@ -171,7 +173,7 @@ def with_dollars(calls: Calls) -> pa.Table:
     """
     rows = calls.table
     found = priced(calls)
-    whole = sum_of([found[kind] for kind in KINDS])
+    whole = sum_of([found[kind] for kind in TOKEN_KINDS])
     cost = rows["cost_usd"]
     near = pc.less_equal(pc.abs(pc.subtract(whole, cost)), pc.multiply(pc.abs(cost), NEAR))
     split = pc.or_kleene(pc.fill_null(near, False), pc.equal(cost, pa.scalar(0.0)))  # NULL: cost unknown
@@ -198,7 +200,7 @@ def priced(calls: Calls, *, tier: str | None = AS_SERVED, at_s: float | None = N
         at_s: as if made then, seconds since 1970; None: when each was.
     """
     rows, rates = calls.table, rates_of_calls(calls, tier=tier, at_s=at_s)
-    dollars = {kind: pc.multiply(rows[f"tokens_{kind}"], rates[kind]) for kind in KINDS}
+    dollars = {kind: pc.multiply(rows[f"tokens_{kind}"], rates[kind]) for kind in TOKEN_KINDS}
     reasoning = pc.multiply(pc.fill_null(rows["reasoning_tokens"], 0), rates["output"])
     return dollars | {"reasoning": reasoning}
 
@@ -272,7 +274,7 @@ _Columns = dict[str, list[float | None]]
 def _brackets(found: Sequence[Rates | None], which: Column, inputs: Column) -> tuple[_Columns, Column]:
     """Return the rates of all brackets as columns, USD for a token, and where in them each call's are."""
     most = max((len(one.brackets) for one in found if one), default=1)
-    columns: _Columns = {kind: [] for kind in KINDS}
+    columns: _Columns = {kind: [] for kind in TOKEN_KINDS}
     above: list[list[int]] = [[] for _ in range(most)]
     for one in found:
         brackets = one.brackets if one else ()

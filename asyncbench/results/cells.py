@@ -12,7 +12,7 @@ from asyncbench.store.catalog import steady
 from asyncbench.store.snapshot import Snapshot
 
 CELL: Final = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
-COLUMNS: Final = (
+CELL_COLUMNS: Final = (
     *("trial_id", *CELL, "repeat", "outcome"),
     *("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s"),
 )
@@ -52,7 +52,7 @@ def cells_on(folder: Path | str) -> pa.Table:
 
 
 def _cells(seen: Snapshot) -> pa.Table:
-    trials = seen.read("trials", list(COLUMNS))
+    trials = seen.read("trials", list(CELL_COLUMNS))
     return cells_of(trials, seen.read("grades", list(GRADE_COLUMNS), pc.field("headline")))
 
 
@@ -66,7 +66,7 @@ def cells_of(trials: pa.Table, grades: pa.Table | None = None) -> pa.Table:
     times that each problem was asked: how many independent ones the trials are worth at least.
 
     Args:
-        trials: `trials` with the columns `COLUMNS`.
+        trials: `trials` with the columns `CELL_COLUMNS`.
         grades: its headline grades with the columns `GRADE_COLUMNS`; None: format and digits count 0.
     """
     parts = [_of_trials(trials)]

@@ -10,19 +10,19 @@ import pyarrow.compute
 
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.records import Outcome
-from asyncbench.results.calls import KINDS, Calls, Column, with_dollars
+from asyncbench.results.calls import TOKEN_KINDS, Calls, Column, with_dollars
 from asyncbench.store.spending import LOST
 
 pc: Any = pyarrow.compute  # see `calls`
 
-OK: Final = "ok"
+OK_STATUS: Final = "ok"
 OPEN: Final = "open"  # of a trial that is not finished
 NO_TOKENS: Final = "the provider told no tokens"
 NO_PRICE: Final = "no price is known for them"
 MAYBE_BILLED: Final = "not known whether it was billed"
-Key = tuple[str, ...]
+CostKey = tuple[str, ...]
 _KEYS = ("model", "suite", "task", "outcome", "status")
-_AMOUNTS = (*KINDS, "reasoning", "not_split")
+_AMOUNTS = (*TOKEN_KINDS, "reasoning", "not_split")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class CallCosts:
     def cached_share(self) -> float | None:
         """The part of the input that was read from a cache, 1 is all."""
         kinds = self.tokens_by_kind
-        whole = sum(kinds[kind] for kind in KINDS if kind != "output")
+        whole = sum(kinds[kind] for kind in TOKEN_KINDS if kind != "output")
         return kinds["cached_input"] / whole if whole else None
 
     def add(self, other: "CallCosts") -> None:
@@ -78,16 +78,16 @@ class CallCosts:
         known = {
             "usd": self.known_usd,
             "usd_by_kind": {kind: self.usd_by_kind[kind] for kind in _AMOUNTS},
-            "tokens_by_kind": {kind: self.tokens_by_kind[kind] for kind in (*KINDS, "reasoning")},
+            "tokens_by_kind": {kind: self.tokens_by_kind[kind] for kind in (*TOKEN_KINDS, "reasoning")},
             "cached_share": self.cached_share,
         }
         return {name: getattr(self, name) for name in self.__slots__} | known
 
 
-Cells = Mapping[Key, CallCosts]  # by model, suite, task, outcome, status
+Cells = Mapping[CostKey, CallCosts]  # by model, suite, task, outcome, status
 
 
-def cells_of(calls: Calls) -> Cells:
+def cost_cells_of(calls: Calls) -> Cells:
     """Return what the calls of each model, suite, task, outcome and status cost; open trials are `OPEN`."""
     rows = _counted(with_dollars(calls))
     for name in ("suite", "task", "outcome"):
@@ -105,11 +105,11 @@ def _counted(rows: pa.Table) -> pa.Table:
     unknown = pc.is_null(rows["cost_usd"])
     again = pc.greater(rows["attempt"], 1)
     told = pc.add(rows["input_tokens"], rows["output_tokens"])
-    untold = pc.and_(unknown, pc.and_(pc.equal(rows["status"], OK), pc.is_null(told)))
+    untold = pc.and_(unknown, pc.and_(pc.equal(rows["status"], OK_STATUS), pc.is_null(told)))
     columns = {
         **{key: rows[key] for key in _KEYS},
         **{f"usd_{kind}": rows[f"usd_{kind}"] for kind in _AMOUNTS},
-        **{f"tokens_{kind}": rows[f"tokens_{kind}"] for kind in KINDS},
+        **{f"tokens_{kind}": rows[f"tokens_{kind}"] for kind in TOKEN_KINDS},
         "tokens_reasoning": rows["reasoning_tokens"],
         "usd": rows["cost_usd"],
         "unknown": _ones(unknown),
@@ -143,14 +143,14 @@ def _spent(row: Mapping[str, Any]) -> CallCosts:
     return CallCosts(
         calls=row["count_all"],
         usd_by_kind=Counter({kind: found.pop(f"usd_{kind}") for kind in _AMOUNTS}),
-        tokens_by_kind=Counter({kind: found.pop(f"tokens_{kind}") for kind in (*KINDS, "reasoning")}),
+        tokens_by_kind=Counter({kind: found.pop(f"tokens_{kind}") for kind in (*TOKEN_KINDS, "reasoning")}),
         **found,
     )
 
 
-def together(cells: Cells, key: Callable[[Key], Key | None]) -> dict[Key, CallCosts]:
+def together(cells: Cells, key: Callable[[CostKey], CostKey | None]) -> dict[CostKey, CallCosts]:
     """Return the cells summed by what `key` makes of theirs; None leaves a cell out."""
-    sums: dict[Key, CallCosts] = {}
+    sums: dict[CostKey, CallCosts] = {}
     for cell, spent in cells.items():
         if (group := key(cell)) is not None:
             sums.setdefault(group, CallCosts()).add(spent)
@@ -165,7 +165,7 @@ def all_of(cells: Iterable[CallCosts]) -> CallCosts:
     return whole
 
 
-def correct_by(trials: pa.Table, keys: Sequence[str]) -> dict[Key, int]:
+def correct_by(trials: pa.Table, keys: Sequence[str]) -> dict[CostKey, int]:
     """Return the right answers that were asked for here, not those taken over from another sweep."""
     asked = trials.filter(pc.is_null(trials["reused_from"]))
     right = asked.filter(pc.equal(asked["outcome"], Outcome.CORRECT.value))
@@ -190,7 +190,7 @@ def _causes(status: str, spent: CallCosts) -> Iterable[tuple[str, CallCosts]]:
         unknown_reserved_usd=spent.unknown_reserved_usd,
         unknown_unbounded=spent.unknown_unbounded,
     )
-    if status != OK:
+    if status != OK_STATUS:
         yield f"{'ended unseen' if status == LOST else status}: {MAYBE_BILLED}", whole
         return
     untold = CallCosts(

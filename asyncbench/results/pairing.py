@@ -19,7 +19,7 @@ from asyncbench.store.catalog import steady
 from asyncbench.store.snapshot import Filters, Snapshot
 
 WHO: Final = ("run", "model", "condition")
-COLUMNS: Final = (*WHO, "suite", "task", "problem_id", "repeat", "outcome")
+PAIRING_COLUMNS: Final = (*WHO, "suite", "task", "problem_id", "repeat", "outcome")
 ROWS: Final = 65_536  # at a time, while they are read
 ALL: Final = -1  # as bits: every problem
 
@@ -250,7 +250,7 @@ def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def marked(trials: pa.Table) -> Marked:
-    """Return the marks of a table with `COLUMNS`; a turn is a repeat."""
+    """Return the marks of a table with `PAIRING_COLUMNS`; a turn is a repeat."""
     if not len(trials):
         return Marked(marks={}, ended={}, tasks={}, problem_ids=())
     problems = _encoded(trials["problem_id"])

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from asyncbench.pricing import RatesAt, cost_usd, rates_at, tier_of
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.loose_json import mapping
+from asyncbench.providers.loose_json import mapping_in
 from asyncbench.providers.prices import rates_of
 from asyncbench.providers.usage import from_anthropic
 from asyncbench.records import Usage
@@ -102,7 +102,7 @@ class _Prices:
                 self.unpriced[row["model"], "not known whether it was billed"] += 1
             cost: float | None = row["cost_usd"]
             return cost
-        raw = mapping(orjson.loads(row["raw_usage"])) if row["raw_usage"] else {}
+        raw = mapping_in(orjson.loads(row["raw_usage"])) if row["raw_usage"] else {}
         model_id, service_tier = self._trials.get(row["trial_id"], (None, None))
         usage = _usage(row, cache_write_1h=from_anthropic(raw).cache_write_1h_tokens)
         return self._cost(row["model"], model_id, usage, tier_of(service_tier, raw), row["started_at"])

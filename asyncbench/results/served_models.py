@@ -11,7 +11,7 @@ from asyncbench.providers.known_models import same_model
 
 # Column of `trials` → how its values are spoken of.
 _NAMES: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}
-COLUMNS: Final = (*_NAMES, "model_id")
+SERVED_COLUMNS: Final = (*_NAMES, "model_id")
 
 
 def any_simulated(*trials: pa.Table) -> bool:
@@ -23,7 +23,7 @@ def mixtures(trials: pa.Table) -> tuple[str, ...]:
     """Return a warning for each alias that several or others answered, with how many trials each.
 
     Args:
-        trials: `trials` with the columns `model`, `provider` and `COLUMNS`; what is not told is NULL.
+        trials: `trials` with the columns `model`, `provider` and `SERVED_COLUMNS`; what is not told is NULL.
     """
     several = (
         f"{model} was answered by {len(counts)} {_NAMES[column]}: {_counted(counts)}"

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from asyncbench.engine.stopping import Figures, still_stopped
+from asyncbench.engine.stopping import CellCounts, still_stopped
 from asyncbench.shown.tables import Sheet, percent
 from asyncbench.store.catalog import read_skipped, read_trials
 from asyncbench.store.manifest import kept_sweep_file
 
-MARK = "*"  # of an accuracy whose cells were stopped
+STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
 CELL = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
 HEAD = (
@@ -21,7 +21,7 @@ HEAD = (
     "accuracy when stopped (always-valid 95 %)",
 )
 _STOP = ("rule", "asked", "correct", "low", "high")
-COLUMNS = (*CELL, *_STOP, "skipped_at")  # of `skipped`
+STOPPED_COLUMNS = (*CELL, *_STOP, "skipped_at")  # of `skipped`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def skips_in(folder: Path | str, columns: Sequence[str]) -> Skips:
     return Skips(held=kept, lapsed=len(rows) - len(kept))
 
 
-def held(folder: Path | str, known: Iterable[Figures]) -> frozenset[Figures]:
+def held(folder: Path | str, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
     """Return those (correct, asked) of cells by which the rule in force stops them.
 
     In a folder without a sweep.yaml nothing speaks against any.
@@ -59,9 +59,9 @@ def held(folder: Path | str, known: Iterable[Figures]) -> frozenset[Figures]:
     different = set(known)
     if not different or (sweep_file := kept_sweep_file(Path(folder))) is None:
         return frozenset(different)
-    from asyncbench.config import rule_in  # 0.2 s, which a folder without skips need not wait for
+    from asyncbench.config import stop_rule_in  # 0.2 s, which a folder without skips need not wait for
 
-    return still_stopped(rule_in(sweep_file), different)
+    return still_stopped(stop_rule_in(sweep_file), different)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +93,12 @@ class StoppedCell:
         return self.model, cell, self.rule, *(f"{count:,}" for count in counts), accuracy
 
 
-def stopped_cells(folder: Path | str, skips: Skips) -> tuple[StoppedCell, ...]:
+def stopped_cells_of(folder: Path | str, skips: Skips) -> tuple[StoppedCell, ...]:
     """Return the cells of a results folder that are stopped; raises as `read_trials` does.
 
     Args:
         folder: the results folder.
-        skips: its own, with `COLUMNS`.
+        skips: its own, with `STOPPED_COLUMNS`.
     """
     rows = skips.held.sort_by("skipped_at").to_pylist()
     if not rows:
@@ -126,18 +126,18 @@ def lapsed_note(lapsed: int) -> str:
     )
 
 
-def note(cells: Sequence[StoppedCell]) -> str:
+def stopped_note(cells: Sequence[StoppedCell]) -> str:
     """Return what a reader of accuracies has to know of stopped cells."""
     skipped = sum(one.skipped for one in cells)
     return (
         f"{skipped:,} trials of {len(cells):,} cells were skipped: enough was known of them (`stop_when`). "
-        f"Where {MARK} stands, the interval is meant for a fixed number of trials and is too narrow, and the "
+        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, and the "
         "accuracy gives stopped cells less weight than they would have had; each cell's own accuracy with "
         "its always-valid interval is below."
     )
 
 
-def sheet(cells: Sequence[StoppedCell]) -> Sheet:
+def stopped_sheet(cells: Sequence[StoppedCell]) -> Sheet:
     """Return the table of stopped cells."""
     more = f", the first {MOST_SHOWN} of {len(cells):,} (--json has all)" if len(cells) > MOST_SHOWN else ""
     rows = [one.as_row() for one in cells[:MOST_SHOWN]]

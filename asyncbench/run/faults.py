@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from asyncbench.providers.secrets import without
+from asyncbench.providers.secrets import without_secret
 
 FAULTS: Final = "faults.txt"  # in the results folder
 LONGEST: Final = 20_000  # characters of one of them: its beginning and its end
@@ -35,7 +35,7 @@ class Faults:
         self._told.add(kind)
         text = "".join(traceback.format_exception(error))
         for key in self._keys:
-            text = without(text, key=key)
+            text = without_secret(text, key=key)
         if len(text) > LONGEST:
             text = f"{text[: LONGEST // 2]}\n[…]\n{text[-LONGEST // 2 :]}"
         head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, model {alias}\n"

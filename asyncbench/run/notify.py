@@ -33,7 +33,7 @@ from asyncbench.records import Model, Outcome, StopWhen
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.progress import cost_text
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.catalog import ModelCounts, counts
+from asyncbench.store.catalog import ModelCounts, trial_counts
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.store.mark import left_mark
 
@@ -91,7 +91,7 @@ def _open_in(folder: Path, when: StopWhen | None, aliases: Iterable[str]) -> int
 
 def _so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, dict[str, dict[str, int]]]:
     """Return when a folder was written last, seconds since 1970, and its figures by alias, as in `Death`."""
-    found, plan = counts(folder), planned(read_manifest(folder))
+    found, plan = trial_counts(folder), planned(read_manifest(folder))
     models = {}
     for alias in dict.fromkeys([*(model for _, model, _ in plan), *found.models]):
         asked = sum(

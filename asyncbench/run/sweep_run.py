@@ -29,16 +29,16 @@ from asyncbench.engine.limits import Counting
 from asyncbench.engine.scheduler import Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import AsyncbenchError, StoreError
-from asyncbench.planning.forecast.kept import is_told, read_forecasts
+from asyncbench.planning.forecast.kept import is_forecast_told, read_forecasts
 from asyncbench.planning.keeping import keep_forecast
 from asyncbench.planning.making import plan_of
 from asyncbench.planning.outlook import Outlook
 from asyncbench.planning.prices import prices_of, rates_asked
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.prompting.requests import characters, request_for
-from asyncbench.providers.known_models import moves
-from asyncbench.providers.longest_reply import longest_reply
-from asyncbench.providers.opening import opened
+from asyncbench.providers.known_models import is_moving_alias
+from asyncbench.providers.longest_reply import longest_reply_of
+from asyncbench.providers.opening import open_provider
 from asyncbench.providers.prices import rates_of
 from asyncbench.records import History, Model, Outcome, Request, Trial
 from asyncbench.run.faults import Faults
@@ -71,7 +71,7 @@ from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Room, check_longer
 from asyncbench.sweeps.reuse import Answers, check_reuse, take_over
 from asyncbench.sweeps.skipping import Before, Needed, settle, stopping_of, unsettled
-from asyncbench.sweeps.trials import AskedSet, asked_by_model, planned, planned_tasks, trials
+from asyncbench.sweeps.trials import AskedSet, asked_by_model, planned, planned_tasks, trials_of
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
@@ -122,12 +122,12 @@ async def run_sweep(
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     sweep = with_budget(sweep, budget_usd, place="run")
-    asked = preflight.chosen(sweep, models)
+    asked = preflight.chosen_models(sweep, models)
     check_budget(sweep, asked)
     asked = held_models(sweep, asked)
     env = os.environ if env is None else env
     screen = screen or Quiet()
-    keys = preflight.keys(asked, env)
+    keys = preflight.keys_for(asked, env)
     notifier = notifier_of(sweep, asked, env, screen.say, limit=limit)
     checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
     preflight.check_conditions(sweep, asked, checked)
@@ -372,7 +372,7 @@ class _Run:
             _is_finished(self.store, before, trial_id)
             return True
 
-        every = trials(self.sweep, model, sets, limit=self.limit, per_cell=self.pilot, skip=count)
+        every = trials_of(self.sweep, model, sets, limit=self.limit, per_cell=self.pilot, skip=count)
         next(every, None)  # all are skipped
         return before
 
@@ -465,14 +465,14 @@ class _Run:
         lag: LoopLag,
         stack: contextlib.AsyncExitStack,
     ) -> Asker:
-        provider = opened(model, key=self.keys[model.alias], simulator_url=simulator_url)
+        provider = open_provider(model, key=self.keys[model.alias], simulator_url=simulator_url)
         stack.push_async_callback(provider.aclose)
         tell_fault = partial(self.faults.note, model.alias)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit, per_cell=self.pilot))
         met = Counters()  # what earlier runs closed, as far as trials were looked at
         skip = partial(_is_finished, self.store, met)
         needed = self._needed(counters)
-        every = trials(
+        every = trials_of(
             self.sweep,
             model,
             sets,
@@ -489,7 +489,7 @@ class _Run:
             tell_fault=tell_fault,
             keep=self.salvage.keep,
             characters=characters,
-            longest=lambda request: longest_reply(request.trial.model, request.trial.condition),
+            longest=lambda request: longest_reply_of(request.trial.model, request.trial.condition),
             rates=rates_of(model),
             counters=counters,
             lag=lag,
@@ -548,7 +548,7 @@ class _Run:
         """Return whether so many trials of a model, at today's prices, were forecast before."""
         rates = (rates_asked(model, one, time.time()) for one in self.sweep.conditions)
         before = read_forecasts(self.store.folder)
-        return is_told(before, model.alias, limit=self.limit, trials=trials, prices=prices_of(rates))
+        return is_forecast_told(before, model.alias, limit=self.limit, trials=trials, prices=prices_of(rates))
 
     def _planned(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> dict[str, dict[str, object]]:
         """Return the trials of the whole sweep: alias → condition → suite → task.
@@ -592,7 +592,9 @@ class _Run:
             )
 
     def _warn_of_moving(self) -> None:
-        for why in filter(None, (moves(model.model_id) for model in self.asked if not model.simulated)):
+        for why in filter(
+            None, (is_moving_alias(model.model_id) for model in self.asked if not model.simulated)
+        ):
             self.screen.say(f"{why}. The report tells who answered.")
 
     def _summary(

@@ -16,7 +16,7 @@ from asyncbench.store.partitions import part_files
 from asyncbench.store.quarantine import quarantined
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, segments
-from asyncbench.store.snapshot import BATCH_ROWS, LOOKS, Filters, MovedError, Snapshot, look
+from asyncbench.store.snapshot import BATCH_ROWS, LOOKS, Filters, MovedError, Snapshot, take_snapshot
 from asyncbench.store.suspensions import suspended
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def iter_trials(
 
     It raises as `read_trials` does, all but what spoiled parts raise before the first batch.
     """
-    return look(Path(folder)).batches("trials", columns, filters, rows=batch_rows)
+    return take_snapshot(Path(folder)).batches("trials", columns, filters, rows=batch_rows)
 
 
 def iter_grades(
@@ -79,7 +79,7 @@ def iter_grades(
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_grades` in batches, as `iter_trials` does."""
-    return look(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
+    return take_snapshot(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
@@ -90,7 +90,7 @@ def iter_attempts(
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_attempts` in batches, as `iter_trials` does."""
-    return look(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
+    return take_snapshot(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class KnownTrials:
     histories: Mapping[str, History] = field(default_factory=dict)  # of all others that were called
 
 
-def known(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
+def known_trials(folder: Path | str, *, again: Collection[Outcome] = ()) -> KnownTrials:
     """Return what a results folder knows; trials with an outcome of `again` count as unfinished.
 
     Raises:
@@ -164,7 +164,7 @@ def read_lanes(
     folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
 ) -> pa.Table:
     """Return `lanes`, one row a lane and minute; raises as `read_trials` does."""
-    return look(Path(folder)).read("lanes", columns, filters)
+    return take_snapshot(Path(folder)).read("lanes", columns, filters)
 
 
 def read_skipped(
@@ -175,12 +175,12 @@ def read_skipped(
 
 
 def right_ids(folder: Path | str) -> frozenset[str]:
-    """Return the ids of the trials with the right answer; raises as `known` does."""
+    """Return the ids of the trials with the right answer; raises as `known_trials` does."""
     return _ids_where(folder, pc.field("exact_match"))
 
 
 def failed_ids(folder: Path | str) -> frozenset[str]:
-    """Return the ids of the trials that were closed without a reply; raises as `known` does."""
+    """Return the ids of the trials that were closed without a reply; raises as `known_trials` does."""
     return _ids_where(folder, pc.field("outcome") == Outcome.FAILED.value)
 
 
@@ -194,12 +194,12 @@ def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
 
 def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
     """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
-    return known(folder, again=again).finished
+    return known_trials(folder, again=again).finished
 
 
 def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> Mapping[str, History]:
     """Return what is known of each unfinished trial for which calls were made, by trial id."""
-    return known(folder, again=again).histories
+    return known_trials(folder, again=again).histories
 
 
 @dataclass(slots=True, kw_only=True)
@@ -225,7 +225,7 @@ class ModelCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class TrialCounts:
     """How far a results folder is."""
 
     models: Mapping[str, ModelCounts]  # by alias, in order
@@ -236,7 +236,7 @@ class Counts:
     ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
 
 
-def counts(folder: Path | str) -> Counts:
+def trial_counts(folder: Path | str) -> TrialCounts:
     """Count what a results folder holds, whether a run is going, was killed, or is complete.
 
     Raises:
@@ -246,8 +246,8 @@ def counts(folder: Path | str) -> Counts:
     return steady(folder, lambda seen: _counts(Path(folder), seen))
 
 
-def _counts(folder: Path, snapshot: Snapshot) -> Counts:
-    return Counts(
+def _counts(folder: Path, snapshot: Snapshot) -> TrialCounts:
+    return TrialCounts(
         models=_by_model(snapshot),
         written_at=_written_at(folder),
         damaged=snapshot.damaged,
@@ -259,7 +259,7 @@ def _counts(folder: Path, snapshot: Snapshot) -> Counts:
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
     """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
-    return patiently(lambda: use(look(Path(folder))))
+    return patiently(lambda: use(take_snapshot(Path(folder))))
 
 
 def patiently(read: Callable[[], T]) -> T:

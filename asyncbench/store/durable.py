@@ -8,7 +8,7 @@ from typing import Final
 
 from asyncbench.files import make_folder as make_folder
 from asyncbench.files import storing
-from asyncbench.files import sync as sync
+from asyncbench.files import sync_to_disk as sync_to_disk
 
 OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are for whoever asked
 
@@ -16,10 +16,10 @@ OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are f
 def sync_folders(top: Path) -> None:
     """Wait until the names in a folder, and in all folders below it, are on the disk."""
     for folder, _, _ in os.walk(top):
-        sync(Path(folder))
+        sync_to_disk(Path(folder))
 
 
-def write(path: Path, data: bytes, *, temporary: Path) -> None:
+def write_durably(path: Path, data: bytes, *, temporary: Path) -> None:
     """Write a file in one step: a reader finds the old bytes or the new, never a part of them.
 
     Raises:
@@ -34,9 +34,9 @@ def write(path: Path, data: bytes, *, temporary: Path) -> None:
 def publish(temporary: Path, path: Path) -> None:
     """Give a finished file its name, in place of any file of that name."""
     make_folder(path.parent)
-    sync(temporary)
+    sync_to_disk(temporary)
     temporary.replace(path)
-    sync(path.parent)
+    sync_to_disk(path.parent)
 
 
 def discard(folder: Path) -> None:

@@ -11,7 +11,7 @@ _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
 _STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
 
 
-def encode(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     """Return `value` as one line of JSON: records as objects, NaN and infinity as null.
 
     Fields that are `UNSTORED` are left out. What JSON or Arrow cannot hold is kept as near as can be: half a
@@ -22,7 +22,7 @@ def encode(value: object) -> bytes:
 
 
 def canonical(value: Mapping[str, object]) -> str:
-    """Return `value` as `encode` does, as text with its keys in order: equal values, equal text."""
+    """Return `value` as `encode_json` does, as text with its keys in order: equal values, equal text."""
     return _dumped(value, _OURS | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
 
 

@@ -10,9 +10,9 @@ from typing import Self
 from asyncbench.errors import StoreError
 from asyncbench.files import local, refused, storing
 from asyncbench.records import Ended, Event, History, Outcome, Result
-from asyncbench.store.catalog import known
+from asyncbench.store.catalog import known_trials
 from asyncbench.store.compaction import compact, worthwhile
-from asyncbench.store.durable import OWNERS, make_folder, write
+from asyncbench.store.durable import OWNERS, make_folder, write_durably
 from asyncbench.store.generation import Generation, next_generation, settle
 from asyncbench.store.holdings import (
     accept_loss,
@@ -27,8 +27,8 @@ from asyncbench.store.manifest import (
     IMPORTED,
     Manifest,
     changed_manifest,
-    check,
-    claim,
+    check_owner,
+    claim_folder,
     read_manifest,
     write_sweep_file,
 )
@@ -63,7 +63,7 @@ class Store:
         self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
         settle(self.folder)
-        claim(folder, sweep=sweep, imported=imported)
+        claim_folder(folder, sweep=sweep, imported=imported)
         begin_list(folder, accept=accept)
         self.lost = accept_loss(folder) if accept else []
         check_holdings(folder, calls=not accept)
@@ -100,7 +100,7 @@ class Store:
             StoreError: another process is writing to it, it cannot be written, or it is not what was written.
         """
         path = local(folder).absolute()
-        check(path, sweep=sweep, imported=imported)
+        check_owner(path, sweep=sweep, imported=imported)
         with storing(path):
             make_folder(path, mode=OWNERS)
         return cls._locked(path, sweep=sweep, imported=imported, know=again, accept=accept)
@@ -142,7 +142,7 @@ class Store:
         return store
 
     def _learn(self, again: Collection[Outcome]) -> None:
-        found = known(self.folder, again=again)
+        found = known_trials(self.folder, again=again)
         self.finished, self.failed = found.finished, found.failed
         self.again, self.histories = found.again, found.histories
 
@@ -185,7 +185,7 @@ class Store:
 
     def write_file(self, name: str, data: bytes) -> None:
         """Write a file of the folder in one step; `name` is relative to it."""
-        write(self.folder / name, data, temporary=self.folder / TEMPORARY / name)
+        write_durably(self.folder / name, data, temporary=self.folder / TEMPORARY / name)
 
     async def tend(
         self,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError
 from asyncbench.files import storing
-from asyncbench.store.durable import discard, make_folder, sync, sync_folders
+from asyncbench.store.durable import discard, make_folder, sync_folders, sync_to_disk
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part
@@ -85,7 +85,7 @@ class Generation:
                 if error.errno not in _CANNOT | {errno.EPERM, errno.EMLINK}:
                     raise
                 shutil.copyfile(path, target)
-            sync(target)
+            sync_to_disk(target)
 
     def finish(self) -> None:
         """Bring all of it onto the disk."""
@@ -136,7 +136,7 @@ def next_generation(folder: Path, table: str, earlier: Sequence[Path]) -> Iterat
             return
         with storing(folder / table):
             sync_folders(building)
-            sync(building.parent)
+            sync_to_disk(building.parent)
         with declared(folder, generation.changes(), table=table), storing(folder / table):
             swap(folder, table)
     except BaseException:
@@ -151,8 +151,8 @@ def swap(folder: Path, table: str) -> None:
     """Put the table that was built in the place of the present one; what was present is removed."""
     building, present = folder / _NEXT / table, folder / table
     if exchanged(building, present):
-        sync(building.parent)
-        sync(folder)
+        sync_to_disk(building.parent)
+        sync_to_disk(folder)
         shutil.rmtree(building, ignore_errors=True)
         return
     ready, old = folder / READY / table, folder / _OLD / table
@@ -161,10 +161,10 @@ def swap(folder: Path, table: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
     building.rename(ready)  # from here on it is complete
     sync_folders(folder / TEMPORARY)
-    sync(folder)  # or what is moved there would go with it when the power fails
+    sync_to_disk(folder)  # or what is moved there would go with it when the power fails
     present.rename(old)  # in between readers find no table at all
     ready.rename(present)
-    sync(folder)
+    sync_to_disk(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -180,7 +180,7 @@ def settle(folder: Path) -> None:
             ready, present = folder / READY / table, folder / table
             if ready.exists() and not present.exists():
                 ready.rename(present)
-                sync(folder)
+                sync_to_disk(folder)
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
 
 

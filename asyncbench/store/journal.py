@@ -23,7 +23,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import storing
 from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
 from asyncbench.store.durable import make_folder
-from asyncbench.store.encoding import encode
+from asyncbench.store.encoding import encode_json
 from asyncbench.store.schema import Row, attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
 
@@ -60,8 +60,8 @@ class Unfinished:
 
     def payloads(self) -> list[bytes]:
         """Return the lines that carry all of it into another segment."""
-        calls = [encode({"sent": sent}) for sent in self.sent.values()]
-        return calls + [encode(_ending("carried", ended)) for ended in self.replies.values()]
+        calls = [encode_json({"sent": sent}) for sent in self.sent.values()]
+        return calls + [encode_json(_ending("carried", ended)) for ended in self.replies.values()]
 
 
 class Journal:
@@ -87,21 +87,21 @@ class Journal:
         self.empty = False
         match event:
             case Sent():
-                self.segment.append(encode({"sent": event}))
+                self.segment.append(encode_json({"sent": event}))
                 self._unfinished.begin(event)
             case Ended():
-                self.segment.append(encode(_ending("attempt", event)))
+                self.segment.append(encode_json(_ending("attempt", event)))
                 self._unfinished.end(event)
                 self.attempts += 1
             case Result():
-                self.segment.append(encode({"trial": trial_row(event), "grades": grade_rows(event)}))
+                self.segment.append(encode_json({"trial": trial_row(event), "grades": grade_rows(event)}))
                 self._unfinished.close(event.trial.trial_id)
                 self.results += 1
             case LaneMinute():
-                self.segment.append(encode({"lane": lane_row(event)}))
+                self.segment.append(encode_json({"lane": lane_row(event)}))
                 self.minutes += 1
             case Skipped():
-                self.segment.append(encode({"skipped": skipped_row(event)}))
+                self.segment.append(encode_json({"skipped": skipped_row(event)}))
                 self.skipped += 1
 
     def rotate(self) -> None:

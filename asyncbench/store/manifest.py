@@ -12,7 +12,7 @@ import orjson
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import local
-from asyncbench.store.durable import write
+from asyncbench.store.durable import write_durably
 from asyncbench.store.lock import LOCK
 from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY
@@ -96,7 +96,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest, with the digest of what it says, in one step."""
     stamped = {**manifest, DIGEST: _digest(manifest)}
     text = orjson.dumps(stamped, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    write(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
+    write_durably(folder / MANIFEST, text, temporary=folder / TEMPORARY / MANIFEST)
 
 
 def _digest(manifest: Mapping[str, object]) -> str:
@@ -128,7 +128,7 @@ def write_sweep_file(folder: Path, text: bytes, update: Mapping[str, object]) ->
     with changed_manifest(folder) as manifest:
         holds = manifest.setdefault(HOLDS, {})
         holds[SWEEP_FILE] = [*holds.get(SWEEP_FILE, [])[-1:], digest]
-    write(folder / SWEEP_FILE, text, temporary=folder / TEMPORARY / SWEEP_FILE)
+    write_durably(folder / SWEEP_FILE, text, temporary=folder / TEMPORARY / SWEEP_FILE)
     with changed_manifest(folder) as manifest:
         manifest[HOLDS][SWEEP_FILE] = [digest]
         manifest |= {key: value for key, value in update.items() if key != HOLDS}
@@ -173,7 +173,7 @@ def check_sweep_file(path: Path) -> None:
             kept_sweep_file(path.parent)
 
 
-def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
+def check_owner(folder: Path, *, sweep: str, imported: bool = False) -> None:
     """Refuse a folder that this sweep, or this import, may not write to; a missing or empty one is welcome.
 
     Raises:
@@ -195,9 +195,9 @@ def check(folder: Path, *, sweep: str, imported: bool = False) -> None:
         )
 
 
-def claim(folder: Path, *, sweep: str, imported: bool = False) -> Manifest:
+def claim_folder(folder: Path, *, sweep: str, imported: bool = False) -> Manifest:
     """Return the manifest of this sweep's folder, which it gets now if it has none."""
-    check(folder, sweep=sweep, imported=imported)
+    check_owner(folder, sweep=sweep, imported=imported)
     if not is_results_folder(folder):
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest: Manifest = {"schema_version": SCHEMA_VERSION, "sweep": sweep, "created_at": created_at}

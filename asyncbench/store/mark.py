@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from asyncbench.store.durable import sync, write
+from asyncbench.store.durable import sync_to_disk, write_durably
 from asyncbench.store.staging import TEMPORARY
 
 MARK = ".running"  # holds when the run began: UTC, ISO 8601
@@ -17,14 +17,14 @@ def set_mark(folder: Path) -> None:
         StoreError: the disk does not take it.
     """
     began_at = datetime.now(UTC).isoformat(timespec="seconds")
-    write(folder / MARK, f"{began_at}\n".encode(), temporary=folder / TEMPORARY / MARK)
+    write_durably(folder / MARK, f"{began_at}\n".encode(), temporary=folder / TEMPORARY / MARK)
 
 
 def take_away(folder: Path) -> None:
     """Say that the run has ended, however it did; a disk that fails is told of elsewhere."""
     with suppress(OSError):
         (folder / MARK).unlink(missing_ok=True)
-        sync(folder)  # or it were back when the power fails
+        sync_to_disk(folder)  # or it were back when the power fails
 
 
 def left_mark(folder: Path) -> str | None:

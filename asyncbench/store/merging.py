@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Ended, Outcome
-from asyncbench.store.durable import write
+from asyncbench.store.durable import write_durably
 from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.manifest import HOLDS, changed_manifest, read_manifest
@@ -23,7 +23,7 @@ from asyncbench.store.partitions import by_partition, next_number
 from asyncbench.store.quarantine import QUARANTINE, lines_of
 from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS, attempt_row
 from asyncbench.store.segment import Damage, segments
-from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.snapshot import Snapshot, take_snapshot
 from asyncbench.store.staging import TEMPORARY, Part
 
 PART = "part-000001.parquet"
@@ -34,7 +34,7 @@ Flags = Union["pa.ChunkedArray[pa.BooleanScalar]", "pa.BooleanArray"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
+class JoinedFolders:
     """What became of the rows of several folders."""
 
     trials: int
@@ -44,7 +44,7 @@ class Joined:
     damaged: int  # lines of journals, and parts of lines, that were set aside
 
 
-def join(folders: Sequence[Path], out: Path) -> Joined:
+def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
     """Write the tables, the journal and the quarantine of `out`, which is new, from those of the folders.
 
     No run may be going in any of them; none is changed. In memory are the ids of all trials, the calls of
@@ -53,7 +53,7 @@ def join(folders: Sequence[Path], out: Path) -> Joined:
     Raises:
         StoreError: a folder cannot be read, or the disk does not take the new one.
     """
-    seen = [look(folder) for folder in folders]
+    seen = [take_snapshot(folder) for folder in folders]
     trials, calls = _Trials.of(seen), _Calls.of(seen)
     for name in SCHEMAS:
         for place in _places(name, seen):
@@ -65,8 +65,8 @@ def join(folders: Sequence[Path], out: Path) -> Joined:
     damaged = _set_aside(folders, seen, out)
     _carry(seen, trials, calls, out)
     _list(folders, out)
-    kept = look(out)
-    return Joined(
+    kept = take_snapshot(out)
+    return JoinedFolders(
         trials=len(kept.read("trials", ["trial_id"])),
         trials_twice=sum(map(len, trials.given_way)),
         attempts=len(kept.read("attempts", ["trial_id"])),
@@ -269,7 +269,7 @@ def _set_aside(folders: Sequence[Path], seen: Sequence[Snapshot], out: Path) -> 
     unlike = dict.fromkeys(found)  # copies of one folder have the same
     for number, lines in enumerate(unlike, 1):
         name = f"{number:06d}.wal"
-        write(out / QUARANTINE / name, lines, temporary=out / TEMPORARY / name)
+        write_durably(out / QUARANTINE / name, lines, temporary=out / TEMPORARY / name)
     return sum(lines.count(b"\n") for lines in unlike)
 
 

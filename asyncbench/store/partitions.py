@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
 from asyncbench.files import storing
-from asyncbench.store.durable import discard, sync
+from asyncbench.store.durable import discard, sync_to_disk
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.groups import groups_of
 from asyncbench.store.holdings import declared, standing
@@ -38,7 +38,7 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
         StoreError: a part could not be written; the segment stays.
     """
     with storing(segment):
-        sync(segment)  # until its parts stand, it is all there is
+        sync_to_disk(segment)  # until its parts stand, it is all there is
     try:
         return _seal(segment, folder)
     except StoreError:
@@ -63,7 +63,7 @@ def _seal(segment: Path, folder: Path) -> list[Damage]:
             part.publish()
     with storing(segment):
         segment.unlink()
-        sync(segment.parent)
+        sync_to_disk(segment.parent)
     return damaged
 
 

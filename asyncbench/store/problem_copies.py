@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.problems import open_set
-from asyncbench.problems.schema import FIELDS, ROWS
+from asyncbench.problems.schema import PROBLEM_FIELDS, ROWS_AT_ONCE
 from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
 from asyncbench.store.snapshot import Filters, chosen_columns, expression
 
-SCHEMA = pa.schema([pa.field("problem_set", pa.string(), nullable=False), *FIELDS])
+COPY_SCHEMA = pa.schema([pa.field("problem_set", pa.string(), nullable=False), *PROBLEM_FIELDS])
 _DIGEST = re.compile(r"-[0-9a-f]{12}\Z")  # at the end of a copy's name
 
 
@@ -62,7 +62,7 @@ def iter_problems(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     *,
-    batch_rows: int = ROWS,
+    batch_rows: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_problems` in batches of at most `batch_rows`.
 
@@ -70,8 +70,8 @@ def iter_problems(
         ConfigError: as `read_problems` does, before the first batch.
         ProblemSetError: a copy is damaged.
     """
-    chosen = chosen_columns("problems", columns, SCHEMA)
-    wanted = expression("problems", filters, SCHEMA)
+    chosen = chosen_columns("problems", columns, COPY_SCHEMA)
+    wanted = expression("problems", filters, COPY_SCHEMA)
     found = copies(Path(folder))
     return (
         batch
@@ -97,16 +97,16 @@ def read_problems(
         ProblemSetError: a copy is damaged.
         StoreError: the manifest cannot be read.
     """
-    chosen = chosen_columns("problems", columns, SCHEMA)
+    chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     batches = list(iter_problems(folder, chosen, filters))
-    return pa.Table.from_batches(batches, pa.schema([SCHEMA.field(name) for name in chosen]))
+    return pa.Table.from_batches(batches, pa.schema([COPY_SCHEMA.field(name) for name in chosen]))
 
 
 def _rows(copy: Copy, rows: int) -> Iterator[pa.Table]:
     """Yield what counts of a copy."""
     newer = [_ids(path) for path in copy.replaces]
     for batch in open_set(copy.path).batches(rows):
-        table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=SCHEMA)
+        table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=COPY_SCHEMA)
         for ids in newer:
             table = table.filter(pc.invert(pc.is_in(table["problem_id"], value_set=ids)))
         yield table
@@ -114,5 +114,5 @@ def _rows(copy: Copy, rows: int) -> Iterator[pa.Table]:
 
 def _ids(path: Path) -> "pa.ChunkedArray[pa.StringScalar]":
     """Return the ids of the problems in a copy."""
-    batches = [batch.column("problem_id") for batch in open_set(path).batches(ROWS)]
+    batches = [batch.column("problem_id") for batch in open_set(path).batches(ROWS_AT_ONCE)]
     return pa.chunked_array(batches, pa.string())

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from asyncbench.store.durable import write
+from asyncbench.store.durable import write_durably
 from asyncbench.store.segment import Damage
 
 SENT: Final = b'{"sent"'  # how the line of a call begins
@@ -24,7 +24,7 @@ def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> N
     """
     if damaged:
         name = damaged[0].segment.name
-        write(folder / QUARANTINE / name, lines_of(damaged), temporary=temporary / name)
+        write_durably(folder / QUARANTINE / name, lines_of(damaged), temporary=temporary / name)
 
 
 def lines_of(damaged: Sequence[Damage]) -> bytes:

@@ -16,7 +16,7 @@ import orjson
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import refused, storing
-from asyncbench.store.durable import sync
+from asyncbench.store.durable import sync_to_disk
 from asyncbench.store.schema import SCHEMA_VERSION
 
 BATCH_BYTES = 4 * 2**20
@@ -35,12 +35,12 @@ class Damage:
 
 
 class Segment:
-    """A segment being written, by one thread; `sync` may be called from any."""
+    """A segment being written, by one thread; `sync_to_disk` may be called from any."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size = 0  # bytes
-        self.dirty = True  # holds what no `sync` has covered; at first, its name in the folder
+        self.dirty = True  # holds what no `sync_to_disk` has covered; at first, its name in the folder
         self._torn = False
         with storing(path):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -69,8 +69,8 @@ class Segment:
         """Wait until all that was appended before this call is on the disk."""
         self.dirty = False
         with storing(self.path), suppress(FileNotFoundError):  # sealed meanwhile: its parts are on the disk
-            sync(self.path)
-            sync(self.path.parent)
+            sync_to_disk(self.path)
+            sync_to_disk(self.path.parent)
 
     def close(self) -> None:
         if self._descriptor >= 0:

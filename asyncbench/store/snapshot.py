@@ -166,7 +166,7 @@ def _reading(name: str) -> Iterator[None]:
         raise StoreError(f"{name}: {error}. Put back a copy of that part, or remove it.") from error
 
 
-def look(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
+def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
     """Return what a results folder holds now; looks again while what it holds is changing.
 
     Args:

@@ -68,7 +68,7 @@ class Books:
         return [one for alias, one in self.by_alias.items() if kind != "model" or alias in named]
 
 
-def spending(folder: Path | str) -> Books:
+def spending_of(folder: Path | str) -> Books:
     """Return what the calls cost that a folder's own sweep made; imported runs are others' money.
 
     Raises:

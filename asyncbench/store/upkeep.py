@@ -23,7 +23,7 @@ class Upkeep:
     leftovers: tuple[str, ...]  # of a dead process, relative to the folder; the next run clears them away
 
 
-def upkeep(folder: Path) -> Upkeep:
+def read_upkeep(folder: Path) -> Upkeep:
     """Look at the files of a results folder; nothing is changed."""
     writer = writer_of(folder)
     parts = [path for name in SCHEMAS for path in part_files(folder, name)]

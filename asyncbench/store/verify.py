@@ -14,7 +14,7 @@ from asyncbench.store.holdings import stored, wrong_with
 from asyncbench.store.manifest import HOLDS, SWEEP_FILE, kept_sweep_file, read_manifest
 from asyncbench.store.quarantine import QUARANTINE, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
-from asyncbench.store.snapshot import Snapshot, look
+from asyncbench.store.snapshot import Snapshot, take_snapshot
 from asyncbench.store.staging import scanned
 
 _KEYS = {  # what tells the rows of a table apart
@@ -48,7 +48,7 @@ class Verified:
         return all(finding.known for finding in self.findings)
 
 
-def verify(folder: Path | str) -> Verified:
+def verify_folder(folder: Path | str) -> Verified:
     """Read everything that a results folder holds but its problem sets; nothing is changed.
 
     Raises:
@@ -56,7 +56,7 @@ def verify(folder: Path | str) -> Verified:
         StoreError: its manifest or its journal cannot be read at all.
     """
     path = Path(folder)
-    seen = look(path, whatever_is_wrong=True)
+    seen = take_snapshot(path, whatever_is_wrong=True)
     findings = [*_journal(path, seen), *_holdings(path)]
     sound: dict[str, list[Path]] = {name: [] for name in SCHEMAS}
     unchecked = 0

@@ -61,15 +61,15 @@ class _Rule(NamedTuple):
     expected: Callable[[str], Answer | None]
 
 
-def check(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
+def check_custom(grader: str, pattern: str | None = None, *, place: str = "custom") -> None:
     """Refuse a grader that cannot be used, before anything is asked.
 
     Raises:
         ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
             grader that has no use for one.
     """
-    if grader not in GRADERS:
-        raise ConfigError(f"{place}: grader {grader!r} is unknown; known: {', '.join(GRADERS)}")
+    if grader not in CUSTOM_GRADERS:
+        raise ConfigError(f"{place}: grader {grader!r} is unknown; known: {', '.join(CUSTOM_GRADERS)}")
     if grader == "regex":
         _compiled(pattern, place=place)
     elif pattern is not None:
@@ -121,14 +121,14 @@ READERS: Mapping[str, Callable[[str], Answer | None]] = {
     "number": last_number,
     "choice": last_letter,
 }  # and `regex`, whose reader is made of its pattern
-GRADERS = (*READERS, "regex")
+CUSTOM_GRADERS = (*READERS, "regex")
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:
     """Grade a reply by the grader that the problem names.
 
     Raises:
-        ConfigError: the problem names a grader that `check` refuses.
+        ConfigError: the problem names a grader that `check_custom` refuses.
     """
     rule = _rule(problem.extra)
     answer, reason = _answer(rule, reply)
@@ -165,7 +165,7 @@ def _answer(rule: _Rule, reply: Reply | None) -> tuple[Answer | None, str | None
 def _rule(extra: str) -> _Rule:
     asked = json.loads(extra)
     grader, pattern = asked.get("grader"), asked.get("pattern")
-    check(grader, pattern, place="a custom problem's extra")
+    check_custom(grader, pattern, place="a custom problem's extra")
     read = READERS.get(grader) or _first_group(_compiled(pattern, place=grader))
     return _Rule(grader, read, _trimmed if grader == "regex" else read)
 
@@ -196,7 +196,7 @@ SUITE = Suite(
     name="custom",
     generator_version=1,
     prompt_version=1,
-    graders=GRADERS,
+    graders=CUSTOM_GRADERS,
     shots_from_file=True,
     generate=None,
     grade=grade,

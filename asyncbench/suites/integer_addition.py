@@ -41,10 +41,10 @@ def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
     for _ in range(cast("int", parameters["tries"])):
         lengths = [stream.randint(shortest, longest) for _ in range(2)]
         left, right = (stream.randrange(10**length) for length in lengths)
-        yield draft(left, right, length=max(lengths), extra=json.dumps({"drawn_lengths": lengths}))
+        yield draft_addition(left, right, length=max(lengths), extra=json.dumps({"drawn_lengths": lengths}))
 
 
-def draft(left: int, right: int, *, length: int, extra: str = "{}") -> Draft:
+def draft_addition(left: int, right: int, *, length: int, extra: str = "{}") -> Draft:
     """Return the problem of adding two numbers; `length`: the longer one's, as drawn where that is known."""
     return Draft(
         suite="integer_addition",

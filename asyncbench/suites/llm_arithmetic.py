@@ -37,7 +37,7 @@ class ArithmeticTask(NamedTuple):
     answer_places: int = 0
 
 
-TASKS: Mapping[str, ArithmeticTask] = {
+ARITHMETIC_TASKS: Mapping[str, ArithmeticTask] = {
     "int_add": ArithmeticTask("+", lambda a, b: (a, b, a + b)),
     "int_sub": ArithmeticTask("-", lambda a, b: (a, b, a - b)),
     "int_mul": ArithmeticTask("×", lambda a, b: (a, b, a * b)),
@@ -68,7 +68,7 @@ def generate(seed: int, parameters: Mapping[str, object]) -> Iterator[Draft]:
 
 def _cell(seed: int, name: str, depth: int) -> Iterator[Draft]:
     """Yield problems of one task and depth without end; operands are uniform, and may come again."""
-    task = TASKS[name]
+    task = ARITHMETIC_TASKS[name]
     draw = random.Random(f"llm_arithmetic/{GENERATOR_VERSION}/{seed}/{name}/{depth}").randint
     unit = 10**task.operand_places
     # The largest decimal is 10**depth - 1 as well: 99.00 at depth 2, never 99.01.
@@ -76,12 +76,12 @@ def _cell(seed: int, name: str, depth: int) -> Iterator[Draft]:
     while True:
         left, right, answer = task.of(draw(low, high), draw(low, high))
         lhs, rhs = fixed(left, task.operand_places), fixed(right, task.operand_places)
-        yield draft(name, depth, lhs, rhs, expected=fixed(answer, task.answer_places))
+        yield draft_arithmetic(name, depth, lhs, rhs, expected=fixed(answer, task.answer_places))
 
 
-def draft(name: str, depth: int, lhs: str, rhs: str, *, expected: str) -> Draft:
+def draft_arithmetic(name: str, depth: int, lhs: str, rhs: str, *, expected: str) -> Draft:
     """Return the problem of a task with these operands, each as it is to be asked."""
-    task = TASKS[name]
+    task = ARITHMETIC_TASKS[name]
     return Draft(
         suite="llm_arithmetic",
         task=name,
@@ -103,7 +103,7 @@ def answer(name: str, lhs: str, rhs: str) -> str | None:
     Raises:
         ValueError: an operand is not a number of the task's form, or a number is too long to be written.
     """
-    task = TASKS[name]
+    task = ARITHMETIC_TASKS[name]
     left, right = (_counted(operand, task.operand_places) for operand in (lhs, rhs))
     if task.sign != "÷":
         value = task.of(left, right)[2]
@@ -127,7 +127,11 @@ def _counted(operand: str, places: int) -> int:
     return int(digits)
 
 
-GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # with their versions; headline first
+ARITHMETIC_GRADERS: Mapping[str, int] = {
+    "layered": 1,
+    "legacy": 1,
+    "strict": 1,
+}  # with their versions; headline first
 _PUBLISHED_DIGITS = 24  # before the dot of a decimal, answer or error: more is NaN in the published results
 
 
@@ -206,7 +210,7 @@ def _grades(
     return tuple(
         Grade(
             grader=grader,
-            grader_version=GRADERS[grader],
+            grader_version=ARITHMETIC_GRADERS[grader],
             headline=grader == "layered",
             answer=verdict.answer,
             classification=verdict.classification,
@@ -218,7 +222,7 @@ def _grades(
             rel_error=verdict.rel_error,
             flags=verdict.flags,
         )
-        for grader, verdict in zip(GRADERS, verdicts, strict=True)
+        for grader, verdict in zip(ARITHMETIC_GRADERS, verdicts, strict=True)
     )
 
 
@@ -226,7 +230,7 @@ SUITE = Suite(
     name="llm_arithmetic",
     generator_version=GENERATOR_VERSION,
     prompt_version=1,
-    graders=tuple(GRADERS),
+    graders=tuple(ARITHMETIC_GRADERS),
     parameters={
         "depths": Parameter(
             default=tuple(range(2, 11)),
@@ -235,7 +239,9 @@ SUITE = Suite(
         ),
         "trials": Parameter(default=10, parse=whole_number(1), help="problems per task and depth"),
         "variants": Parameter(
-            default=tuple(TASKS), parse=some_of(TASKS), help="which of the eight tasks: int_add,float_div"
+            default=tuple(ARITHMETIC_TASKS),
+            parse=some_of(ARITHMETIC_TASKS),
+            help="which of the eight tasks: int_add,float_div",
         ),
     },
     generate=generate,

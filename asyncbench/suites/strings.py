@@ -51,10 +51,10 @@ def generate(name: str, seed: int, parameters: Mapping[str, object]) -> Iterator
     shortest, longest = cast("int", parameters["min_length"]), cast("int", parameters["max_length"])
     for _ in range(cast("int", parameters["tries"])):
         text = "".join(stream.choices(ALPHABET, k=stream.randint(shortest, longest)))
-        yield draft(name, text)
+        yield draft_string(name, text)
 
 
-def draft(name: str, text: str) -> Draft:
+def draft_string(name: str, text: str) -> Draft:
     """Return the problem of a task with this text."""
     task = TASKS[name]
     return Draft(

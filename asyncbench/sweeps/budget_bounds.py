@@ -10,7 +10,7 @@ from time import time
 
 from asyncbench.config import Sweep
 from asyncbench.engine.asker import MostUsd
-from asyncbench.engine.budget import Cap, Ledger, Most
+from asyncbench.engine.budget import Cap, CostBound, Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
 from asyncbench.prompting.requests import most_input_tokens
@@ -27,7 +27,7 @@ from asyncbench.providers.uncapped_costs import billed_besides, bills_besides
 from asyncbench.records import Condition, Model, Request, Trial
 from asyncbench.store.costs import Spending, UnknownCost
 from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
-from asyncbench.store.spending import Books, spending
+from asyncbench.store.spending import Books, spending_of
 
 LENGTHS = 4096  # of prompts, tokens, whose price is remembered
 NEVER = picodollars(Decimal(10**15))  # what no budget has room for
@@ -162,7 +162,7 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
 # ── what one call may cost ───────────────────────────────────────────────────────────────────
 
 
-def most_of(model: Model) -> Most:
+def most_of(model: Model) -> CostBound:
     """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
     known: dict[tuple[str, int | None, int], Callable[[int], int]] = {}
 
@@ -254,7 +254,7 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
     if not held:
         return None
     begun = is_results_folder(folder)
-    found = spending(folder) if begun else Books(by_alias={})
+    found = spending_of(folder) if begun else Books(by_alias={})
     asked = read_manifest(folder).get(ASKED, {}) if begun else {}
     ledger = Ledger(_counted(sweep, folder, found, asked))
     for model in held:
@@ -362,7 +362,7 @@ def named_before(folder: Path, manifest: Manifest) -> Named:
     if ASKED in manifest:
         asked: Named = manifest[ASKED]
         return asked
-    return {alias: [ANY] for alias in spending(folder).by_alias}
+    return {alias: [ANY] for alias in spending_of(folder).by_alias}
 
 
 def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:

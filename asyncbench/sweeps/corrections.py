@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.problems.problem_set import contract_batches
-from asyncbench.problems.schema import ROWS
+from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.store.catalog import read_trials
 
 
@@ -35,7 +35,9 @@ def corrected(folder: Path, used: Sequence[Path]) -> int:
 
 
 def _answers(path: Path) -> pa.Table:
-    batches = (batch.select(["problem_id", "expected"]) for batch in contract_batches(path, rows=ROWS))
+    batches = (
+        batch.select(["problem_id", "expected"]) for batch in contract_batches(path, rows=ROWS_AT_ONCE)
+    )
     return pa.concat_tables(pa.Table.from_batches([batch]) for batch in batches)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from asyncbench.config import ProblemSource, Sweep
-from asyncbench.config.conditions import complaint
+from asyncbench.config.conditions import condition_complaint
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.files import text_of
@@ -26,7 +26,7 @@ LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few f
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
 
 
-def chosen(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
+def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, ...]:
     """Return the sweep's models, or those with these aliases.
 
     Raises:
@@ -70,7 +70,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     return variables
 
 
-def keys(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
+def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
     """Return each model's API key, by alias; empty where the server asks for none.
 
     Raises:
@@ -135,7 +135,7 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
                 f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
                 f"problem sets hold only {', '.join(sorted(suites))}; remove it or change its `suites`"
             )
-        for fault in filter(None, (complaint(condition, suite) for suite in sorted(asked))):
+        for fault in filter(None, (condition_complaint(condition, suite) for suite in sorted(asked))):
             raise ConfigError(
                 f"condition {condition.name!r}: {fault}. Change it, or name the suites it is for: "
                 "`suites: […]`"

@@ -22,7 +22,7 @@ from asyncbench.store.salvage import Salvage
 from asyncbench.suites import SUITES
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Lengths, max_tokens_of
-from asyncbench.sweeps.trials import AskedSet, trials
+from asyncbench.sweeps.trials import AskedSet, trials_of
 
 REUSED = "reused"  # the price_source of an answer that cost nothing here
 IGNORABLE = ("max_tokens",)
@@ -107,7 +107,7 @@ class Answers:
         """
         named = _Named(model, self)
         others = skip if self.lengths else lambda one: skip(one) or one not in self.ids
-        every = trials(sweep, model, sets, limit=limit, skip=others)
+        every = trials_of(sweep, model, sets, limit=limit, skip=others)
         found = ((trial, answer) for trial in every if (answer := named.answer_to(trial)) is not None)
         while some := list(islice(found, BATCH)):
             rows = self._rows(model, [answer for _, answer in some])

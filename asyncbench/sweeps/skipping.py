@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from asyncbench.config import Sweep
-from asyncbench.engine.always_valid import always_valid
-from asyncbench.engine.stopping import ConditionCell, Figures, Stopping, still_stopped
+from asyncbench.engine.always_valid import always_valid_interval
+from asyncbench.engine.stopping import CellCounts, ConditionCell, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
-from asyncbench.store.catalog import failed_ids, known, read_skipped, right_ids
+from asyncbench.store.catalog import failed_ids, known_trials, read_skipped, right_ids
 from asyncbench.store.salvage import Salvage
-from asyncbench.sweeps.trials import AskedSet, trials
+from asyncbench.sweeps.trials import AskedSet, trials_of
 from asyncbench.sweeps.trials import Cell as ProblemCell
 
 Said = tuple[str, int, int]  # rule, asked, correct
@@ -178,7 +178,7 @@ class SettledTrials:
     @classmethod
     def of(cls, folder: Path) -> "SettledTrials":
         """Look through a folder; raises as `read_trials` does."""
-        found = known(folder)
+        found = known_trials(folder)
         return cls(before=Before.of(folder, again={}), finished=found.finished, histories=found.histories)
 
     def of_model(
@@ -196,7 +196,7 @@ class SettledTrials:
         stopping = stopping_of(run.when, self.before, _adding(found), counters, run.now)
         needed = Needed(before=self.before, stopping=stopping)
         every = needed.following(
-            trials(
+            trials_of(
                 sweep,
                 model,
                 sets,
@@ -223,12 +223,12 @@ class SettledTrials:
         """Return the present figures of a cell that they stop no more, in place of those that did."""
         rule, _, _ = self.before.skipped[trial.trial_id]
         correct, asked = stopping.figures_of(trial)
-        low, high = always_valid(correct, asked)
+        low, high = always_valid_interval(correct, asked)
         stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
         return Skipped(trial=trial, stop=stop, skipped_at=stopping.now())
 
 
-def _figures(skipped: Skipped) -> Figures:
+def _figures(skipped: Skipped) -> CellCounts:
     return skipped.stop.correct, skipped.stop.asked
 
 

@@ -31,7 +31,7 @@ class Cell(NamedTuple):
     length: int | None
 
 
-CELL = Cell._fields  # columns of a problem set, and of `trials`
+CELL = Cell._fields  # columns of a problem set, and of `trials_of`
 
 
 def cell_of(problem: Problem) -> Cell:
@@ -115,7 +115,7 @@ def planned_tasks(sweep: Sweep, sets: Sequence[AskedSet]) -> dict[str, dict[str,
 
 
 def planned(sweep: Sweep, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None) -> int:
-    """Return how many trials one model has in this sweep, or in its first problems: see `trials`."""
+    """Return how many trials one model has in this sweep, or in its first problems: see `trials_of`."""
     if limit is None and per_cell is None:
         plan = planned_tasks(sweep, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
@@ -124,7 +124,7 @@ def planned(sweep: Sweep, sets: Sequence[AskedSet], *, limit: int | None, per_ce
     return repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
 
 
-def trials(
+def trials_of(
     sweep: Sweep,
     model: Model,
     sets: Sequence[AskedSet],

@@ -12,7 +12,7 @@ import pytest
 
 from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, placing, rows, spec_of
 from asyncbench.errors import ConfigError
-from asyncbench.reports.quota import Use
+from asyncbench.reports.quota import LimitUse
 from asyncbench.reports.standings import PairLine, Ranking
 from asyncbench.results.anatomy.figures import ErrorFindings
 from asyncbench.results.metrics import summed
@@ -100,7 +100,7 @@ def test_equals_stand_as_planned():
     cells = rows.named(pa.Table.from_pylist(made), names)
     assert rows.models_of(cells) == ["b", "c", "a"]
     shown = told_apart(names.values())
-    found = rows.throughput([replace(MINUTE, name=name) for name in "abc"], shown)
+    found = rows.throughput_rows([replace(MINUTE, name=name) for name in "abc"], shown)
     assert [row["series"] for row in found] == ["b", "c", "a"]
 
 
@@ -399,15 +399,15 @@ MINUTE = Minute(name="m", at=0, seconds=120.0, calls=30, p50_s=1.0, p95_s=2.0, o
 
 
 def test_throughput_is_a_minute_however_long_the_bin():
-    (row,) = rows.throughput([MINUTE])
+    (row,) = rows.throughput_rows([MINUTE])
     assert (row["calls_per_minute"], row["tokens_per_minute"]) == (15, 300)
-    assert rows.throughput([replace(MINUTE, output_tokens=None)])[0]["tokens_per_minute"] is None
+    assert rows.throughput_rows([replace(MINUTE, output_tokens=None)])[0]["tokens_per_minute"] is None
 
 
 def test_lines_over_time_end_where_nothing_ran_for_a_while():
     made = [replace(MINUTE, name=name, at=120_000 * n) for name in "ab" for n in (0, 1, 5, 6)]
     idle = [one for one in made if (one.name, one.at) != ("b", 120_000)]  # the other went on
-    for found in (rows.latency(idle), rows.throughput(idle)):
+    for found in (rows.latency_rows(idle), rows.throughput_rows(idle)):
         parts = {(row["series"], row["at"] // 120_000): row["part"] for row in found}
         assert parts == {("a", 0): 0, ("a", 1): 0, ("a", 5): 1, ("a", 6): 1} | {
             ("b", 0): 0,
@@ -422,8 +422,8 @@ def test_lines_over_time_end_where_nothing_ran_for_a_while():
 
 
 def test_more_models_than_colours_have_a_picture_each():
-    few = rows.latency([replace(MINUTE, name=name) for name in MODELS[:8]])
-    many = rows.latency([replace(MINUTE, name=name) for name in MODELS[:9]])
+    few = rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:8]])
+    many = rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:9]])
     assert ({row["panel"] for row in few}, len({row["series"] for row in few})) == ({""}, 8)
     assert ({row["panel"] for row in many}, len({row["series"] for row in many})) == (set(MODELS[:9]), 1)
 
@@ -441,11 +441,11 @@ def use(**about):
         "share": 1.0,
         "waited_s": {},
     }
-    return Use(**{**made, **about})
+    return LimitUse(**{**made, **about})
 
 
 def test_quota_tells_each_limit_that_a_lane_has():
-    (row,) = rows.quota([use()])
+    (row,) = rows.quota_rows([use()])
     at = round(AT.timestamp() * 1000)
     told = {"panel": "lane", "series": "requests", "at": at, "part": 0}
     assert row == told | {"used": 0.5, "refused": 2}
@@ -471,7 +471,7 @@ def test_the_leader_is_held_against_each_other():
         ties=(("a", "b"), ("c",)),
         pairs=(pair_line("a", "b", 6, 4), pair_line("a", "c", 20, 0, 0.01), pair_line("b", "c", 18, 0)),
     )
-    found = rows.pairs(ranking)
+    found = rows.pair_rows(ranking)
     assert [(row["pair"], row["difference"], row["tied"], row["p"]) for row in found] == [
         ("a − b", 0.02, True, 0.5),
         ("a − c", 0.2, False, 0.01),

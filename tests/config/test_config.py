@@ -728,7 +728,7 @@ def test_a_parameter_that_would_be_paid_for_and_ignored_is_refused_before_any_ca
 )
 def test_a_parameter_that_asks_for_nothing_beside_is_fine(params):
     sweep = sweep_from(with_model(params=params))
-    assert preflight.chosen(sweep, None) == sweep.models
+    assert preflight.chosen_models(sweep, None) == sweep.models
 
 
 @pytest.mark.parametrize("keys", [{"seed": 10**25}, {"params": {"a": {1: 2}}}], ids=["seed", "params"])

@@ -19,7 +19,7 @@ from asyncbench import read_attempts
 from asyncbench.reports.regrading import regrade_report
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import is_results_folder
-from asyncbench.store.verify import verify
+from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
 from tests.crash.recorded import cut_power
 from tests.processes import Forked
@@ -127,7 +127,7 @@ def sweep_with_kills(folder: Path, *, seed: int, rounds: int, trials: int) -> No
         stats = sampled.now()
 
     assert final is None
-    assert verify(out).sound
+    assert verify_folder(out).sound
     check_tables(out, stats, planned=3 * 72 * trials)
 
 
@@ -179,7 +179,7 @@ def test_a_power_failure_takes_at_most_the_last_second(tmp_path):
             forgotten = stats["delivered"] - kept
         assert killed_after(file, 600, sampled) is None
         stats = sampled.now()
-    assert verify(out).sound
+    assert verify_folder(out).sound
     assert set(outcomes(out).values()) <= {"correct", "wrong", "no_answer"}
     assert len(outcomes(out)) == 8 * 72
     assert answers_in(out) == 8 * 72

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.engine.always_valid import Interval, alike_needed, always_valid
+from asyncbench.engine.always_valid import Interval, alike_needed, always_valid_interval
 from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.engine.stopping import Stopping, cell_of, stop_at
 from asyncbench.engine.telemetry import Counters
@@ -29,22 +29,22 @@ HALF = StopWhen(ci_width=0.5)
 
 
 def test_before_any_answer_every_share_is_possible():
-    assert always_valid(0, 0) == Interval(0.0, 1.0)
+    assert always_valid_interval(0, 0) == Interval(0.0, 1.0)
 
 
 @pytest.mark.parametrize(("correct", "asked"), [(0, 1), (1, 1), (3, 10), (50, 100), (997, 1000)])
 def test_the_interval_holds_what_was_seen_and_mirrors_right_and_wrong(correct, asked):
-    seen, mirrored = always_valid(correct, asked), always_valid(asked - correct, asked)
+    seen, mirrored = always_valid_interval(correct, asked), always_valid_interval(asked - correct, asked)
     assert 0 <= seen.low <= correct / asked <= seen.high <= 1
     assert mirrored == pytest.approx((1 - seen.high, 1 - seen.low))
 
 
 def test_its_bounds_are_those_worked_out_by_hand():
     # all alike: (1/4 + 1/2 B(1/2, n + 1/2) / B(1/2, 1/2)) / (1 - p)^n = 20; for n = 1 the left part is 1/2
-    assert always_valid(0, 1).high == pytest.approx(1 - 0.5 / 20)
-    assert always_valid(0, 2).high == pytest.approx(1 - ((1 / 4 + 3 / 16) / 20) ** (1 / 2))
+    assert always_valid_interval(0, 1).high == pytest.approx(1 - 0.5 / 20)
+    assert always_valid_interval(0, 2).high == pytest.approx(1 - ((1 / 4 + 3 / 16) / 20) ** (1 / 2))
     # one of two: 1/2 B(3/2, 3/2) / B(1/2, 1/2) = 1/16, so p (1 - p) = 1/320
-    low, high = always_valid(1, 2)
+    low, high = always_valid_interval(1, 2)
     assert low * (1 - low) == pytest.approx(1 / 320)
     assert low + high == pytest.approx(1)
 
@@ -68,7 +68,11 @@ def test_where_a_rule_stops_it_holds_the_truth_in_nineteen_of_twenty_sequences(w
 @pytest.mark.parametrize(("width", "answers"), [(0.02, 214), (0.05, 84), (0.1, 41), (0.2, 19)])
 def test_so_many_answers_that_are_all_alike_are_enough(width, answers):
     assert alike_needed(width) == answers
-    assert always_valid(answers, answers).width <= width < always_valid(answers - 1, answers - 1).width
+    assert (
+        always_valid_interval(answers, answers).width
+        <= width
+        < always_valid_interval(answers - 1, answers - 1).width
+    )
 
 
 # ── the rule ─────────────────────────────────────────────────────────────────────────────────
@@ -86,7 +90,7 @@ def test_ci_width_stops_what_is_known_well_enough():
     stop = stopped(NARROW, [True, False] * 200)
     assert stop is not None
     assert stop.rule == "ci_width 0.3"
-    assert stop.high - stop.low <= 0.3 < always_valid(stop.correct, stop.asked - 1).width + 0.01
+    assert stop.high - stop.low <= 0.3 < always_valid_interval(stop.correct, stop.asked - 1).width + 0.01
 
 
 @pytest.mark.parametrize("seed", range(20))

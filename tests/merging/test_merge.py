@@ -26,7 +26,7 @@ from asyncbench.reports.overview import report_on
 from asyncbench.reports.status import status_of
 from asyncbench.reports.verifying import health_of
 from asyncbench.run.summary import Exit
-from asyncbench.store.catalog import counts
+from asyncbench.store.catalog import trial_counts
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import changed_manifest, read_manifest
@@ -303,7 +303,7 @@ def test_rows_that_only_a_journal_holds_are_merged_too(tmp_path):
     killed = folder_of(tmp_path / "a", *made.answered(1), dead=True)
     merge_folders([killed, folder_of(tmp_path / "b", *made.answered(2))], tmp_path / "out")
     assert set(outcomes(tmp_path / "out")) == {made.trial_id(1), made.trial_id(2)}
-    assert counts(tmp_path / "out").waiting["trials"] == 0
+    assert trial_counts(tmp_path / "out").waiting["trials"] == 0
 
 
 def test_an_answer_that_nobody_graded_yet_is_taken_along(tmp_path):
@@ -341,7 +341,7 @@ def test_damaged_lines_are_kept_apart(tmp_path):
     segment.write_bytes(segment.read_bytes() + b"00000000 {}\n")
     merged = merge_folders([killed, folder_of(tmp_path / "b", *made.answered(2))], tmp_path / "out")
     assert merged.joined.damaged == 1
-    assert sum(counts(tmp_path / "out").quarantined.values()) == 1
+    assert sum(trial_counts(tmp_path / "out").quarantined.values()) == 1
     assert "1 damaged lines" in merged.as_text()
 
 

@@ -11,7 +11,7 @@ from asyncbench.page.writing import write_page
 from asyncbench.published import import_files
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results.anatomy.figures import read
+from asyncbench.results.anatomy.figures import read_errors
 from asyncbench.results.cells import cells_on
 from asyncbench.results.entrants import in_order, names_of
 from asyncbench.results.metrics import summed
@@ -69,7 +69,7 @@ def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at
     page = at_night()
     alike(page.rows("bars"), rows.bars(cells, by="suite"))
     ranking = next(one for one in standings_on(night).rankings if not one.alone)
-    alike(page.rows("pairs"), rows.pairs(ranking))
+    alike(page.rows("pairs"), rows.pair_rows(ranking))
     page.view("tasks")
     alike(page.rows("task_map"), rows.task_map(cells))
     alike(page.rows("depth_map"), rows.depth_map(cells))
@@ -80,9 +80,9 @@ def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at
     alike(page.rows("frontier_cost"), rows.frontier_cost(cells))
     alike(page.rows("frontier_reasoning"), rows.frontier_reasoning(cells))
     page.view("time")
-    alike(page.rows("latency"), rows.latency(minutes_on(night)))
-    alike(page.rows("throughput"), rows.throughput(minutes_on(night)))
-    alike(page.rows("quota"), rows.quota(quota_report_on(night).minutes))
+    alike(page.rows("latency"), rows.latency_rows(minutes_on(night)))
+    alike(page.rows("throughput"), rows.throughput_rows(minutes_on(night)))
+    alike(page.rows("quota"), rows.quota_rows(quota_report_on(night).minutes))
     page.view("errors")
     alike(page.rows("outcomes"), rows.outcomes(cells))
     assert page.told == []
@@ -110,7 +110,7 @@ def test_of_recorded_runs_the_page_draws_what_python_draws(golden, opened, tmp_p
 
 def kinds_on(folder, cells):
     """The rows of the chart of kinds, with the models in the order of other charts."""
-    findings = read(folder).findings.values()
+    findings = read_errors(folder).findings.values()
     asked = {(run, model, condition) for run, model, condition, *_ in (one.group for one in findings)}
     names = names_of(in_order(asked, {}))
     places = rows.models_of(cells)

@@ -17,7 +17,7 @@ from asyncbench.config import as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.planning import plan
 from asyncbench.planning.cuts import Bound, binding, shares
-from asyncbench.planning.forecast.kept import FORECAST, MOST, joined, read_forecasts, with_forecast
+from asyncbench.planning.forecast.kept import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
 from asyncbench.planning.forecast.ranges import Range
 from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
 from asyncbench.planning.forecast.replies import Replies
@@ -547,14 +547,14 @@ def test_a_forecast_of_something_else_is_kept_too(changed):
 
 def test_forecasts_of_several_folders_are_joined_by_their_time():
     one, two = ([made(n) | {"made_at": f"2026-11-{n:02}"} for n in days] for days in ((1, 3), (2, 3)))
-    told = joined([one, two, []])
+    told = joined_forecasts([one, two, []])
     assert told is not None
     assert [kept["made_at"] for kept in json.loads(told)["forecasts"]] == [
         "2026-11-01",
         "2026-11-02",
         "2026-11-03",
     ]
-    assert joined([(), ()]) is None
+    assert joined_forecasts([(), ()]) is None
 
 
 def test_the_first_forecast_and_the_latest_are_kept(tmp_path):

@@ -23,11 +23,11 @@ from asyncbench.planning.tokens import EFFORT_TOKENS, thinking, tokens_of
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems import open_set
 from asyncbench.prompting.requests import request_for
-from asyncbench.providers.longest_reply import longest_reply, most_output
+from asyncbench.providers.longest_reply import longest_reply_of, most_output
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of
-from asyncbench.sweeps.trials import asked_by_model, trials
+from asyncbench.sweeps.trials import asked_by_model, trials_of
 from tests.commands import asyncbench, asyncbench_here
 from tests.sweep_files import problem_set, sweep
 from tests.test_cli import sweep_file
@@ -226,7 +226,7 @@ def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
     ],
 )
 def test_the_longest_reply_goes_by_the_words_of_the_wire_format(asked, params, most):
-    assert longest_reply(asked, Condition(params=params)) == most
+    assert longest_reply_of(asked, Condition(params=params)) == most
     assert most_output(asked, Condition(params=params | {"n": 2})) == most * (1 + (asked.api == "chat"))
 
 
@@ -311,7 +311,7 @@ def test_at_most_is_what_a_budget_sets_aside_for_the_same_calls(tmp_path, keys, 
         sets = asked_by_model(asked, asked.models, {asked.problems[0].place: open_set(problems)})
         aside = [
             most_of(one)(request_for(trial), time.time())
-            for trial in trials(asked, one, sets["m"], limit=None)
+            for trial in trials_of(asked, one, sets["m"], limit=None)
         ]
         found = plan(asked).cost_usd_most
         assert found is not None

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
-from asyncbench.problems.schema import SCHEMA, batches_of
+from asyncbench.problems.schema import PROBLEM_SCHEMA, batches_of
 from asyncbench.problems.survey import Survey
 from asyncbench.records import Draft, Problem
 
@@ -225,7 +225,7 @@ OTHER: Mapping[str, Callable[[Any], object]] = {
 
 
 @settings(deadline=None)
-@given(PROBLEMS, st.sampled_from(SCHEMA.names), st.data())
+@given(PROBLEMS, st.sampled_from(PROBLEM_SCHEMA.names), st.data())
 def test_a_change_in_any_cell_changes_the_digest(problems, column, data):
     at = data.draw(st.integers(0, len(problems) - 1))
     other = OTHER.get(column, "{}x".format)(getattr(problems[at], column))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems import ProblemSet, open_set
-from asyncbench.problems.schema import FIELDS, SCHEMA
+from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA
 from asyncbench.records import Problem
 
 Change = Callable[[pa.Table], pa.Table]
@@ -129,10 +129,10 @@ def test_a_file_that_breaks_the_contract_is_refused(change, complaint, small, tm
         open_set(path)
 
 
-@pytest.mark.parametrize("name", SCHEMA.names)
+@pytest.mark.parametrize("name", PROBLEM_SCHEMA.names)
 def test_a_missing_column_is_named_with_those_that_are_there(name, small, tmp_path):
     path = changed(small, without(name), tmp_path / "changed.parquet")
-    others = ", ".join(other for other in SCHEMA.names if other != name)
+    others = ", ".join(other for other in PROBLEM_SCHEMA.names if other != name)
 
     with pytest.raises(
         ProblemSetError, match=f"^{path}: not exactly one column '{name}'; the file has: {others}. "
@@ -141,7 +141,7 @@ def test_a_missing_column_is_named_with_those_that_are_there(name, small, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "field", [field for field in FIELDS if not field.nullable], ids=lambda field: field.name
+    "field", [field for field in PROBLEM_FIELDS if not field.nullable], ids=lambda field: field.name
 )
 def test_a_null_is_refused_where_there_must_be_a_value(field, small, tmp_path):
     path = changed(small, put(field.name, [None], field.type), tmp_path / "changed.parquet")

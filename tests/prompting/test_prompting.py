@@ -20,7 +20,7 @@ from asyncbench.prompting.requests import (
     worded_size,
 )
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
-from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.engine.night import requests
 
@@ -55,7 +55,7 @@ def test_what_a_condition_says_first_comes_before_the_question():
 
 def nupa(condition: Condition, model: Model = MODEL) -> Trial:
     """A trial of a suite that says more than its question."""
-    (problem,) = identified([draft(TASKS["add_Integer_Integer_Integer"], ("744", "543"))])
+    (problem,) = identified([draft_nupa(TASKS["add_Integer_Integer_Integer"], ("744", "543"))])
     return replace(requests(1, model)[0].trial, problem=problem, condition=condition)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.prompting.requests import merged
+from asyncbench.prompting.requests import merged_params
 from asyncbench.providers.body import at
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.wires import WIRES
@@ -186,5 +186,5 @@ def test_a_path_is_written_as_objects():
 def test_merging_leaves_both_sides_as_they_were():
     ours, given = {"a": {"b": 1}}, {"a": {"c": 2}, "d": 3}
 
-    assert merged(ours, given) == {"a": {"b": 1, "c": 2}, "d": 3}
+    assert merged_params(ours, given) == {"a": {"b": 1, "c": 2}, "d": 3}
     assert (ours, given) == ({"a": {"b": 1}}, {"a": {"c": 2}, "d": 3})

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.opening import opened as open_model
-from asyncbench.providers.wires import complaint
+from asyncbench.providers.opening import open_provider as open_model
+from asyncbench.providers.wires import wire_complaint
 from asyncbench.records import Reply
 from tests.providers.asking import CHAT, KEY, MESSAGE
 from tests.providers.raw_server import answering
@@ -67,7 +67,7 @@ async def test_what_is_asked_arrives_or_is_refused_before_it_is_asked(server, op
     request = asked_of(name, api, asked, server)
     added = expected(name, api, asked)
     if added is None:
-        assert complaint(request.trial.model, known_endpoints()[name].quirks)
+        assert wire_complaint(request.trial.model, known_endpoints()[name].quirks)
         return
     server.manner = answering(body=REPLIES[api])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.known_models import moves, published, same_model
+from asyncbench.providers.known_models import is_moving_alias, published, same_model
 from asyncbench.providers.listing import (
     endpoint_lines,
     endpoints_as_json,
@@ -35,7 +35,7 @@ VALUE = "sk-secret-0123456789"
     ],
 )
 def test_a_name_that_may_move_is_told_with_the_way_out(model_id, said):
-    assert said in str(moves(model_id))
+    assert said in str(is_moving_alias(model_id))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_name_that_may_move_is_told_with_the_way_out(model_id, said):
     ["gpt-4o-2024-08-06", "claude-haiku-4-5-20251001", "claude-opus-4-8", "my-own-finetune", "", "qwen3-32b"],
 )
 def test_a_dated_name_or_an_unknown_one_is_not_said_to_move(model_id):
-    assert moves(model_id) is None
+    assert is_moving_alias(model_id) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.wires import WIRES, complaint
+from asyncbench.providers.wires import WIRES, wire_complaint
 from tests.providers.asking import asking
 
 EVERYTHING = Quirks(thinking="thinking_budget")  # an endpoint that has words for all that a format can say
@@ -31,7 +31,7 @@ def model(api, **fields):
 @pytest.mark.parametrize("key", SAYABLE)
 @pytest.mark.parametrize("api", WIRES)
 def test_a_format_is_asked_only_for_what_it_can_say(api, key):
-    fault = complaint(model(api, **{key: VALUES.get(key, 2048)}), EVERYTHING)
+    fault = wire_complaint(model(api, **{key: VALUES.get(key, 2048)}), EVERYTHING)
 
     assert (fault is None) == (api in SAYABLE[key])
     assert fault is None or f"{api!r} has no {key}: remove `{key}`" in fault
@@ -50,8 +50,8 @@ def test_a_format_is_asked_only_for_what_it_can_say(api, key):
 def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
     (key,) = asked
 
-    assert f"acme takes no {key}" in (complaint(model("chat", **asked), quirks) or "")
-    assert complaint(model("chat", params=asked), quirks) is None  # params are the user's own
+    assert f"acme takes no {key}" in (wire_complaint(model("chat", **asked), quirks) or "")
+    assert wire_complaint(model("chat", params=asked), quirks) is None  # params are the user's own
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
     ],
 )
 def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_out):
-    assert way_out in (complaint(model(api, **keys), EVERYTHING) or "")
+    assert way_out in (wire_complaint(model(api, **keys), EVERYTHING) or "")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_ou
     ],
 )
 def test_a_budget_for_thinking_that_fits_is_not_complained_of(api, keys):
-    assert complaint(model(api, **keys), EVERYTHING) is None
+    assert wire_complaint(model(api, **keys), EVERYTHING) is None
 
 
 def test_a_name_that_no_model_has_rejects_nothing():
-    assert complaint(model("chat", top_p=0.5), Quirks(rejects=["logprobs"])) is None
+    assert wire_complaint(model("chat", top_p=0.5), Quirks(rejects=["logprobs"])) is None
 
 
 def test_every_format_of_every_endpoint_is_known():

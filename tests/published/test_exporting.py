@@ -13,7 +13,7 @@ from asyncbench.problems import open_set, write_problems
 from asyncbench.problems.identity import identified
 from asyncbench.published import export_folder, exported, import_files
 from asyncbench.store.catalog import read_grades, read_trials
-from asyncbench.suites.llm_arithmetic import draft
+from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.published.made import jsonl, trial
 from tests.store.disk import disk_for
 from tests.sweep_files import entry, simulator, sweep
@@ -236,7 +236,7 @@ def custom_sweep(tmp_path, *drafts):
 
 
 def test_tasks_that_the_format_does_not_have_are_named(tmp_path):
-    known = draft("int_add", 1, "1", "2", expected="3")
+    known = draft_arithmetic("int_add", 1, "1", "2", expected="3")
     folder = custom_sweep(tmp_path, known, replace(known, task="int_pow"), replace(known, task="int_abs"))
     with pytest.raises(
         ConfigError, match=r"night holds tasks that the format does not have: int_abs, int_pow"
@@ -246,7 +246,7 @@ def test_tasks_that_the_format_does_not_have_are_named(tmp_path):
 
 
 def test_problems_that_the_format_has_no_form_for_are_refused(tmp_path):
-    folder = custom_sweep(tmp_path, draft("int_add", 1, "1.5", "2", expected="3"))
+    folder = custom_sweep(tmp_path, draft_arithmetic("int_add", 1, "1.5", "2", expected="3"))
     with pytest.raises(ConfigError, match=r"night holds problems that the format has no form for: .*'1\.5'"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

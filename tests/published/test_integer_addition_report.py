@@ -60,7 +60,7 @@ def result(
 
 
 def add(left: int, right: int) -> Draft:
-    return integer_addition.draft(left, right, length=len(str(max(left, right))))
+    return integer_addition.draft_addition(left, right, length=len(str(max(left, right))))
 
 
 def sums(count: int) -> list[Draft]:
@@ -201,7 +201,7 @@ def test_notes_say_of_how_many_planned_trials_nothing_is_recorded(folder):
 
 
 def test_notes_say_who_graded(folder):
-    addition, text = asked(folder, add(1, 2), strings.draft("string_reversal", "abc"))
+    addition, text = asked(folder, add(1, 2), strings.draft_string("string_reversal", "abc"))
     keep(folder, result(addition, "3"), result(text, "cba"))
 
     assert "Graded: string_reversal by exact v1, integer_addition by int v1." in (
@@ -254,7 +254,11 @@ def test_results_of_real_models_do_not_say_so(folder):
 
 
 def test_suites_stand_in_the_order_in_which_they_are_asked(folder):
-    drafts = [strings.draft("string_rehearsal", "a" * 10), add(1, 2), strings.draft("string_reversal", "abc")]
+    drafts = [
+        strings.draft_string("string_rehearsal", "a" * 10),
+        add(1, 2),
+        strings.draft_string("string_reversal", "abc"),
+    ]
     keep(folder, *(result(problem, "3") for problem in asked(folder, *drafts)))
 
     lines = integer_addition_report_on(folder).lines
@@ -348,7 +352,7 @@ def test_success_is_counted_by_length(folder):
 
 
 def test_texts_to_be_repeated_are_long(folder):
-    texts = [strings.draft("string_rehearsal", "a" * length) for length in (10, 100, 101, 600, 601)]
+    texts = [strings.draft_string("string_rehearsal", "a" * length) for length in (10, 100, 101, 600, 601)]
     keep(folder, *(result(problem, problem.expected) for problem in asked(folder, *texts)))
 
     line = only_line(folder)
@@ -442,7 +446,7 @@ def test_json_holds_exact_shares(folder):
 
 
 def test_markdown_tables_have_as_many_cells_in_every_row(folder):
-    text = strings.draft("string_reversal", "abc")
+    text = strings.draft_string("string_reversal", "abc")
     keep(folder, *(result(one, "3") for one in asked(folder, add(1, 2), text)))
 
     blocks = integer_addition_report_on(folder).as_markdown().split("### ")[1:]

@@ -10,7 +10,7 @@ from asyncbench.problems import open_set
 from asyncbench.published import export_folder, import_files
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import planned, read_manifest
-from asyncbench.suites.llm_arithmetic import TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from tests.published.made import BEYOND_64_BITS, jsonl, tables, trial, without
 from tests.recorded import SINCE_LATER, rows
 
@@ -217,7 +217,7 @@ def test_the_second_of_two_equal_questions_is_a_trial_of_its_own(tmp_path):
 
 def test_the_plan_is_what_the_run_was_to_hold(tmp_path):
     _, folder = brought_in(tmp_path, trial(depth=3), depths="3-5", trials=7)
-    plan = {"llm_arithmetic": dict.fromkeys(TASKS, 3 * 7)}
+    plan = {"llm_arithmetic": dict.fromkeys(ARITHMETIC_TASKS, 3 * 7)}
     assert planned(read_manifest(folder)) == {("run", "gpt-x", "plain"): plan}
 
 

@@ -17,7 +17,7 @@ from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, 
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from asyncbench.suites.llm_arithmetic import TASKS, draft
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, draft_arithmetic
 from tests.commands import asyncbench
 from tests.processes import Forked
 from tests.store import made
@@ -70,7 +70,9 @@ def result(
 
 
 def problem(task="int_add", depth=5, lhs="1", rhs="1", expected="2"):
-    return Problem(problem_id="0" * 32, **fields_of(draft(task, depth, lhs, rhs, expected=expected)))
+    return Problem(
+        problem_id="0" * 32, **fields_of(draft_arithmetic(task, depth, lhs, rhs, expected=expected))
+    )
 
 
 def fields_of(record):
@@ -122,7 +124,7 @@ def recorded(golden, tmp_path_factory):
     """A results folder of all recorded replies."""
     folder = tmp_path_factory.mktemp("recorded") / "results"
     corpus = pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").sort_by("source_file").to_pylist()
-    plan = {"plain": {"llm_arithmetic": dict.fromkeys(TASKS, 90)}}
+    plan = {"plain": {"llm_arithmetic": dict.fromkeys(ARITHMETIC_TASKS, 90)}}
     runs = {as_run(row["source_file"]): {"planned": {row["model"]: plan}} for row in corpus}
     with Store.open(folder, sweep="published", imported=True) as store:
         for number, row in enumerate(corpus):

@@ -8,7 +8,7 @@ import pytest
 from asyncbench import export_folder, generate, import_files, import_problems, read_grades, read_trials
 from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set
-from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.prompts import question
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.commands import asyncbench
@@ -19,7 +19,7 @@ MIN = "min_Fraction_Fraction_Fraction"
 
 
 def entry(name: str, *operands: str) -> str:
-    made = draft(TASKS[name], operands, profile="reference")
+    made = draft_nupa(TASKS[name], operands, profile="reference")
     return f"{made.question} {made.expected}"
 
 
@@ -47,7 +47,7 @@ def test_a_test_set_becomes_problems_in_balanced_order(tmp_path):
         ("add", 3, ("1", "999")),
     ]
     sig = next(one for one in rows if one.task == "sig")
-    made_by_us = draft(TASKS[SIG], ("9.995", "3"), profile="reference")
+    made_by_us = draft_nupa(TASKS[SIG], ("9.995", "3"), profile="reference")
     assert (sig.question, sig.expected) == (made_by_us.question, made_by_us.expected)
     assert json.loads(sig.extra)["profile"] == "reference"
 

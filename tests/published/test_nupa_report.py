@@ -14,7 +14,7 @@ from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from asyncbench.suites.nupa.generation import draft, drafts_of
+from asyncbench.suites.nupa.generation import draft_nupa, drafts_of
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.store import made
 
@@ -98,7 +98,7 @@ def test_a_range_is_a_mean_over_its_answers_and_failed_calls_are_none(tmp_path):
 
 
 def test_digits_and_lengths_are_added_up_exactly(tmp_path):
-    ten = [draft(TASKS[SUM], (str(100 + i), "899")) for i in range(10)]  # 999, 1000, 1001 …
+    ten = [draft_nupa(TASKS[SUM], (str(100 + i), "899")) for i in range(10)]  # 999, 1000, 1001 …
     made = list(identified(ten))
     texts = [f"The answer is {one.expected[:-1]}" for one in made]
     line = line_of(keep(tmp_path, *map(result, made, texts)))
@@ -129,7 +129,7 @@ def test_nine_of_ten_are_well_learned_and_a_gap_shows_in_the_brackets(tmp_path):
 
 
 def test_lengths_beyond_the_class_count_in_no_range(tmp_path):
-    (made,) = identified([draft(TASKS["to_float_Fraction_none_Float"], ("1" * 21 + "/4",))])
+    (made,) = identified([draft_nupa(TASKS["to_float_Fraction_none_Float"], ("1" * 21 + "/4",))])
     line = line_of(keep(tmp_path, result(made, right(made))))
     exact = line.by_grader["strict"].figures["exact_match"]
     assert made.length == 21

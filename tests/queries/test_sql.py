@@ -19,7 +19,7 @@ from asyncbench.records import Outcome
 from asyncbench.stats import Proportion
 from asyncbench.store.folder import Store
 from asyncbench.store.partitions import part_files
-from asyncbench.store.snapshot import look
+from asyncbench.store.snapshot import take_snapshot
 from asyncbench.store.staging import read
 from asyncbench.views.views import VIEWS
 from tests.regrading.made import as_now, fill, right, sums
@@ -279,7 +279,7 @@ def rewritten_after_each_look(nights, monkeypatch, times):
     left = iter(range(times))
 
     def look_too_early(folder):
-        seen = look(folder)
+        seen = take_snapshot(folder)
         if next(left, None) is not None:
             rewrite(nights)
         return seen

@@ -10,7 +10,7 @@ from asyncbench.problems.identity import identified
 from asyncbench.records import Ended, Event, Grade, Outcome, Problem, Reply, Result, Trial
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from asyncbench.suites.llm_arithmetic import draft
+from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.store import made
 
 Grades = tuple[Grade, ...]
@@ -18,7 +18,9 @@ Grades = tuple[Grade, ...]
 
 def sums(*numbers: int) -> tuple[Problem, ...]:
     """Problems `10 + n`."""
-    return tuple(identified(draft("int_add", 2, "10", str(n), expected=str(10 + n)) for n in numbers))
+    return tuple(
+        identified(draft_arithmetic("int_add", 2, "10", str(n), expected=str(10 + n)) for n in numbers)
+    )
 
 
 def blind(grades: Grades) -> Grades:

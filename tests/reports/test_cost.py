@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench.records import Result, Usage
 from asyncbench.reports.cost import cost_report_on
-from asyncbench.results.calls import KINDS
+from asyncbench.results.calls import TOKEN_KINDS
 from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.catalog import read_attempts, read_trials
@@ -33,7 +33,7 @@ WROTE = Usage(input_tokens=150, cache_write_tokens=50, cache_write_1h_tokens=30,
 
 def split(spent):
     """What a group cost, by the sum of its parts."""
-    return fsum(spent.usd_by_kind[kind] for kind in (*KINDS, "not_split"))
+    return fsum(spent.usd_by_kind[kind] for kind in (*TOKEN_KINDS, "not_split"))
 
 
 # ── kinds of tokens ──────────────────────────────────────────────────────────────────────────
@@ -65,7 +65,7 @@ def test_the_parts_of_what_calls_cost_sum_to_it_whatever_they_used(tmp_path):
     spent = report.whole.spent
     assert spent.usd == pytest.approx(truth, abs=1e-9)
     assert split(spent) == pytest.approx(truth, abs=1e-9)
-    assert all(spent.usd_by_kind[kind] > 0 for kind in (*KINDS, "not_split"))
+    assert all(spent.usd_by_kind[kind] > 0 for kind in (*TOKEN_KINDS, "not_split"))
     for groups in (report.models, report.tasks, report.outcomes, report.statuses):
         assert fsum(one.spent.usd for one in groups) == pytest.approx(truth, abs=1e-9)
     for one in report.cells.values():
@@ -104,7 +104,7 @@ def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_pa
 def test_a_cost_that_the_price_table_does_not_come_to_is_not_split(tmp_path, call):
     spent = cost_report_on(folder_of(tmp_path, trials(1, call))).whole.spent
     assert spent.usd_by_kind["not_split"] == 0.5
-    assert not any(spent.usd_by_kind[kind] for kind in KINDS)
+    assert not any(spent.usd_by_kind[kind] for kind in TOKEN_KINDS)
 
 
 def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from asyncbench import run_sweep
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
-from asyncbench.reports.following import followed, show
+from asyncbench.reports.following import follow_status, followed
 from asyncbench.reports.status import status_of
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked, writer_of
@@ -257,7 +257,7 @@ def test_a_line_at_a_time_is_shown_where_there_is_no_terminal(tmp_path):
     made.keep(store, *made.answered(1))
     closing = threading.Thread(target=_when, args=(lambda: "\n" in out.getvalue(), store.close))
     closing.start()
-    show(tmp_path, out, every_s=0.001)
+    follow_status(tmp_path, out, every_s=0.001)
     closing.join()
     first, *_ = out.getvalue().splitlines()
     assert first.endswith("small 1/10, 0 in flight, $0.2500")
@@ -271,7 +271,7 @@ def test_a_terminal_is_redrawn(tmp_path):
 
     folder_of(tmp_path, *made.answered(1))
     out = Terminal()
-    show(tmp_path, out)
+    follow_status(tmp_path, out)
     assert "small" in out.getvalue()
 
 

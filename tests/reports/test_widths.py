@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from asyncbench.reports.anatomy_report import anatomy_on
-from asyncbench.reports.compare import compare
+from asyncbench.reports.compare import compare_on
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.morning import morning_on
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(folder):
-    return {**{one.__name__: one(folder) for one in REPORTS}, "compare": compare(LONG, OTHER, folder)}
+    return {**{one.__name__: one(folder) for one in REPORTS}, "compare": compare_on(LONG, OTHER, folder)}
 
 
 @pytest.mark.parametrize("width", [100, 80, 60, 40])

@@ -16,7 +16,7 @@ from asyncbench.results.anatomy.columns import columns_of
 from asyncbench.results.anatomy.compared import sign_of
 from asyncbench.results.anatomy.kinds import ORDER
 from asyncbench.results.anatomy.replies import MOST_READ, end_of
-from asyncbench.suites.llm_arithmetic import TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.numbers import carries
 from tests.recorded import rows
 
@@ -521,7 +521,9 @@ def test_the_operation_is_told_by_the_name_of_the_task(task, sign):
 
 
 def test_the_signs_of_llm_arithmetic_are_those_it_asks_with():
-    assert {name: sign_of(name) for name in TASKS} == {name: task.sign for name, task in TASKS.items()}
+    assert {name: sign_of(name) for name in ARITHMETIC_TASKS} == {
+        name: task.sign for name, task in ARITHMETIC_TASKS.items()
+    }
 
 
 # ── recorded errors, and hostile ones ────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench.results.cells import CELL, COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of, cells_on
+from asyncbench.results.cells import CELL, CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of, cells_on
 from asyncbench.store.schema import GRADES, TRIALS
 from tests.reports.test_report import folder
 
@@ -31,7 +31,7 @@ def table(schema, names, rows):
 def trials(*rows):
     return table(
         TRIALS,
-        COLUMNS,
+        CELL_COLUMNS,
         [{**ASKED, "trial_id": str(n), "outcome": "wrong", **row} for n, row in enumerate(rows)],
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from asyncbench.records import Reply
 from asyncbench.reports.overview import report_on
-from asyncbench.results.served_models import COLUMNS, mixtures
+from asyncbench.results.served_models import SERVED_COLUMNS, mixtures
 from asyncbench.store.folder import Store
 from tests.engine.night import requests
 from tests.reports.test_report import result
@@ -16,7 +16,7 @@ from tests.store import made
 
 def trials(*rows, provider="acme", model_id=None):
     """Rows of (model, model_served, fingerprint, upstream), all of one provider and model."""
-    names = ("model", *COLUMNS, "provider")
+    names = ("model", *SERVED_COLUMNS, "provider")
     return pa.Table.from_pylist(
         [dict(zip(names, (*row, model_id, provider), strict=True)) for row in rows],
         schema=pa.schema([(name, pa.string()) for name in names]),

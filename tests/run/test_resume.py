@@ -18,8 +18,8 @@ from asyncbench.records import Attempt, Ended, Outcome, Reply, Sent
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
-from asyncbench.store.verify import verify
-from asyncbench.sweeps.trials import asked_once, trials
+from asyncbench.store.verify import verify_folder
+from asyncbench.sweeps.trials import asked_once, trials_of
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
 
@@ -162,7 +162,7 @@ def test_once_regraded_nothing_more_is_said_of_changed_answers(tmp_path, server,
 def test_a_problem_whose_trials_are_finished_is_not_even_made(tmp_path, problems, monkeypatch):
     asked = sweep(tmp_path / "out", problems, "simulated/oracle")
     sets = asked_once([open_set(problems)])
-    every = list(trials(asked, asked.models[0], sets, limit=None))
+    every = list(trials_of(asked, asked.models[0], sets, limit=None))
     left = {every[3].trial_id, every[140].trial_id}
     told = []
 
@@ -170,12 +170,12 @@ def test_a_problem_whose_trials_are_finished_is_not_even_made(tmp_path, problems
         told.append(trial_id)
         return trial_id not in left
 
-    found = list(trials(asked, asked.models[0], sets, limit=None, skip=finished))
+    found = list(trials_of(asked, asked.models[0], sets, limit=None, skip=finished))
     assert found == [every[3], every[140]]
     assert told == [one.trial_id for one in every], "each is asked about once, in order"
     with monkeypatch.context() as patched:
         patched.setattr("asyncbench.sweeps.trials.problems_of", None)
-        assert not list(trials(asked, asked.models[0], sets, limit=None, skip=lambda _: True))
+        assert not list(trials_of(asked, asked.models[0], sets, limit=None, skip=lambda _: True))
 
 
 def test_what_was_suspended_is_asked_by_a_plain_run(tmp_path, problems):
@@ -278,7 +278,7 @@ def test_an_answer_given_again_replaces_the_earlier_and_both_are_paid(cut):
     assert cost_of(asked.out) > spent
     totals = rows(asked.out, "cost_usd").values()
     assert sum(row["cost_usd"] for row in totals) == pytest.approx(cost_of(asked.out))
-    assert verify(asked.out).sound
+    assert verify_folder(asked.out).sound
 
 
 def test_trials_that_were_never_asked_get_what_the_sweep_says(tmp_path, server, problems):
@@ -339,7 +339,7 @@ def test_an_answer_that_was_paid_for_outlives_a_new_call_that_failed(tmp_path, c
     assert failed.exit is Exit.UNFINISHED
     assert rows(asked.out, "reply_text", "outcome") == before
     assert len(read_attempts(asked.out)) == 144 + len(ids)
-    assert verify(asked.out).sound
+    assert verify_folder(asked.out).sound
     assert run(asked).exit is Exit.COMPLETE, "nothing is left to ask"
 
 

@@ -12,9 +12,9 @@ from asyncbench.pricing import picodollars
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import IMPORTED, is_results_folder, read_manifest
 from asyncbench.store.mark import left_mark
-from asyncbench.store.snapshot import look
-from asyncbench.store.spending import spending
-from asyncbench.store.verify import verify
+from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store.spending import spending_of
+from asyncbench.store.verify import verify_folder
 
 Call = tuple[str, int]  # trial and attempt
 OUT = Path("out")  # of a merge
@@ -128,11 +128,11 @@ def _opened(folder: Path, events: Sequence[Written], outcomes: Sequence[str]) ->
         yield from _money(folder, events)
     if left_mark(folder) is None and (folder / ".tmp").exists():
         yield f"{folder}/.tmp is left"
-    yield from (f"{one.place}: {one.what}" for one in verify(folder).findings if not one.known)
+    yield from (f"{one.place}: {one.what}" for one in verify_folder(folder).findings if not one.known)
 
 
 def _rows(folder: Path, events: Sequence[Written], outcomes: Sequence[str], *, opened: bool) -> Iterator[str]:
-    seen = look(folder)
+    seen = take_snapshot(folder)
     trials = seen.read("trials", ["trial_id", "outcome", "reply_text"]).to_pylist()
     yield from _twice("trials", (row["trial_id"] for row in trials))
     answers = {row["trial_id"]: (row["outcome"], row["reply_text"]) for row in trials}
@@ -209,6 +209,6 @@ def _money(folder: Path, events: Sequence[Written]) -> Iterator[str]:
                     least[key] = paid
                 elif key in least:
                     least[key] = min(least[key], paid)
-    charged = sum(spending(folder).under("sweep", "night"))
+    charged = sum(spending_of(folder).under("sweep", "night"))
     if charged < (wanted := sum(map(picodollars, least.values()))):
         yield f"{charged} picodollars are counted, {wanted} were spent or set aside"

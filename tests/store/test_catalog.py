@@ -12,12 +12,12 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import History, Outcome
 from asyncbench.store.catalog import (
     ModelCounts,
-    counts,
     finished_ids,
     histories,
     read_attempts,
     read_grades,
     read_trials,
+    trial_counts,
 )
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
@@ -82,23 +82,23 @@ def test_histories_are_of_trials_without_a_result_that_counts(folder):
 
 
 def test_each_model_is_counted_and_unknown_costs_are_told_apart(folder):
-    assert counts(folder).models == {
+    assert trial_counts(folder).models == {
         "large": ModelCounts(outcomes={"correct": 1}, attempts=1, cost_usd=0.25),
         "small": ModelCounts(outcomes={"correct": 2, "failed": 1}, attempts=4, cost_usd=0.5, unpriced=1),
     }
-    assert counts(folder).models["small"].finished == 3
+    assert trial_counts(folder).models["small"].finished == 3
 
 
 def test_the_last_time_something_was_written_is_told(folder):
     written = [*folder.rglob("*.parquet"), *folder.rglob("*.wal")]
     os.utime(written[0], (9e9, 9e9))
-    assert counts(folder).written_at == 9e9
+    assert trial_counts(folder).written_at == 9e9
 
 
 def test_calls_in_flight_are_counted_and_the_cost_of_none_is_unknown(tmp_path):
     with Store.open(tmp_path, sweep="night") as store:
         keep(store, sent(trial(1)), sent(trial(2)), ended(trial(2), reply(2), cost_usd=None))
-        (model,) = counts(tmp_path).models.values()
+        (model,) = trial_counts(tmp_path).models.values()
     assert model == ModelCounts(attempts=1, cost_usd=None, unpriced=1, in_flight=1)
 
 
@@ -108,7 +108,7 @@ def test_damaged_lines_are_told_to_whoever_only_looks(tmp_path):
         killed = shutil.copytree(store.folder, tmp_path / "killed")
     (segment,) = (killed / "journal").iterdir()
     os.truncate(segment, segment.stat().st_size - 1)
-    found = counts(killed)
+    found = trial_counts(killed)
     assert [(damage.segment, damage.line) for damage in found.damaged] == [(segment, 4)]
     assert found.models["small"].finished == 0
 
@@ -117,11 +117,15 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
     Store.open(tmp_path, sweep="night").close()
     assert read_trials(tmp_path).schema.equals(TRIALS)
     assert read_grades(tmp_path, columns=["grader"]).column_names == ["grader"]
-    assert (finished_ids(tmp_path), histories(tmp_path), counts(tmp_path).models) == (frozenset(), {}, {})
-    assert counts(tmp_path).written_at is None
+    assert (finished_ids(tmp_path), histories(tmp_path), trial_counts(tmp_path).models) == (
+        frozenset(),
+        {},
+        {},
+    )
+    assert trial_counts(tmp_path).written_at is None
 
 
-@pytest.mark.parametrize("read", [*READERS, finished_ids, histories, counts])
+@pytest.mark.parametrize("read", [*READERS, finished_ids, histories, trial_counts])
 def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(

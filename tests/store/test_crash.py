@@ -11,7 +11,7 @@ from asyncbench.store.catalog import histories, read_attempts, read_grades, read
 from asyncbench.store.folder import Store
 from asyncbench.store.holdings import list_journal
 from asyncbench.store.segment import segments
-from asyncbench.store.verify import verify
+from asyncbench.store.verify import verify_folder
 from tests.store import night
 from tests.store.dying import outlives, start
 from tests.store.made import answered, ended, keep, reply, sent, trial, trial_id
@@ -135,7 +135,7 @@ def test_a_call_whose_end_the_disk_lost_is_taken_for_lost_at_its_trials_cost(tmp
     assert read_attempts(folder)["reserved_usd"].to_pylist() == [
         reserved_usd
     ]  # a start without one told none
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_a_call_that_was_carried_is_whole_though_the_segment_before_never_reached_the_disk(tmp_path):

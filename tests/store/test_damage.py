@@ -8,12 +8,12 @@ import pytest
 
 from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import counts, read_attempts, read_grades, read_trials
+from asyncbench.store.catalog import read_attempts, read_grades, read_trials, trial_counts
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store
 from asyncbench.store.quarantine import quarantined
 from asyncbench.store.segment import Damage, payloads
-from asyncbench.store.snapshot import look
+from asyncbench.store.snapshot import take_snapshot
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id
 
 READERS = {"trials": read_trials, "grades": read_grades, "attempts": read_attempts}
@@ -53,7 +53,7 @@ def put(path, data):
 @pytest.fixture(scope="module")
 def truth(sound):
     """Every row that was ever written, by table: those of the parts, and those of the journal."""
-    seen = look(sound)
+    seen = take_snapshot(sound)
     parts = {
         name: {row for path in files for row in told(pq.read_table(path, partitioning=None))}
         for name, files in seen.files.items()
@@ -75,7 +75,7 @@ def spoil(data, rng):
 def test_a_damaged_part_is_refused_by_name_or_reads_as_it_was_written(sound, tmp_path, seed):
     rng = random.Random(seed)
     folder = shutil.copytree(sound, tmp_path / "copy")
-    parts = [(name, path) for name, files in look(folder).files.items() for path in files]
+    parts = [(name, path) for name, files in take_snapshot(folder).files.items() for path in files]
     before = {name: READERS[name](folder) for name in READERS}
     refused = 0
     for _ in range(A_SEED // 2):
@@ -100,7 +100,7 @@ def test_a_damaged_journal_gives_no_row_that_was_not_written(sound, truth, tmp_p
     data = segment.read_bytes()
     for _ in range(A_SEED // 2):
         put(segment, spoil(data, rng))
-        seen = look(folder)
+        seen = take_snapshot(folder)
         for table in READERS:
             found = told(seen.read(table))
             assert set(found) <= truth[table]
@@ -122,13 +122,13 @@ def test_a_damaged_journal_is_recovered_and_its_lines_are_set_aside(sound, truth
     if damaged:
         aside = (folder / "quarantine" / segment.name).read_bytes().splitlines()
         assert aside == [spoiled[one.offset :][: one.size].rstrip(b"\n") for one in damaged]
-    assert counts(folder).quarantined == quarantined(folder)
+    assert trial_counts(folder).quarantined == quarantined(folder)
     assert set(rows(folder, "trials")) <= truth["trials"]
 
 
 def test_every_byte_of_a_part_counts_but_its_first_four(sound):
     """Of all single bits that may flip, only those of the mark at the start go by: nobody reads them."""
-    part = look(sound).files["attempts"][0]
+    part = take_snapshot(sound).files["attempts"][0]
     data = part.read_bytes()
     try:
         for at in (*range(40), *range(40, len(data), 31), *range(len(data) - 40, len(data))):
@@ -146,7 +146,7 @@ def test_every_byte_of_a_part_counts_but_its_first_four(sound):
 
 def test_who_reads_two_columns_is_not_refused_for_the_damage_of_a_third(sound, tmp_path):
     folder = shutil.copytree(sound, tmp_path / "copy")
-    (part,) = look(folder).files["trials"]
+    (part,) = take_snapshot(folder).files["trials"]
     column = pq.read_metadata(part).row_group(0).column(pq.read_schema(part).names.index("reply_text"))
     data = bytearray(part.read_bytes())
     data[(column.dictionary_page_offset or 4) + column.total_compressed_size // 2] ^= 1
@@ -160,7 +160,7 @@ def test_who_reads_two_columns_is_not_refused_for_the_damage_of_a_third(sound, t
 
 def test_a_damaged_part_is_asked_again_where_its_loss_is_accepted_and_no_call_is_forgotten(sound, tmp_path):
     folder = shutil.copytree(sound, tmp_path / "copy")
-    (part,) = look(folder).files["trials"]
+    (part,) = take_snapshot(folder).files["trials"]
     part.write_bytes(b"PAR1 and no more")
     with pytest.raises(StoreError, match="--accept-loss"):
         Store.open(folder, sweep="night")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.records import Allowance, Outcome, Reply, Usage
-from asyncbench.store.encoding import canonical, encode
+from asyncbench.store.encoding import canonical, encode_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
@@ -21,7 +21,7 @@ JSON = st.recursive(
 @given(JSON)
 def test_json_comes_back_as_it_was(value):
     finite = orjson.loads(orjson.dumps(value))  # infinity is null in JSON
-    assert orjson.loads(encode(value)) == finite
+    assert orjson.loads(encode_json(value)) == finite
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_json_comes_back_as_it_was(value):
 )
 def test_what_json_cannot_hold_is_kept_as_near_as_can_be(value, kept):
     beside = {"value": value, "neighbour": ["é", 1.5, {"deep": value}]}
-    assert orjson.loads(encode(beside)) == {"value": kept, "neighbour": ["é", 1.5, {"deep": kept}]}
+    assert orjson.loads(encode_json(beside)) == {"value": kept, "neighbour": ["é", 1.5, {"deep": kept}]}
 
 
 def test_a_record_is_an_object_even_where_a_part_of_it_is_odd():
     odd = Reply(text="\ud83d", usage=Usage(output_tokens=3), raw_usage={"cost": 2**70})
-    written = orjson.loads(encode({"reply": odd}))["reply"]
+    written = orjson.loads(encode_json({"reply": odd}))["reply"]
     assert (written["text"], written["usage"]["output_tokens"]) == ("�", 3)
     assert written["raw_usage"] == {"cost": str(2**70)}
 
@@ -54,7 +54,7 @@ def test_what_is_not_to_be_stored_is_left_out(text):
     limit = Allowance(what="requests", period_s=60, limit=5, remaining=4, reset_s=None)
     reply = Reply(text=text, allowances=(limit,), max_tokens=9)
 
-    written = orjson.loads(encode({"reply": reply}))["reply"]
+    written = orjson.loads(encode_json({"reply": reply}))["reply"]
 
     assert set(written) == {one.name for one in fields(Reply)} - {"allowances", "max_tokens"}
     assert Reply(**{**written, "text": text}) == reply

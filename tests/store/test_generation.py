@@ -16,7 +16,7 @@ from asyncbench.store.compaction import MANY_PARTS
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import settle
 from asyncbench.store.partitions import part_files
-from asyncbench.store.verify import verify
+from asyncbench.store.verify import verify_folder
 from tests.store import night
 from tests.store.disk import quick_disk as quick_disk
 from tests.store.dying import CHANGES, MOVES, outlives
@@ -65,7 +65,7 @@ def test_many_parts_become_one_for_each_partition_and_tell_the_same(folder):
         assert store.compact() == (18, 6)
     assert [read(folder).sort_by("trial_id") for read in (read_trials, read_grades, read_attempts)] == before
     assert names(folder) == {"part-g000001-000003.parquet"}
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
     assert not (folder / ".tmp").exists()
 
 
@@ -147,7 +147,7 @@ def test_an_answer_given_again_takes_its_place_in_a_compacted_part(tmp_path):
         keep(store, *answered(1, attempt=2))
     assert set(read_trials(tmp_path)["outcome"].to_pylist()) == {"correct", "failed"}
     assert len(read_trials(tmp_path)) == 2
-    assert verify(tmp_path).sound
+    assert verify_folder(tmp_path).sound
 
 
 def rewritten(folder, change):
@@ -246,8 +246,8 @@ def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_
             outlives(1 + step % 12, work, copy)  # killed in the recovery, too
             assert ids(copy) == [1, 2]
         Store.open(copy, sweep="night").close()
-        assert verify(copy).sound
-        assert verify(copy).rows == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0}
+        assert verify_folder(copy).sound
+        assert verify_folder(copy).rows == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0}
         assert not (copy / ".tmp").exists()
         if finished:
             break
@@ -265,7 +265,7 @@ def test_a_table_between_two_names_is_read_and_put_in_its_place(folder):
 
 
 def test_a_part_that_goes_while_it_is_read_is_another_complaint_than_damage(folder):
-    seen = snapshot.look(folder)
+    seen = snapshot.take_snapshot(folder)
     seen.files["trials"][0].unlink()
     with pytest.raises(snapshot.MovedError, match="being rewritten: read it again"):
         seen.read("trials")

@@ -18,9 +18,9 @@ from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import finished_ids, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import HOLDS, kept_sweep_file, read_manifest
-from asyncbench.store.snapshot import look
-from asyncbench.store.spending import spending
-from asyncbench.store.verify import verify
+from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store.spending import spending_of
+from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
@@ -39,24 +39,24 @@ def folder(tmp_path):
 
 
 def part(folder, table, number=0):
-    return look(folder).files[table][number]
+    return take_snapshot(folder).files[table][number]
 
 
 def totals(folder):
-    books = spending(folder)
+    books = spending_of(folder)
     kinds = [("sweep", "night"), ("provider", "openai"), ("model", "small"), ("model", "large")]
     return [(books.under(*kind), books.doubt_under(*kind)) for kind in kinds], books.dearest
 
 
 def refused_for(folder, path):
     """Every reader refuses, names the file, and says what to do."""
-    for use in (read_trials, read_attempts, finished_ids, spending, Store.reopen):
+    for use in (read_trials, read_attempts, finished_ids, spending_of, Store.reopen):
         with pytest.raises(StoreError) as refusal:
             use(folder)
         assert str(path) in str(refusal.value)
         assert "Put back a copy" in str(refusal.value)
         assert "--accept-loss" in str(refusal.value)
-    assert any(str(path.relative_to(folder)) == one.place for one in verify(folder).findings)
+    assert any(str(path.relative_to(folder)) == one.place for one in verify_folder(folder).findings)
 
 
 def removed(path):
@@ -87,19 +87,19 @@ def test_a_part_that_is_gone_another_or_too_many_is_refused_by_every_reader(fold
 @pytest.mark.parametrize("how", [removed, replaced, moved])
 def test_what_the_calls_of_a_lost_part_cost_counts_under_every_cap(folder, how):
     before = totals(folder)
-    for path in look(folder).files["attempts"]:
+    for path in take_snapshot(folder).files["attempts"]:
         if path.exists() and len(list(path.parent.iterdir())) > (how is replaced):
             how(path)
     with Store.open(folder, sweep="night", accept=True):
         assert totals(folder) == before
     with Store.open(folder, sweep="night"):
         assert totals(folder) == before
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_a_copied_part_that_is_set_aside_counts_once(folder):
     before, trials = totals(folder), read_trials(folder)
-    for files in look(folder).files.values():
+    for files in take_snapshot(folder).files.values():
         for path in files:
             copied(path)
     with Store.open(folder, sweep="night", accept=True):
@@ -115,7 +115,7 @@ def test_trials_of_a_lost_part_are_asked_again_and_their_calls_go_on_counting(fo
         assert store.histories[trial_id(2)].attempts == 1
         keep(store, *answered(2, alias="large", attempt=2))
     assert trial_id(2) in finished_ids(folder)
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_an_older_state_of_a_part_is_refused_though_it_is_sound_in_itself(folder, tmp_path):
@@ -124,7 +124,7 @@ def test_an_older_state_of_a_part_is_refused_though_it_is_sound_in_itself(folder
         keep(store, *answered(3, attempt=2))
     path = next(
         path
-        for path in look(folder).files["trials"]
+        for path in take_snapshot(folder).files["trials"]
         if path.stat().st_size != (older / path.relative_to(folder)).stat().st_size
     )
     shutil.copy(older / path.relative_to(folder), path)
@@ -136,7 +136,7 @@ def test_a_manifest_that_was_changed_by_hand_is_refused(folder):
     with Store.reopen(folder) as store:
         store.write_manifest({"runs": {"night": {"planned": {"small": {"plain": {"s": {"int_add": 90}}}}}}})
     path.write_bytes(path.read_bytes().replace(b'"int_add": 90', b'"int_add": 80'))
-    for use in (read_trials, verify, Store.reopen):
+    for use in (read_trials, verify_folder, Store.reopen):
         with pytest.raises(StoreError, match=r"manifest\.json is not what was written\. Put back a copy"):
             use(folder)
 
@@ -159,10 +159,10 @@ def test_the_folder_s_sweep_file_is_edited_elsewhere(folder, how):
     for use in (load_sweep, lambda file: kept_sweep_file(file.parent)):
         with pytest.raises(StoreError, match=r"sweep\.yaml .*run the sweep again from its own file"):
             use(folder / "sweep.yaml")
-    assert [one.place for one in verify(folder).findings] == ["sweep.yaml"]
+    assert [one.place for one in verify_folder(folder).findings] == ["sweep.yaml"]
     with Store.reopen(folder) as store:  # a run, say
         store.write_sweep_file(b"name: night\nnotes: new\n", {})
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_a_folder_of_before_gets_its_list_on_the_first_opening(folder):
@@ -181,7 +181,7 @@ def test_a_folder_of_before_that_lacks_calls_is_refused_and_no_budget_is_known_o
     with pytest.raises(StoreError, match="lacks 6 of the calls that trials count"):
         Store.open(folder, sweep="night")
     with Store.open(folder, sweep="night", accept=True):
-        assert spending(folder).unknown_loss
+        assert spending_of(folder).unknown_loss
 
 
 def killed(folder, tmp_path):
@@ -196,7 +196,7 @@ def test_a_segment_of_the_journal_that_is_gone_is_told_and_no_budget_is_known_of
     segment.unlink()
     refused_for(left, segment)
     with Store.open(left, sweep="night", accept=True):
-        assert spending(left).unknown_loss
+        assert spending_of(left).unknown_loss
 
 
 def test_a_copy_of_a_segment_is_told(folder, tmp_path):
@@ -209,7 +209,7 @@ def test_a_copy_of_a_segment_is_told(folder, tmp_path):
 
 def spoiled(folder, older, rng):
     """Remove, copy, exchange or set back a part."""
-    parts = sorted(look(folder).files["attempts"])
+    parts = sorted(take_snapshot(folder).files["attempts"])
     path, other = rng.choice(parts), rng.choice(parts)
     kind = rng.choice([removed, copied, "restored", "exchanged"])
     source = older / path.relative_to(folder) if kind == "restored" else other
@@ -231,13 +231,13 @@ def test_whatever_becomes_of_parts_between_kills_the_cap_holds_or_the_run_refuse
         if rng.random() < 0.5:  # it was killed
             shutil.rmtree(folder)
             left.rename(folder)
-        most = max(most, sum(spending(folder).under("sweep", "night")))
+        most = max(most, sum(spending_of(folder).under("sweep", "night")))
         spoiled(folder, older, rng)
         with suppress(StoreError):
             Store.open(folder, sweep="night").close()
-            assert sum(spending(folder).under("sweep", "night")) == most
+            assert sum(spending_of(folder).under("sweep", "night")) == most
         with Store.open(folder, sweep="night", accept=True):
-            assert sum(spending(folder).under("sweep", "night")) == most
+            assert sum(spending_of(folder).under("sweep", "night")) == most
     assert most == (4 + 2 * 4) * 0.25e12 + 2 * 0.5e12
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Allowance, Ended, Reply, Usage
-from asyncbench.store.encoding import encode
+from asyncbench.store.encoding import encode_json
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.segment import payloads, segments
 from tests.store.disk import disk_for
@@ -120,5 +120,5 @@ def test_a_reply_is_given_back_exactly_as_it_came(answer, microseconds):
 
 def test_lines_of_a_kind_that_is_not_known_are_passed_over():
     left = Unfinished()
-    left.follow([encode({"note": "from a later version"}), encode({"sent": sent(trial(1))})])
+    left.follow([encode_json({"note": "from a later version"}), encode_json({"sent": sent(trial(1))})])
     assert list(left.sent) == [(trial_id(1), 1)]

@@ -20,7 +20,7 @@ from asyncbench.records import Outcome, Reply, Usage
 from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, read_skipped, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
-from asyncbench.store.manifest import claim
+from asyncbench.store.manifest import claim_folder
 from asyncbench.store.partitions import next_number, seal
 from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS, attempt_row, grade_rows, trial_row
 from asyncbench.store.staging import ROW_GROUP
@@ -133,7 +133,7 @@ def test_times_are_read_in_utc(folder):
 
 def journalled(folder, events, number=1):
     """Write a complete segment; return its path."""
-    claim(folder, sweep="night")
+    claim_folder(folder, sweep="night")
     journal = Journal(folder / "journal", number=number, unfinished=Unfinished())
     for event in events:
         journal.append(event)

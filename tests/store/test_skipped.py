@@ -4,10 +4,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.queries.select import sql
-from asyncbench.store.catalog import counts, read_skipped, read_trials, right_ids
+from asyncbench.store.catalog import read_skipped, read_trials, right_ids, trial_counts
 from asyncbench.store.folder import Store
-from asyncbench.store.merging import join
-from asyncbench.store.verify import verify
+from asyncbench.store.merging import join_folders
+from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, keep, refused, skipped, trial_id
 
 
@@ -41,26 +41,26 @@ def test_a_skipped_trial_is_read_with_what_was_known_then(folder):
     assert (row["rule"], row["asked"], row["correct"]) == ("saturated 0.05", 84, 84)
     assert (row["low"], row["high"]) == (0.95, 1.0)
     assert ids(folder) == in_parts(folder) == {3, 4}
-    assert counts(folder).models["small"].skipped == 2
-    assert verify(folder).sound
-    assert verify(folder).rows["skipped"] == 2
+    assert trial_counts(folder).models["small"].skipped == 2
+    assert verify_folder(folder).sound
+    assert verify_folder(folder).rows["skipped"] == 2
 
 
 def test_it_is_read_from_the_journal_of_a_run_that_goes_on(tmp_path):
     with Store.open(tmp_path, sweep="night") as store:
         keep(store, *answered(1), skipped(3))
         assert ids(tmp_path) == {3}
-        assert counts(tmp_path).models["small"].skipped == 1
-        assert counts(tmp_path).waiting["skipped"] == 1
+        assert trial_counts(tmp_path).models["small"].skipped == 1
+        assert trial_counts(tmp_path).waiting["skipped"] == 1
 
 
 def test_one_that_is_asked_after_all_is_no_longer_skipped(folder):
     with Store.open(folder, sweep="night") as store:
         keep(store, *answered(4))
         assert ids(folder) == {3}  # as long as only the journal knows of its answer
-        assert counts(folder).models["small"].skipped == 1
+        assert trial_counts(folder).models["small"].skipped == 1
     assert ids(folder) == in_parts(folder) == {3}
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_when_all_are_asked_none_is_left(folder):
@@ -70,7 +70,7 @@ def test_when_all_are_asked_none_is_left(folder):
     with Store.reopen(folder) as store:
         store.compact()
     assert ids(folder) == set()
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_one_that_is_skipped_again_stands_once_as_it_was_decided_last(folder):
@@ -81,7 +81,7 @@ def test_one_that_is_skipped_again_stands_once_as_it_was_decided_last(folder):
         (trial_id(3), 120),
         (trial_id(4), 84),
     }
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_compaction_keeps_them(folder):
@@ -98,7 +98,7 @@ def test_a_merged_folder_has_them_once_and_not_where_the_other_folder_asked(fold
         keep(store, *answered(4), skipped(3, asked=99), skipped(5))
     with Store.open(tmp_path / "both", sweep="night"):
         pass
-    join([folder, other], tmp_path / "both")
+    join_folders([folder, other], tmp_path / "both")
     assert ids(tmp_path / "both") == {3, 5}
     assert read_skipped(tmp_path / "both")["asked"].to_pylist() == [84, 84]
     assert len(read_trials(tmp_path / "both")) == 3

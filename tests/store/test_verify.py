@@ -1,4 +1,4 @@
-"""`verify` reads everything: what is damaged, missing or there twice is found; what is sound is sound."""
+"""`verify_folder` reads everything: what is damaged, missing or there twice is found; what is sound is sound."""
 
 import shutil
 
@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.store.folder import Store
-from asyncbench.store.snapshot import look
-from asyncbench.store.verify import verify
+from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, refused, reply, result, sent, trial
 
 
@@ -24,15 +24,15 @@ def folder(tmp_path):
 
 
 def told(folder):
-    return [f"{one.place}: {one.what}" for one in verify(folder).findings]
+    return [f"{one.place}: {one.what}" for one in verify_folder(folder).findings]
 
 
 def part(folder, table, number):
-    return look(folder).files[table][number]
+    return take_snapshot(folder).files[table][number]
 
 
 def test_a_sound_folder_is_sound_and_everything_in_it_is_counted(folder):
-    found = verify(folder)
+    found = verify_folder(folder)
     assert found.sound
     assert found.rows == {"trials": 5, "grades": 10, "attempts": 5, "lanes": 0, "skipped": 0}
     assert (found.parts, found.unchecked, found.findings) == (6, 0, ())
@@ -44,7 +44,7 @@ def test_a_flipped_bit_is_found_where_it_is(folder, table):
     data = bytearray(path.read_bytes())
     data[len(data) // 3] ^= 4
     path.write_bytes(data)
-    assert not verify(folder).sound
+    assert not verify_folder(folder).sound
     assert any(line.startswith(f"{path.relative_to(folder)}: {path} is damaged") for line in told(folder))
 
 
@@ -92,9 +92,9 @@ def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_know
     data = segment.read_bytes()
     segment.write_bytes(data.replace(b"121", b"122", 1))
     assert any("journal/000003.wal, line" in line for line in told(folder))
-    assert not verify(folder).sound
+    assert not verify_folder(folder).sound
     Store.open(folder, sweep="night").close()
-    found = verify(folder)
+    found = verify_folder(folder)
     assert found.sound
     assert [(one.place, one.known) for one in found.findings] == [("quarantine/000003.wal", True)]
 

@@ -10,13 +10,13 @@ import pytest
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.records import History
-from asyncbench.store.catalog import counts, read_attempts, read_grades, read_trials
+from asyncbench.store.catalog import read_attempts, read_grades, read_trials, trial_counts
 from asyncbench.store.checksums import check
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import SCHEMA_VERSION, SCHEMAS
 from asyncbench.store.segment import Segment, head_of, number_of
-from asyncbench.store.snapshot import look
-from asyncbench.store.verify import verify
+from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store.verify import verify_folder
 from tests.store.made import answered, ended, keep, reply, trial, trial_id, without_list
 
 RELEASED = sorted((Path(__file__).parent / "versions").iterdir())
@@ -32,8 +32,8 @@ def test_an_earlier_versions_folder_is_read(folder):
     assert read_trials(folder)["trial_id"].to_pylist() == [trial_id(n) for n in (1, 2, 3)]
     assert read_trials(folder)["outcome"].to_pylist() == ["correct", "failed", "correct"]
     assert [len(read(folder)) for read in (read_grades, read_attempts)] == [6, 4]
-    assert counts(folder).models["small"].in_flight == 1
-    assert verify(folder).sound
+    assert trial_counts(folder).models["small"].in_flight == 1
+    assert verify_folder(folder).sound
     assert open_set(folder / "problems" / "few.parquet").rows == 8
 
 
@@ -46,15 +46,15 @@ def test_an_earlier_versions_folder_goes_on(folder):
         }
         keep(store, *answered(6))
     assert len(read_trials(folder)) == 4
-    assert verify(folder).sound
+    assert verify_folder(folder).sound
 
 
 def test_its_parts_get_checksums_when_they_are_compacted(folder):
-    assert verify(folder).unchecked == 3
+    assert verify_folder(folder).unchecked == 3
     with Store.reopen(folder) as store:
         store.compact()
-    assert verify(folder).unchecked == 0
-    assert verify(folder).sound
+    assert verify_folder(folder).unchecked == 0
+    assert verify_folder(folder).sound
 
 
 def test_what_an_earlier_version_did_not_write_down_is_null(folder):
@@ -75,14 +75,14 @@ def own(tmp_path):
 
 
 def refusals(folder):
-    for use in (read_trials, counts, verify, lambda path: Store.open(path, sweep="night")):
+    for use in (read_trials, trial_counts, verify_folder, lambda path: Store.open(path, sweep="night")):
         with pytest.raises((ConfigError, StoreError)) as refused:
             use(folder)
         yield str(refused.value)
 
 
 def test_a_part_of_a_later_version_is_refused(own):
-    (part,) = look(own).files["trials"]
+    (part,) = take_snapshot(own).files["trials"]
     later = {b"asyncbench.schema_version": str(SCHEMA_VERSION + 1).encode()}
     pq.write_table(pq.ParquetFile(part).read().replace_schema_metadata(later), part)
     without_list(own)
@@ -105,7 +105,7 @@ def test_a_journal_of_a_later_version_is_refused(own):
 
 def test_every_file_says_its_version(own):
     for name in sorted(set(SCHEMAS) - {"lanes", "skipped"}):  # of which version 0.1.0 had none
-        (part,) = look(own).files[name]
+        (part,) = take_snapshot(own).files[name]
         assert pa.parquet.read_schema(part).metadata[b"asyncbench.schema_version"] == b"1"
         assert check(part)
     with Store.open(own, sweep="night") as store:

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Outcome, Problem, Reply
-from asyncbench.suites.custom import GRADERS, SUITE, check, check_expected, grade, last_letter, last_number
+from asyncbench.suites.custom import (
+    CUSTOM_GRADERS,
+    SUITE,
+    check_custom,
+    check_expected,
+    grade,
+    last_letter,
+    last_number,
+)
 
 ENDLESS = r"((?:a|aa|aaa)+)+$"
 
@@ -169,10 +177,10 @@ def test_a_pattern_that_never_ends_is_given_up():
     assert (one.classification, one.answer, one.reason) == ("none", None, "timed_out")
 
 
-@pytest.mark.parametrize("grader", [grader for grader in GRADERS if grader != "regex"])
+@pytest.mark.parametrize("grader", [grader for grader in CUSTOM_GRADERS if grader != "regex"])
 def test_a_known_grader_passes_the_check(grader):
-    check(grader)
-    check("regex", r"answer: (\d+)")
+    check_custom(grader)
+    check_custom("regex", r"answer: (\d+)")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +195,7 @@ def test_a_known_grader_passes_the_check(grader):
 )
 def test_a_grader_that_cannot_be_used_is_refused_before_a_run(grader, pattern, message):
     with pytest.raises(ConfigError) as caught:
-        check(grader, pattern, place="night.yaml, problems[2]")
+        check_custom(grader, pattern, place="night.yaml, problems[2]")
 
     assert str(caught.value).startswith("night.yaml, problems[2]: ")
     assert message in str(caught.value)

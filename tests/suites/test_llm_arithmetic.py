@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
-from asyncbench.suites.llm_arithmetic import SUITE, TASKS, generate, grade
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, generate, grade
 
 OPERATION = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
@@ -53,7 +53,7 @@ def layered(text: str, expected: str, task: str = "int_add") -> Grade:
 def test_a_full_set_has_ten_problems_of_each_task_and_depth():
     cells = Counter((draft.task, draft.length) for draft in drafts())
 
-    assert cells == {(task, depth): 10 for task in TASKS for depth in range(2, 11)}
+    assert cells == {(task, depth): 10 for task in ARITHMETIC_TASKS for depth in range(2, 11)}
 
 
 def test_the_question_is_two_lines_with_the_signs_of_the_benchmark():
@@ -95,7 +95,7 @@ def test_a_seed_makes_these_very_problems_on_every_machine():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 10, 13, 30, 50, 300])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ARITHMETIC_TASKS)
 def test_answers_are_exact_at_any_depth(task, depth):
     for draft in drafts(variants=task, depths=depth, trials=5):
         lhs, rhs = map(Fraction, draft.operands)
@@ -104,7 +104,7 @@ def test_answers_are_exact_at_any_depth(task, depth):
 
 @pytest.mark.parametrize(
     ("task", "decimals"),
-    [(task, 0) for task in TASKS if task.startswith("int")]
+    [(task, 0) for task in ARITHMETIC_TASKS if task.startswith("int")]
     + [("float_add", 2), ("float_sub", 2), ("float_mul", 4), ("float_div", 4)],
 )
 def test_answers_have_a_fixed_number_of_decimals(task, decimals):
@@ -185,7 +185,7 @@ def test_every_recorded_reply_is_graded_as_published(golden):
 
 def test_every_recorded_problem_is_one_that_could_be_drawn(golden):
     for row in recorded(golden):
-        task, depth = TASKS[str(row["variant"])], int(str(row["depth"]))
+        task, depth = ARITHMETIC_TASKS[str(row["variant"])], int(str(row["depth"]))
         unit = 10**task.operand_places
         lhs, rhs = (int(Decimal(str(row[side])) * unit) for side in ("lhs", "rhs"))
         drawn = (rhs, lhs // rhs) if task.sign == "÷" else (lhs, rhs)
@@ -315,7 +315,7 @@ def test_the_longest_numbers_are_still_compared(task, text):
 
 
 @pytest.mark.parametrize("depth", [13, 14, 25, 50, 300])
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ARITHMETIC_TASKS)
 def test_a_perfect_reply_is_correct_at_any_depth(task, depth):
     for draft in drafts(variants=task, depths=depth, trials=3):
         with decimal.localcontext(prec=1000):
@@ -357,7 +357,9 @@ def test_grades_do_not_depend_on_the_ambient_decimal_context():
         assert layered("8 1e9999999999999999999", "8").classification == "Correct"
 
 
-@given(st.text(alphabet="0159٣²⁻+-−.,eEx×*^(){}$\\ <think>/", max_size=60), st.sampled_from([*TASKS]))
+@given(
+    st.text(alphabet="0159٣²⁻+-−.,eEx×*^(){}$\\ <think>/", max_size=60), st.sampled_from([*ARITHMETIC_TASKS])
+)
 def test_whatever_the_reply_there_is_an_answer_or_a_reason(text, task):
     for one in graded(text, "15" if task.startswith("int") else "15.00", task).values():
         assert (one.classification == "NaN") == (one.answer is None) == (one.reason is not None)

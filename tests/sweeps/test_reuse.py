@@ -14,7 +14,7 @@ from asyncbench.problems import open_set, write_problems
 from asyncbench.records import Outcome
 from asyncbench.reports.overview import report_on
 from asyncbench.run.summary import Exit
-from asyncbench.store.verify import verify
+from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
 from tests.run.test_resume import Heard
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
@@ -106,7 +106,7 @@ def test_what_was_taken_over_costs_nothing_here_and_has_no_call(asking):
     assert len(calls) == 10
     paid = sum(row["cost_usd"] for row in rows(two.out, "cost_usd").values())
     assert paid == pytest.approx(sum(row["cost_usd"] for row in calls))
-    assert verify(two.out).sound
+    assert verify_folder(two.out).sound
 
 
 def test_answers_taken_over_are_graded_and_reported_like_any_other(asking):

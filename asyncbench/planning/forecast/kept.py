@@ -48,7 +48,7 @@ def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | Non
     return _file([*before, one])
 
 
-def joined(several: Iterable[Sequence[Kept]]) -> bytes | None:
+def joined_forecasts(several: Iterable[Sequence[Kept]]) -> bytes | None:
     """Return the file with what several files hold, each forecast once; None where they hold nothing."""
     every = [one for forecasts in several for one in forecasts]
     once = [one for i, one in enumerate(every) if one not in every[:i]]
@@ -69,7 +69,9 @@ def _told(made: Kept) -> tuple[object, ...]:
     return made["sweep"], made["limit"], models
 
 
-def is_told(before: Iterable[Kept], model: str, *, limit: int | None, trials: int, prices: object) -> bool:
+def is_forecast_told(
+    before: Iterable[Kept], model: str, *, limit: int | None, trials: int, prices: object
+) -> bool:
     """Whether a model was forecast for so many trials at these prices, from however many of them."""
     return any(
         (one["limit"], of.get("trials"), of.get("prices")) == (limit, trials, prices)

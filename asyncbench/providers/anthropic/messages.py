@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import count, mapping, text
+from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_anthropic, merged
@@ -55,7 +55,7 @@ class MessagesWire:
         if not isinstance(content, list):
             raise bad_reply(response, "it holds no content")
         said, thought = text_and_thinking(content)
-        used = mapping(payload.get("usage")) or None
+        used = mapping_in(payload.get("usage")) or None
         return Reply(
             text=said,
             reasoning=thought,
@@ -92,15 +92,15 @@ class _MessageEvents:
         """Take in an event; see `Assembly`. Pings and what is not known bring nothing."""
         kind = event.get("type")
         if kind == "content_block_delta":
-            delta = mapping(event.get("delta"))
+            delta = mapping_in(event.get("delta"))
             return self._add(_DELTAS.get(text(delta.get("type"))), event.get("index"), delta)
         if kind == "content_block_start":
-            block = mapping(event.get("content_block"))
+            block = mapping_in(event.get("content_block"))
             return self._add(text(block.get("type")), event.get("index"), block)
         if kind == "error" or event.get("error"):
             raise stream_error(event, self._response)
         if kind == "message_start":
-            self._message |= mapping(event.get("message"))
+            self._message |= mapping_in(event.get("message"))
         elif kind == "message_delta":
             self._note_end(event)
         elif kind == "message_stop":
@@ -120,12 +120,12 @@ class _MessageEvents:
         words = text(holder.get(_WORDS[kind])) if kind in _WORDS else None
         if kind is None or words is None:
             return 0  # a signature, a citation, a tool: nothing for us to read
-        self._blocks.setdefault((kind, count(index)), []).append(words)
+        self._blocks.setdefault((kind, count_in(index)), []).append(words)
         return len(words)
 
     def _note_end(self, event: Json) -> None:
-        told = {name: value for name, value in mapping(event.get("delta")).items() if value is not None}
-        used = merged(mapping(self._message.get("usage")), mapping(event.get("usage")))
+        told = {name: value for name, value in mapping_in(event.get("delta")).items() if value is not None}
+        used = merged(mapping_in(self._message.get("usage")), mapping_in(event.get("usage")))
         self._message |= {**told, "usage": used}
 
 

@@ -54,7 +54,7 @@ def needs_sampling_version(body: Mapping[str, object]) -> bool:
     return not _SAMPLING.isdisjoint(body) and _takes_sampling(str(body.get("model")))
 
 
-def complaint(model: Model) -> str | None:
+def claude_complaint(model: Model) -> str | None:
     """Return why requests to `model` cannot be made as the sweep wants them, and the way out.
 
     `params` are not looked at: they are sent as given.

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from asyncbench.prompting.requests import merged
+from asyncbench.prompting.requests import merged_params
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import bad_reply
-from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.providers.openai.choices import Chunks, Piece, first_choice, reply_of
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
@@ -53,11 +53,13 @@ class ChatWire:
 
     def stream(self, response: Response) -> Chunks:
         """Begin to read a stream; see `Wire`."""
-        return Chunks(response, lambda choice: _piece(mapping(choice.get("delta"))))
+        return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
 
     def _thinking(self, model: Model) -> dict[str, object]:
         # Both may stand in one object: OpenRouter's `reasoning`.
-        return merged(at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens))
+        return merged_params(
+            at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens)
+        )
 
 
 def streaming(model: Model, quirks: Quirks) -> dict[str, object]:

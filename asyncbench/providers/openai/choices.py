@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.content import finish_of
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import mapping, text
+from asyncbench.providers.loose_json import mapping_in, text
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
 from asyncbench.providers.wire import Json
@@ -28,7 +28,7 @@ def first_choice(payload: Json, response: Response) -> dict[str, object]:
         ProviderError: what its error means when it failed on its own (OpenRouter).
     """
     choices = payload.get("choices")
-    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    choice = mapping_in(choices[0]) if isinstance(choices, list) and choices else {}
     if choice.get("error"):
         raise stream_error({"error": choice["error"]}, response)
     return choice

@@ -17,7 +17,7 @@ _NEVER_SAMPLES: Final = re.compile(
 _SAMPLES_WITHOUT_EFFORT: Final = re.compile(r"gpt-(5\.\d|[6-9](\.\d+)?)(-.*)?")
 
 
-def complaint(model: Model) -> str | None:
+def openai_complaint(model: Model) -> str | None:
     """Return why requests to `model` cannot be made as the sweep wants them, and the way out.
 
     Of `params` only an effort counts: the rest is sent as given. Models of the simulator, which plays any,

@@ -6,7 +6,7 @@ from typing import Final
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import finish_of
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
-from asyncbench.providers.loose_json import count, items, mapping, text
+from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
@@ -74,7 +74,7 @@ class ResponsesWire:
             raise bad_reply(response, "it holds no output")
         used = raw_usage(payload)
         said, refused = "".join(_parts(payload, _SAID)), "".join(_parts(payload, _REFUSED))
-        reason = text(mapping(payload.get("incomplete_details")).get("reason"))
+        reason = text(mapping_in(payload.get("incomplete_details")).get("reason"))
         if reason not in CUT_SHORT | REFUSALS:
             reason = status or reason  # `incomplete` tells more than a word that nobody knows
         return Reply(
@@ -119,9 +119,9 @@ class _ResponseEvents:
         if kind == "error" or event.get("error"):
             raise stream_error(event, self._response)
         if kind == "response.failed":
-            raise stream_error(mapping(event.get("response")), self._response)
+            raise stream_error(mapping_in(event.get("response")), self._response)
         if kind in _ENDS:
-            self._last = {"status": _ENDS[kind], **mapping(event.get("response"))}
+            self._last = {"status": _ENDS[kind], **mapping_in(event.get("response"))}
         return 0
 
     def complete(self) -> Reply:
@@ -136,7 +136,7 @@ class _ResponseEvents:
         if piece is None:
             return 0
         output, content, summary = (
-            count(event.get(f"{of}_index")) for of in ("output", "content", "summary")
+            count_in(event.get(f"{of}_index")) for of in ("output", "content", "summary")
         )
         place = (part, output, content, summary)
         self._parts.setdefault(place, []).append(piece)
@@ -152,8 +152,8 @@ class _ResponseEvents:
 
 def _parts(payload: Json, kinds: tuple[str, ...]) -> Iterator[str]:
     """Yield the words of all parts of these kinds, in order; of one item, its summaries first."""
-    for item in map(mapping, items(payload.get("output"))):
-        for part in map(mapping, [*items(item.get("summary")), *items(item.get("content"))]):
+    for item in map(mapping_in, items(payload.get("output"))):
+        for part in map(mapping_in, [*items(item.get("summary")), *items(item.get("content"))]):
             kind = text(part.get("type")) or ""
             if kind in kinds and (words := text(part.get(_field(kind)))):
                 yield words

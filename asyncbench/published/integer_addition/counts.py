@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.files import opened, read_batches
-from asyncbench.problems.schema import ROWS
+from asyncbench.problems.files import opened_parquet, read_batches
+from asyncbench.problems.schema import ROWS_AT_ONCE
 from asyncbench.records import Outcome
 from asyncbench.results.entrants import in_order
 from asyncbench.results.nothing_to_show import NothingToShowError
@@ -142,8 +142,10 @@ def _carries(folder: Path, trials: pa.Table) -> pa.Table:
 def _additions(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield the problem_id and the operands of every addition in the problem files of a folder."""
     for path in sorted((folder / "problems").glob("*.parquet")):
-        with opened(path) as file:
-            for batch in read_batches(file, ["problem_id", "suite", "operands"], path=path, rows=ROWS):
+        with opened_parquet(path) as file:
+            for batch in read_batches(
+                file, ["problem_id", "suite", "operands"], path=path, rows=ROWS_AT_ONCE
+            ):
                 ours = batch.filter(pc.equal(batch["suite"], pa.scalar(ADDITION)))
                 yield from zip(ours["problem_id"].to_pylist(), ours["operands"].to_pylist(), strict=True)
 

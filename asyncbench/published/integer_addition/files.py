@@ -136,7 +136,7 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
 
 def _sum(fields: Fields) -> Draft:
     left, right = (_operand(fields, key) for key in ("int1", "int2"))
-    return integer_addition.draft(left, right, length=len(str(max(left, right))))
+    return integer_addition.draft_addition(left, right, length=len(str(max(left, right))))
 
 
 def _operand(fields: Fields, key: str) -> int:
@@ -150,7 +150,7 @@ def _text(fields: Fields, suite: str) -> Draft:
     string = text(fields, "string")
     if not (string.isascii() and string.isalnum()):
         raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
-    return strings.draft(suite, string)
+    return strings.draft_string(suite, string)
 
 
 def _time(path: Path, run: str) -> float:

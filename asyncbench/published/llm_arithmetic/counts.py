@@ -19,9 +19,9 @@ from asyncbench.results.graders import Graded
 from asyncbench.results.nothing_to_show import NothingToShowError
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.store.manifest import Manifest, planned
-from asyncbench.suites.llm_arithmetic import GRADERS, SUITE, TASKS
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
 
-HEADLINE = next(iter(GRADERS))
+HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
 
 _KEYS = ("run", "model", "condition", "task", "length")
@@ -119,7 +119,7 @@ def total(cells: Cells, *, depths: Depths | None = None, task: str | None = None
 def tasks_of(cells: Iterable[Cell]) -> list[str]:
     """Return the tasks that there are: those of the suite in its order, then others by name."""
     found = {task for task, _ in cells}
-    return [*(task for task in TASKS if task in found), *sorted(found - TASKS.keys())]
+    return [*(task for task in ARITHMETIC_TASKS if task in found), *sorted(found - ARITHMETIC_TASKS.keys())]
 
 
 def depths_of(cells: Iterable[Cell]) -> list[int | None]:
@@ -221,8 +221,8 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
         ConfigError: no such grader, no such folder, or (`NothingToShowError`) no trials of this suite in it.
         StoreError: the folder cannot be read.
     """
-    if grader not in GRADERS:
-        raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(GRADERS)}")
+    if grader not in ARITHMETIC_GRADERS:
+        raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
     of_suite = pc.field("suite") == SUITE.name
     trials = read_trials(folder, _OF_TRIALS, of_suite)
     if not trials.num_rows:

@@ -37,7 +37,7 @@ from asyncbench.published.fields import (
 from asyncbench.published.names import run_of
 from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply, Usage
-from asyncbench.suites.llm_arithmetic import SUITE, TASKS, answer, draft
+from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
 
 ENDING = ".jsonl"
 NAME = SUITE.name
@@ -64,7 +64,7 @@ def reader(given: Plan) -> Callable[[Path], RecordedRun]:
     """
     place = "import llm-arithmetic"
     plan = SUITE.parsed(given, place=place)
-    if _of_a_task(plan) * len(TASKS) > MOST:
+    if _of_a_task(plan) * len(ARITHMETIC_TASKS) > MOST:
         raise ConfigError(
             f"{place}: trials: so many of each task and depth are more than {MOST:,} in all; give fewer"
         )
@@ -142,9 +142,9 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     if (correct := _as_text(field(fields, "correct"), "correct", task)) != expected:
         right = "has no exact answer" if expected is None else f"is {shown(expected)}"
         raise ValueError(
-            f"'correct' is {shown(correct)}, but {shown(lhs)} {TASKS[task].sign} {shown(rhs)} {right}"
+            f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} {right}"
         )
-    return draft(task, depth, lhs, rhs, expected=expected)
+    return draft_arithmetic(task, depth, lhs, rhs, expected=expected)
 
 
 def _operands(given: object, task: str) -> tuple[str, str]:
@@ -155,7 +155,7 @@ def _operands(given: object, task: str) -> tuple[str, str]:
 
 
 def _as_text(value: object, key: str, task: str) -> str:
-    if TASKS[task].operand_places:
+    if ARITHMETIC_TASKS[task].operand_places:
         if not isinstance(value, str):
             raise ValueError(f"{key!r} holds {shown(value)}, but decimals are written as texts")
         return value
@@ -234,7 +234,7 @@ def _said_of_asking(asked: Row) -> set[str]:
 
 
 def _line(row: Row) -> Row:
-    number = str if TASKS[row["task"]].operand_places else int
+    number = str if ARITHMETIC_TASKS[row["task"]].operand_places else int
     said = {
         "model": row["model"],
         "variant": row["task"],

@@ -35,7 +35,7 @@ from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites.numbers import parts
 from asyncbench.suites.nupa.asking import STYLES
-from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.prompts import FORMAT, template
 from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, NupaTask
 
@@ -126,7 +126,7 @@ def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
         raise ValueError(f"the answer {shown(answer)} is not written as {task.answer_type}") from None
     operands = _operands(task, question)
     try:
-        made = None if operands is None else draft(task, operands, profile=PROFILE, expected=answer)
+        made = None if operands is None else draft_nupa(task, operands, profile=PROFILE, expected=answer)
     except (ValueError, ArithmeticError, IndexError):
         made = None  # operands of which the task makes nothing: it is the answer that counts
     return replace(made or _bare(task), length=length, question=question, expected=answer)

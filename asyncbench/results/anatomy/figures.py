@@ -21,7 +21,7 @@ from asyncbench.stats import Proportion
 from asyncbench.store.catalog import steady
 from asyncbench.store.snapshot import Snapshot
 
-TRIALS: Final = tuple(dict.fromkeys((*cells.COLUMNS, "problem_id", "provider")))
+TRIALS: Final = tuple(dict.fromkeys((*cells.CELL_COLUMNS, "problem_id", "provider")))
 GRADES: Final = (*cells.GRADE_COLUMNS, "grader", "grader_version")
 TEXTS: Final = ("trial_id", "problem_id", *GROUP, "expected", "answer", "reply_text")
 MOST_EXAMPLES: Final = 3  # of a kind and group
@@ -110,7 +110,7 @@ class Read:
     findings: Mapping[Group, ErrorFindings]  # of each group that has trials
 
 
-def read(folder: Path | str) -> Read:
+def read_errors(folder: Path | str) -> Read:
     """Return a folder's trials and what was found out about them; of one moment.
 
     Replies are read a few at a time, and no more of them is kept than the examples show.

@@ -147,7 +147,7 @@ class SeenOperands:
         return True
 
 
-def draft(
+def draft_nupa(
     task: NupaTask,
     operands: tuple[str, ...],
     *,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from asyncbench.providers.anthropic.models import complaint, default_max_tokens
+from asyncbench.providers.anthropic.models import claude_complaint, default_max_tokens
 from tests.providers.asking import asking
 
 
@@ -72,7 +72,7 @@ def test_the_longest_reply_of_a_model_is_that_of_its_family(model_id, longest):
     ],
 )
 def test_what_cannot_be_had_is_refused_with_the_way_out(asked, rule):
-    fault = complaint(asked)
+    fault = claude_complaint(asked)
 
     assert fault is not None
     assert asked.model_id in fault
@@ -102,7 +102,7 @@ def test_what_cannot_be_had_is_refused_with_the_way_out(asked, rule):
     ],
 )
 def test_what_can_be_had_is_not_complained_of(asked):
-    assert complaint(asked) is None
+    assert claude_complaint(asked) is None
 
 
 def test_asking_costs_no_sdk():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncbench.providers.openai.models import complaint
+from asyncbench.providers.openai.models import openai_complaint
 from tests.providers.asking import asking
 
 
@@ -35,7 +35,7 @@ def model(model_id, **fields):
     ],
 )
 def test_sampling_is_refused_for_models_that_reason(asked, rule):
-    fault = complaint(asked)
+    fault = openai_complaint(asked)
 
     assert fault is not None
     assert asked.model_id in fault
@@ -65,4 +65,4 @@ def test_sampling_is_refused_for_models_that_reason(asked, rule):
     ],
 )
 def test_what_can_be_had_is_not_complained_of(asked):
-    assert complaint(asked) is None
+    assert openai_complaint(asked) is None

@@ -8,7 +8,7 @@ import pytest
 from asyncbench.problems.identity import identified
 from asyncbench.records import Message, Problem
 from asyncbench.suites.nupa.asking import ASKING, STYLES, beside, question_in, wording
-from asyncbench.suites.nupa.generation import PROFILES, draft, drafts_of
+from asyncbench.suites.nupa.generation import PROFILES, draft_nupa, drafts_of
 from asyncbench.suites.nupa.prompts import question
 from asyncbench.suites.nupa.shots import MOST, examples_for, lengths_of
 from asyncbench.suites.nupa.tasks import TASKS
@@ -18,7 +18,7 @@ SUM = TASKS["add_Integer_Integer_Integer"]
 
 
 def problem(name: str = SUM.name, *operands: str, profile: str = "fixed") -> Problem:
-    (made,) = identified([draft(TASKS[name], operands or ("744", "543"), profile=profile)])
+    (made,) = identified([draft_nupa(TASKS[name], operands or ("744", "543"), profile=profile)])
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asyncbench.suites.numbers import Parts, joined, parts
-from asyncbench.suites.nupa.generation import draft
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.preparation import by_operand
 from asyncbench.suites.nupa.prompts import question, writing
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask
@@ -73,7 +73,7 @@ def test_problems_are_as_long_as_published(rows):
 )
 def test_answers_are_the_published_ones_and_corrected_the_exact_ones(rows, profile, column):
     for row in rows:
-        made = draft(task_of(row), texts_of(row), profile=profile)
+        made = draft_nupa(task_of(row), texts_of(row), profile=profile)
         assert (made.expected, made.length) == (row[column], row["digit"]), row["id"]
 
 
@@ -84,7 +84,7 @@ def test_the_answer_of_the_other_profile_stands_beside_where_it_differs(rows):
     }
     for row in rows:
         for profile, (name, column) in names.items():
-            extra = json.loads(draft(task_of(row), texts_of(row), profile=profile).extra)
+            extra = json.loads(draft_nupa(task_of(row), texts_of(row), profile=profile).extra)
             differs = row["groundtruth"] != row["groundtruth_correct"]
             assert extra.get(name) == (row[column] if differs else None), row["id"]
 

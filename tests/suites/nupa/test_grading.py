@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asyncbench.problems.identity import identified
 from asyncbench.records import Outcome, Problem, Reply
 from asyncbench.suites import grade_text
-from asyncbench.suites.nupa.generation import draft, drafts_of
+from asyncbench.suites.nupa.generation import draft_nupa, drafts_of
 from asyncbench.suites.nupa.grading import PATTERNS, grade, read_search, read_strict
 from asyncbench.suites.nupa.metrics import nearness
 from asyncbench.suites.nupa.tasks import TASKS
@@ -21,7 +21,7 @@ SUM = TASKS["add_Integer_Integer_Integer"]
 
 
 def problem(name: str = SUM.name, *operands: str, **changes: Any) -> Problem:
-    (made,) = identified([draft(TASKS[name], operands or ("744", "543"), **changes)])
+    (made,) = identified([draft_nupa(TASKS[name], operands or ("744", "543"), **changes)])
     return made
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from asyncbench.suites.numbers import canonical, joined, parts, value
-from asyncbench.suites.nupa.generation import PROFILES, draft
+from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
 from asyncbench.suites.nupa.operands import below_of, pairs_of
 from asyncbench.suites.nupa.preparation import by_operand, is_half, is_less, uniform
 from asyncbench.suites.nupa.tasks import TASKS, chosen, task_of
@@ -59,7 +59,7 @@ def test_the_examples_of_the_paper_are_answered_as_there(line):
     task, variant, representation, a, b, answer = line.split()
     operands = (a,) if b == "-" else (a, b)
 
-    made = draft(task_of(task, variant.strip("-"), representation), operands)
+    made = draft_nupa(task_of(task, variant.strip("-"), representation), operands)
 
     assert made.expected == answer
     assert made.operands == operands
@@ -111,9 +111,9 @@ def test_a_task_that_there_is_not_is_named():
 
 def test_operands_of_another_task_are_refused():
     with pytest.raises(ValueError, match="takes 2 operands, not 1"):
-        draft(task_of("add", "", "integer"), ("5",))
+        draft_nupa(task_of("add", "", "integer"), ("5",))
     with pytest.raises(ValueError, match=r"'5\.0' is not written as integer"):
-        draft(task_of("add", "", "integer"), ("5.0", "3"))
+        draft_nupa(task_of("add", "", "integer"), ("5.0", "3"))
 
 
 def test_tasks_are_chosen_by_set_name_representation_and_variant():
@@ -228,8 +228,8 @@ def test_no_rounding_meets_a_tie(kind):
 def test_rounding_is_corrected_where_the_published_code_errs(a, b, fixed, published):
     task = task_of("sig", "", "integer")
 
-    assert draft(task, (a, b)).expected == fixed
-    assert draft(task, (a, b), profile="reference").expected == published
+    assert draft_nupa(task, (a, b)).expected == fixed
+    assert draft_nupa(task, (a, b), profile="reference").expected == published
 
 
 @pytest.mark.parametrize("kind", ["integer", "float", "fraction", "scientific"])
