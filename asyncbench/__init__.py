@@ -14,24 +14,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asyncbench.merging import merge_folders as merge_folders
-    from asyncbench.problems import generate as generate
-    from asyncbench.published import export_folder as export_folder
-    from asyncbench.published import import_files as import_files
-    from asyncbench.published import import_problems as import_problems
-    from asyncbench.queries.select import sql as sql
-    from asyncbench.regrading import regrade_folder as regrade_folder
-    from asyncbench.run.sweep_run import run_sweep as run_sweep
-    from asyncbench.store.catalog import iter_attempts as iter_attempts
-    from asyncbench.store.catalog import iter_grades as iter_grades
-    from asyncbench.store.catalog import iter_trials as iter_trials
-    from asyncbench.store.catalog import read_attempts as read_attempts
-    from asyncbench.store.catalog import read_grades as read_grades
-    from asyncbench.store.catalog import read_lanes as read_lanes
-    from asyncbench.store.catalog import read_skipped as read_skipped
-    from asyncbench.store.catalog import read_trials as read_trials
-    from asyncbench.store.problem_copies import iter_problems as iter_problems
-    from asyncbench.store.problem_copies import read_problems as read_problems
+    from asyncbench.merging import merge_folders
+    from asyncbench.problems import generate
+    from asyncbench.published import export_folder, import_files
+    from asyncbench.published.nupa import import_problems
+    from asyncbench.queries import sql
+    from asyncbench.regrading import regrade_folder
+    from asyncbench.run import run_sweep
+    from asyncbench.store import (
+        iter_attempts,
+        iter_grades,
+        iter_problems,
+        iter_trials,
+        read_attempts,
+        read_grades,
+        read_lanes,
+        read_problems,
+        read_skipped,
+        read_trials,
+    )
     from asyncbench.suites import grade_text as grade
 
 # Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.

@@ -21,7 +21,7 @@ from asyncbench.files import NO_ROOM, unwritten
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
     from asyncbench.records import Model, Outcome
-    from asyncbench.run.summary import Summary
+    from asyncbench.run import Summary
 
 # Imports of the rest stand inside the commands: `--help` must not wait for SDKs and Arrow.
 
@@ -105,7 +105,7 @@ def _give_up_output(error: OSError) -> None:
 
 def _harmless(text: str) -> str:
     """Return the lines of a message that may quote what others wrote."""
-    from asyncbench.shown.screen import safe_note
+    from asyncbench.shown import safe_note
 
     return "\n".join(map(safe_note, text.split("\n")))
 
@@ -116,7 +116,7 @@ _KEYS: set[str] = set()  # that this command was given
 
 def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
     """Return the variables in which these models' keys are looked up: of this process, then of a file."""
-    from asyncbench.sweeps.preflight import read_env_file
+    from asyncbench.sweeps import read_env_file
 
     given = read_env_file(env_file) if env_file else {}
     env = {**os.environ, **given}
@@ -126,7 +126,7 @@ def _environment(env_file: Path | None, models: Iterable["Model"]) -> dict[str, 
 
 def _withheld(text: str) -> str:
     """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers.secrets import looks_secret, without_secret
+    from asyncbench.providers import looks_secret, without_secret
 
     named = {value for name, value in os.environ.items() if looks_secret(name)}
     for secret in sorted(named | _KEYS, key=len, reverse=True):
@@ -207,17 +207,22 @@ def init(
 
     asyncbench init sweep.yaml
     """
-    from asyncbench.config import starter
+    from asyncbench.config import (
+        SIMULATED_MODELS,
+        described_models,
+        providers_with_keys,
+        providers_without_starter,
+        refuse_existing,
+        write_sweep,
+    )
 
-    starter.refuse_existing(path)  # before any question
-    found = starter.providers_with_keys(os.environ)
+    refuse_existing(path)  # before any question
+    found = providers_with_keys(os.environ)
     ask = not yes and sys.stdin.isatty()
-    used = [
-        name for name in found if not ask or typer.confirm(f"{starter.described_models(name)}: use it?", True)
-    ]
-    starter.write_sweep(path, used)
-    typer.echo(f"{path}: a sweep of {', '.join(used) if used else starter.SIMULATED_MODELS}")
-    if others := starter.providers_without_starter(os.environ):
+    used = [name for name in found if not ask or typer.confirm(f"{described_models(name)}: use it?", True)]
+    write_sweep(path, used)
+    typer.echo(f"{path}: a sweep of {', '.join(used) if used else SIMULATED_MODELS}")
+    if others := providers_without_starter(os.environ):
         typer.echo(f"keys of {', '.join(others)} are set as well: add a model of theirs by its name")
     typer.echo(f"next: asyncbench plan {path}")
 
@@ -245,8 +250,8 @@ def plan(
     with a range. --pilot makes real calls first: they are results like any other, and nothing is asked twice.
     """
     from asyncbench.config import load_sweep
+    from asyncbench.planning import bounded_plan
     from asyncbench.planning import plan as plan_sweep
-    from asyncbench.planning.making import bounded_plan
 
     sweep = load_sweep(sweep_file)
     meant = bounded_plan(sweep, budget, deadline)  # before a pilot spends anything
@@ -258,7 +263,7 @@ def plan(
         asked = _piloted(held, pilot, limit, models, lower, env_file, quiet=as_json)
     found = plan_sweep(meant, limit=limit, models=_aliases(models))
     if asked is not None:
-        from asyncbench.planning.keeping import keep_forecast
+        from asyncbench.planning import keep_forecast
 
         try:
             keep_forecast(found, by="pilot")
@@ -280,8 +285,7 @@ def _piloted(
     quiet: bool,
 ) -> "Summary":
     """Ask the first problems of each task and length, for at most `budget`, USD."""
-    from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_sweep
+    from asyncbench.run import default_screen, run_sweep
 
     env = _environment(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
@@ -341,8 +345,7 @@ def run(
     --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
     """
     from asyncbench.config import load_sweep, sweep_from
-    from asyncbench.run.progress import default_screen
-    from asyncbench.run.sweep_run import run_sweep
+    from asyncbench.run import default_screen, run_sweep
 
     ad_hoc = _ad_hoc(sweep_file, model, problems, out)
     sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
@@ -374,7 +377,7 @@ def run(
 def _show_morning(folder: Path) -> None:
     """Show a folder at a glance; whatever fails, the run's own end and exit code stay as they are."""
     try:
-        from asyncbench.reports.morning import morning_on
+        from asyncbench.reports import morning_on
 
         typer.echo(f"\n{morning_on(folder).as_text()}")
     except (Exception, KeyboardInterrupt) as error:
@@ -414,7 +417,7 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
     """Refuse models that a budget can hold only by what a sweep file says of them."""
     from asyncbench.config import with_budget
     from asyncbench.errors import ConfigError
-    from asyncbench.sweeps.budget_bounds import check_budget
+    from asyncbench.sweeps import check_budget
 
     meant = with_budget(sweep, budget, place="run")
     try:
@@ -442,8 +445,8 @@ def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
 
 def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
     """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
-    from asyncbench.providers.longest_reply import most_output
-    from asyncbench.sweeps.budget_bounds import priced
+    from asyncbench.providers import most_output
+    from asyncbench.sweeps import priced
 
     endless = any(most_output(model, condition) is None for condition in sweep.conditions)
     return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))
@@ -471,17 +474,17 @@ def status(
         raise ConfigError("--follow and --verify: give one of them")
     if follow:
         with _interruptible("the run goes on"):
-            from asyncbench.reports.following import follow_status
+            from asyncbench.reports import follow_status
 
             follow_status(folder, sys.stdout, as_json=as_json)
         return
     if verify:
-        from asyncbench.reports.verifying import health_of
+        from asyncbench.reports import health_of
 
         health = health_of(folder)
         typer.echo(health.as_json() if as_json else health.as_text())
         raise typer.Exit(0 if health.sound else 5)
-    from asyncbench.reports.status import status_of
+    from asyncbench.reports import status_of
 
     found = status_of(folder)
     typer.echo(found.as_json() if as_json else found.as_text())
@@ -544,7 +547,7 @@ def report(
     if html or out:
         _write_page(folder, out, without={"style": style, "json": as_json, **options}, asked=html)
         return
-    from asyncbench.results.nothing_to_show import NothingToShowError
+    from asyncbench.results import NothingToShowError
 
     found: Shown
     try:
@@ -559,7 +562,7 @@ def report(
 
 def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
-    from asyncbench.charts.pictures import write_figures
+    from asyncbench.charts import write_figures
     from asyncbench.errors import ConfigError
 
     if odd := next((name for name, value in without.items() if value), None):
@@ -571,7 +574,7 @@ def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> No
 def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], asked: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
     from asyncbench.errors import ConfigError
-    from asyncbench.page.writing import write_page
+    from asyncbench.page import write_page
 
     if not asked:
         raise ConfigError("--out is where --html writes its page: give both, or leave --out out")
@@ -603,39 +606,39 @@ def _report_on(folder: Path, style: str | None, options: dict[str, Any]) -> Show
         raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
     match style:
         case "anatomy":
-            from asyncbench.reports.anatomy_report import anatomy_on
+            from asyncbench.reports import anatomy_on
 
             return anatomy_on(folder)
         case "morning":
-            from asyncbench.reports.morning import morning_on
+            from asyncbench.reports import morning_on
 
             return morning_on(folder)
         case "standings":
-            from asyncbench.reports.standings import standings_on
+            from asyncbench.reports import standings_on
 
             return standings_on(folder)
         case "heatmap":
-            from asyncbench.reports.heatmap import accuracy_maps_on
+            from asyncbench.reports import accuracy_maps_on
 
             return accuracy_maps_on(folder)
         case "cost":
-            from asyncbench.reports.cost import cost_report_on
+            from asyncbench.reports import cost_report_on
 
             return cost_report_on(folder)
         case "quota":
-            from asyncbench.reports.quota import quota_report_on
+            from asyncbench.reports import quota_report_on
 
             return quota_report_on(folder)
         case "llm-arithmetic":
-            from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
+            from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
 
             return llm_arithmetic_report_on(folder, **options)
         case "integer-addition":
-            from asyncbench.published.integer_addition.report import integer_addition_report_on
+            from asyncbench.published.integer_addition import integer_addition_report_on
 
             return integer_addition_report_on(folder)
         case "nupa":
-            from asyncbench.published.nupa.report import nupa_report_on
+            from asyncbench.published.nupa import nupa_report_on
 
             return nupa_report_on(folder)
     return _own_report_on(folder, **options)
@@ -645,7 +648,7 @@ def _own_report_on(folder: Path, prices: str | None = None) -> Shown:
     from datetime import UTC, datetime
 
     from asyncbench.errors import ConfigError
-    from asyncbench.reports.overview import report_on
+    from asyncbench.reports import report_on
 
     if prices not in (None, "now"):
         raise ConfigError(f"--prices {prices}: only `now` can be asked for; leave it out for the run's own")
@@ -676,7 +679,7 @@ def compare_two(
     Only problems that both were asked count, so small differences show. --json has all questions where they
     differ; --unpaired compares models that were asked different problems.
     """
-    from asyncbench.reports.compare import compare_on
+    from asyncbench.reports import compare_on
 
     found = compare_on(
         a,
@@ -749,15 +752,22 @@ def models(
     """
     from datetime import UTC, datetime
 
-    from asyncbench.providers import listing
+    from asyncbench.providers import (
+        endpoint_lines,
+        endpoints_as_json,
+        endpoints_as_text,
+        models_as_json,
+        models_as_text,
+        models_of,
+    )
 
     at = datetime.now(UTC)
     if provider is None:
-        lines = listing.endpoint_lines(os.environ, at=at)
-        typer.echo(listing.endpoints_as_json(lines) if as_json else listing.endpoints_as_text(lines))
+        lines = endpoint_lines(os.environ, at=at)
+        typer.echo(endpoints_as_json(lines) if as_json else endpoints_as_text(lines))
         return
-    found = listing.models_of(provider, at=at)
-    typer.echo(listing.models_as_json(found) if as_json else listing.models_as_text(found))
+    found = models_of(provider, at=at)
+    typer.echo(models_as_json(found) if as_json else models_as_text(found))
 
 
 @app.command()
@@ -829,9 +839,7 @@ def simulate(
     no_quota, error_200, stale, and of streams cut_stream, no_terminator, stream_error, silent.
     """
     from asyncbench.errors import ConfigError
-    from asyncbench.simulator.faults import parse_fault
-    from asyncbench.simulator.serving import serve
-    from asyncbench.simulator.settings import Settings
+    from asyncbench.simulator import Settings, parse_fault, serve
 
     if not problems and not replay:
         raise ConfigError(
@@ -901,7 +909,7 @@ def import_results(
 def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
     """Make a problem set of a published test set."""
     from asyncbench.errors import ConfigError
-    from asyncbench.published import import_problems
+    from asyncbench.published.nupa import import_problems
 
     if len(files) != 1 or plan:
         raise ConfigError(f"import {NUPA_PROBLEMS} takes one file and no further options")
@@ -954,7 +962,7 @@ def regrade(
     are complete; all graders are written, whichever is shown.
     """
     with _interruptible("a table whose new grades were not complete is as it was"):
-        from asyncbench.reports.regrading import regrade_report
+        from asyncbench.reports import regrade_report
 
         found = regrade_report(folder, write=write, grader=grader)
     typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
@@ -997,7 +1005,7 @@ def sql(
     lists a view's columns. Needs DuckDB: pip install 'asyncbench[sql]'.
     """
     from asyncbench.errors import ConfigError
-    from asyncbench.queries.select import asking
+    from asyncbench.queries import asking
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet: give one of them")
@@ -1019,7 +1027,7 @@ def compact(folder: Annotated[Path, typer.Argument(help="A results folder.")]) -
     A run does so at its end when there are many. Whoever reads meanwhile finds the old parts or the new.
     """
     with _interruptible("the parts are as they were"):
-        from asyncbench.store.folder import Store
+        from asyncbench.store import Store
 
         with Store.reopen(folder) as store:
             before, after = store.compact()

@@ -7,7 +7,7 @@ from typing import Any
 from asyncbench.charts.catalogue import CHARTS
 from asyncbench.charts.themes import THEMES
 from asyncbench.errors import ConfigError
-from asyncbench.results.metrics import METRICS
+from asyncbench.results import METRICS
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 

@@ -10,26 +10,35 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final, Protocol
 
-from asyncbench.charts import METRICS, drawn
 from asyncbench.charts import rows as charted
-from asyncbench.charts.drawing import INSTALL
+from asyncbench.charts.drawing import INSTALL, drawn
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
-from asyncbench.reports.anatomy_report import AnatomyReport, anatomy_on
-from asyncbench.reports.cost import cost_report_on
-from asyncbench.reports.heatmap import accuracy_maps_on
-from asyncbench.reports.overview import report_on
-from asyncbench.reports.quota import QuotaReport, quota_report_on
-from asyncbench.reports.standings import Standings, standings_on
-from asyncbench.results.cells import cells_on
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.metrics import summed
-from asyncbench.results.minutes import minutes_on
-from asyncbench.results.names import told_apart
-from asyncbench.shown.tables import SIMULATED
-from asyncbench.store.manifest import read_manifest
+from asyncbench.reports import (
+    AnatomyReport,
+    QuotaReport,
+    Standings,
+    accuracy_maps_on,
+    anatomy_on,
+    cost_report_on,
+    quota_report_on,
+    report_on,
+    standings_on,
+)
+from asyncbench.results import (
+    METRICS,
+    Asked,
+    cells_on,
+    in_order,
+    lost_notes,
+    minutes_on,
+    names_of,
+    summed,
+    told_apart,
+)
+from asyncbench.shown import SIMULATED
+from asyncbench.store import read_manifest
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs

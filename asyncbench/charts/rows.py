@@ -15,17 +15,22 @@ import pyarrow as pa
 
 from asyncbench.charts.placing import named_at
 from asyncbench.charts.themes import OUTCOME_COLOURS
-from asyncbench.reports.quota import LimitUse
-from asyncbench.reports.standings import PairLine, Ranking
-from asyncbench.results.anatomy.figures import ErrorFindings
-from asyncbench.results.curves import Curve, fit
-from asyncbench.results.curves.likelihood import Fit
-from asyncbench.results.entrants import Asked
-from asyncbench.results.metrics import METRICS, Metric, repeats_of, summed
-from asyncbench.results.minutes import Minute
-from asyncbench.results.names import finest, shortened, tasks_shown, told_apart
-from asyncbench.stats import Proportion, undominated
-from asyncbench.stats.proportions import wilson
+from asyncbench.reports import LimitUse, PairLine, Ranking
+from asyncbench.results import (
+    METRICS,
+    Asked,
+    Metric,
+    Minute,
+    finest,
+    repeats_of,
+    shortened,
+    summed,
+    tasks_shown,
+    told_apart,
+)
+from asyncbench.results.anatomy import ErrorFindings
+from asyncbench.results.curves import Curve, Fit, fit
+from asyncbench.stats import Proportion, undominated, wilson
 
 Row = dict[str, Any]  # Any: text, number, bool or None, by column
 Cells = Sequence[Mapping[str, Any]]  # rows of cells; `model` and `task` are the names that are shown

@@ -13,7 +13,7 @@ import altair as alt
 from asyncbench.charts.placing import ASIDE, BELOW, MARGIN, PADDING
 from asyncbench.charts.placing import HEIGHT as HIGH
 from asyncbench.charts.themes import OUTCOME_COLOURS, STRONG
-from asyncbench.results.metrics import METRICS, Metric
+from asyncbench.results import METRICS, Metric
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 Options = dict[str, Any]  # Any: of a part of one

@@ -1,4 +1,7 @@
-"""One cheap call per model and key: what works, what does not, and the way out."""
+"""One cheap call for each model and key: what works, what does not, and the way out.
+
+In: models or a sweep file, and keys. Out: a `Checkup` for each model, or what this client adds to latency.
+"""
 
 from asyncbench.checkup.client_latency import noise_floor
 from asyncbench.checkup.findings import Checkup, as_json, as_text

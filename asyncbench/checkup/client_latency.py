@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.checkup.question import knowing, question_for
-from asyncbench.providers import Provider
-from asyncbench.providers.opening import open_provider
+from asyncbench.providers import Provider, open_provider
 from asyncbench.records import Limits, Model, Request
 
 LATENCY_S: Final = 1.0  # what the server waits until the last byte; half of it until the first token

@@ -7,8 +7,7 @@ from typing import Final
 from asyncbench.checkup.findings import Finding, FindingState
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
-from asyncbench.providers.known_models import is_moving_alias, same_model
-from asyncbench.providers.quirks import Quirks
+from asyncbench.providers import Quirks, is_moving_alias, same_model
 from asyncbench.records import Model, Reply
 
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with

@@ -4,12 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from asyncbench.config import load_sweep, sweep_from
-from asyncbench.config.entry import ENV_VARIABLE
-from asyncbench.config.models import BASE_URL_PATTERN
+from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, load_sweep, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.records import Model
-from asyncbench.sweeps.preflight import chosen_models
+from asyncbench.sweeps import chosen_models
 
 SWEEP_FILES = (".yaml", ".yml")
 

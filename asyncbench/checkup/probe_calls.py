@@ -15,16 +15,22 @@ from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_he
 from asyncbench.checkup.question import knowing, question_for
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
-from asyncbench.providers import Provider
-from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.longest_reply import ANY_LONGEST_REPLY
-from asyncbench.providers.loose_json import count_in, mapping_in
-from asyncbench.providers.opening import open_provider, wire_of
-from asyncbench.providers.prices import rates_of
-from asyncbench.providers.response import Response
-from asyncbench.providers.wire import Assembly, Json, Wire
+from asyncbench.providers import (
+    ANY_LONGEST_REPLY,
+    Assembly,
+    Json,
+    Provider,
+    Response,
+    Wire,
+    count_in,
+    known_endpoints,
+    mapping_in,
+    open_provider,
+    rates_of,
+    wire_of,
+)
 from asyncbench.records import Model, Reply, Request
-from asyncbench.sweeps import preflight
+from asyncbench.sweeps import keys_for
 
 # The longest reply. A number takes two tokens; the rest is for models that think unasked, and nobody can
 # know who does: some answer a reply cut while they think with an error.
@@ -76,7 +82,7 @@ async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | N
     if model.replay is not None:
         return _checkup(model, None, None)
     try:
-        plain, streamed = await _calls(model, preflight.keys_for([model], env)[model.alias], simulator_url)
+        plain, streamed = await _calls(model, keys_for([model], env)[model.alias], simulator_url)
     except ConfigError as error:  # no key, or one that no header can carry
         return _checkup(model, None, None, trouble=str(error))
     return _checkup(model, plain, streamed)

@@ -3,11 +3,9 @@
 from contextlib import AbstractContextManager
 from typing import Final
 
-from asyncbench.prompting.requests import request_for
+from asyncbench.prompting import request_for
 from asyncbench.records import Condition, Model, Problem, Request, Trial
-from asyncbench.simulator.process import Simulator, running
-from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
-from asyncbench.simulator.settings import Settings
+from asyncbench.simulator import DOCTORS_ANSWER, DOCTORS_QUESTION, Settings, Simulator, running
 
 _PROBLEM: Final = Problem(
     problem_id="doctor",

@@ -9,10 +9,9 @@ from pydantic import Field
 
 from asyncbench.config.entry import Entry, Keys, Name, params_from, read_entry
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.earlier_turns import examples, padding
+from asyncbench.prompting import examples, padding
 from asyncbench.records import Condition, Message
-from asyncbench.suites import SUITES
-from asyncbench.suites.suite import Suite
+from asyncbench.suites import SUITES, Suite
 
 
 class ConditionEntry(Entry):

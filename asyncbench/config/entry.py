@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import PydanticCustomError
 
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.requests import merged_params
+from asyncbench.prompting import merged_params
 
 # Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
 NOT_BUILT: Mapping[str, frozenset[str]] = {

@@ -22,10 +22,9 @@ from asyncbench.config.entry import (
 )
 from asyncbench.config.sources import ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
-from asyncbench.providers import wires
-from asyncbench.providers.anthropic import models as anthropic_models
-from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
-from asyncbench.providers.openai import models as openai_models
+from asyncbench.providers import KnownEndpoint, known_endpoints, wire_complaint
+from asyncbench.providers.anthropic import claude_complaint, default_max_tokens
+from asyncbench.providers.openai import openai_complaint
 from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
@@ -203,8 +202,8 @@ def _complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
     """Return why a model cannot be asked like this: by its wire format, its endpoint or itself."""
     if model.thinking is not None and model.thinking_tokens is not None:
         return "`thinking: adaptive` lets the model decide how much, `thinking_tokens` says it: remove one"
-    of_models = anthropic_models if endpoint.via == "anthropic" else openai_models
-    return of_models.complaint(model) or wires.wire_complaint(model, endpoint.quirks)
+    complaint = claude_complaint if endpoint.via == "anthropic" else openai_complaint
+    return complaint(model) or wire_complaint(model, endpoint.quirks)
 
 
 def _streams(model: Model, said: Streaming) -> bool:
@@ -217,7 +216,7 @@ def _streams(model: Model, said: Streaming) -> bool:
 
 def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
     """Return Anthropic's required max_tokens, the model's longest reply: the one thing that is injected."""
-    return anthropic_models.default_max_tokens(model_id) if endpoint.via == "anthropic" else None
+    return default_max_tokens(model_id) if endpoint.via == "anthropic" else None
 
 
 def check_alias(alias: str, *, place: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, writing
 from asyncbench.pricing import rates_for
-from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers import known_endpoints
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
 SIMULATED_MODELS: Final = "simulated models: no provider with a key in the environment was chosen"

@@ -24,9 +24,9 @@ from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.reading import yaml_of
 from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.requests import asked_as
+from asyncbench.prompting import asked_as
 from asyncbench.records import Condition, Limits, Model, StopWhen
-from asyncbench.store.manifest import check_sweep_file
+from asyncbench.store import check_sweep_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

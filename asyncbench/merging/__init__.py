@@ -1,5 +1,11 @@
-"""Results folders of one sweep, filled on several machines or at several times, become one."""
+"""Several results folders of one sweep become one.
+
+In: folders that were filled on several machines or at several times. Out: one folder, and what it took up.
+"""
 
 from asyncbench.merging.folder import Merged, merge_folders
 
-__all__ = ["Merged", "merge_folders"]
+__all__ = [
+    "Merged",
+    "merge_folders",
+]

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from asyncbench.config import Sweep, load_sweep
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.requests import asked_as
-from asyncbench.store.manifest import IMPORTED, SWEEP_FILE, Manifest, read_manifest
-from asyncbench.store.problem_copies import read_problems
+from asyncbench.prompting import asked_as
+from asyncbench.store import IMPORTED, SWEEP_FILE, Manifest, read_manifest, read_problems
 
 KEEP_APART = "They are not of one sweep: keep them apart"
 

@@ -14,16 +14,25 @@ import yaml
 
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import local, storing
+from asyncbench.files import local, make_folder, storing, sync_to_disk
 from asyncbench.merging.agreement import Source, sources
 from asyncbench.merging.sweep import merged_plan, merged_sweep
-from asyncbench.planning.forecast.kept import FORECAST, joined_forecasts, read_forecasts
-from asyncbench.store.durable import OWNERS, make_folder, sync_folders, sync_to_disk, write_durably
-from asyncbench.store.lock import LOCK, locked
-from asyncbench.store.manifest import Manifest, claim_folder, read_manifest, write_sweep_file
-from asyncbench.store.merging import JoinedFolders, join_folders
-from asyncbench.store.staging import TEMPORARY
-from asyncbench.sweeps.budget_bounds import ASKED, named_before
+from asyncbench.planning.forecast import FORECAST, joined_forecasts, read_forecasts
+from asyncbench.store import (
+    LOCK,
+    OWNERS,
+    TEMPORARY,
+    JoinedFolders,
+    Manifest,
+    claim_folder,
+    join_folders,
+    locked,
+    read_manifest,
+    sync_folders,
+    write_durably,
+    write_sweep_file,
+)
+from asyncbench.sweeps import ASKED, named_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

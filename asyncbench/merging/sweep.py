@@ -8,9 +8,8 @@ from typing import TypeVar
 from asyncbench.config import ProblemSource, Sweep, as_mapping, sweep_from
 from asyncbench.merging.agreement import Source
 from asyncbench.problems import ProblemSet, open_set
-from asyncbench.store.manifest import planned
-from asyncbench.store.problem_copies import Copy, copies
-from asyncbench.sweeps.trials import asked_once, planned_tasks
+from asyncbench.store import Copy, copies, planned
+from asyncbench.sweeps import asked_once, planned_tasks
 
 T = TypeVar("T")
 

@@ -10,16 +10,22 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from asyncbench.charts import CHARTS, METRICS, THEMES, spec_of
-from asyncbench.charts import rows as charted
-from asyncbench.charts.themes import OUTCOME_COLOURS
+from asyncbench.charts import (
+    CHARTS,
+    OUTCOME_COLOURS,
+    THEMES,
+    latency_rows,
+    pair_rows,
+    quota_rows,
+    spec_of,
+    throughput_rows,
+)
 from asyncbench.page.errors import errors_block
 from asyncbench.page.merging import merged
 from asyncbench.page.ranges import with_ranges
 from asyncbench.page.sample import CHOOSING, Sample, sample_of
-from asyncbench.providers.endpoints import is_simulated
-from asyncbench.reports.quota import quota_report_on
-from asyncbench.reports.standings import (
+from asyncbench.providers import is_simulated
+from asyncbench.reports import (
     ALONE,
     PLACES,
     SKIPPED,
@@ -27,21 +33,31 @@ from asyncbench.reports.standings import (
     Standings,
     outcomes_of,
     over,
+    quota_report_on,
     standing_mapping,
     standings_on,
     unranked,
 )
-from asyncbench.results.anatomy.figures import read_errors
-from asyncbench.results.cells import COUNTS, SUMS, cells_of
-from asyncbench.results.curves.digits import Hardest
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.graders import graded_by, graders_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.minutes import minutes_on
-from asyncbench.results.names import shortened, tasks_shown, told_apart
-from asyncbench.shown.screen import safe
-from asyncbench.shown.tables import SIMULATED
-from asyncbench.store.manifest import read_manifest
+from asyncbench.results import (
+    COUNTS,
+    METRICS,
+    SUMS,
+    Asked,
+    cells_of,
+    graded_by,
+    graders_of,
+    in_order,
+    lost_notes,
+    minutes_on,
+    names_of,
+    shortened,
+    tasks_shown,
+    told_apart,
+)
+from asyncbench.results.anatomy import read_errors
+from asyncbench.results.curves import Hardest
+from asyncbench.shown import SIMULATED, safe
+from asyncbench.store import read_manifest
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -159,7 +175,7 @@ def _rankings(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
 def _pairs(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
     """Return how far ahead the leader is of each other, of the first ranking that has several."""
     first = next((one for one in standings.rankings if not one.alone), None)
-    return [] if first is None else charted.pair_rows(first, shown)
+    return [] if first is None else pair_rows(first, shown)
 
 
 def _line(line: Standing, shown: Mapping[str, str]) -> Values:
@@ -183,9 +199,9 @@ def _over_time(folder: Path, shown: Mapping[str, str]) -> Values:
     if not any(one.p50_s is not None for one in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {
-        "latency": charted.latency_rows(minutes, shown),
-        "throughput": charted.throughput_rows(minutes, shown),
-        "quota": charted.quota_rows(quota_report_on(folder).minutes),
+        "latency": latency_rows(minutes, shown),
+        "throughput": throughput_rows(minutes, shown),
+        "quota": quota_rows(quota_report_on(folder).minutes),
     }
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from asyncbench.store.encoding import encode_json
+from asyncbench.store import encode_json
 
 LARGE: Final = 64_000  # bytes of JSON; more is compressed
 # What could end the element, or what some parser takes for the end of a line, written as JSON escapes.

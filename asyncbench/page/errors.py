@@ -4,10 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of
-from asyncbench.results.anatomy.kinds import KINDS
-from asyncbench.results.entrants import Asked
-from asyncbench.shown.screen import safe
+from asyncbench.results import Asked
+from asyncbench.results.anatomy import KINDS, ErrorFindings, kinds_of
+from asyncbench.shown import safe
 
 MOST_EXAMPLES: Final = 3  # of a kind and model
 

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.results.cells import CELL, COUNTS, SUMS
+from asyncbench.results import CELL, COUNTS, SUMS
 
 MOST_CELLS: Final = 40_000
 

@@ -4,8 +4,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from asyncbench.suites.nupa.ranges import range_of
-from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.nupa import TASKS, range_of
 
 _CLASSES: Final = {(one.task, one.variant, one.representation): one.length_class for one in TASKS.values()}
 _KEYS: Final = ("suite", "task", "variant", "representation", "length")

@@ -10,8 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.store.catalog import iter_grades, iter_trials
-from asyncbench.store.problem_copies import iter_problems
+from asyncbench.store import iter_grades, iter_problems, iter_trials
 
 MOST_TRIALS: Final = 20_000
 MOST_TEXT: Final = 9_000_000  # bytes of all their texts together

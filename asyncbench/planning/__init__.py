@@ -1,18 +1,30 @@
-"""What a sweep would cost and how long it would take: nothing is asked, nothing is written.
+"""What a sweep would cost and how long it would take, before a cent is spent.
 
-Where its folder holds finished trials, that is forecast from them, with a range; the rest is guessed.
+In: a sweep, and what its folder holds. Out: a `Plan`. Where trials are finished, a forecast with ranges takes
+the place of guesses. Each module imports only from lines above its own:
 
-Each module imports only from lines above its own:
-
-    left · pace · prices · cutting
+    forecast · pace · prices · cuts · remaining_trials
     tokens
     forecasting
-    figures
-    limiting
+    outlook
+    limits
     making · keeping
 """
 
-from asyncbench.planning.making import plan
-from asyncbench.planning.outlook import ModelPlan, Plan, PlannedSet
+from asyncbench.planning.keeping import keep_forecast
+from asyncbench.planning.making import bounded_plan, plan, plan_of
+from asyncbench.planning.outlook import ModelPlan, Outlook, Plan, PlannedSet
+from asyncbench.planning.prices import prices_of, rates_asked
 
-__all__ = ["ModelPlan", "Plan", "PlannedSet", "plan"]
+__all__ = [
+    "ModelPlan",
+    "Outlook",
+    "Plan",
+    "PlannedSet",
+    "bounded_plan",
+    "keep_forecast",
+    "plan",
+    "plan_of",
+    "prices_of",
+    "rates_asked",
+]

@@ -19,8 +19,8 @@ from asyncbench.planning.forecast.remaining_cost import (
 from asyncbench.planning.forecast.seen_use import SeenUse, Way
 from asyncbench.planning.prices import batch_rates_of, rates_asked
 from asyncbench.planning.remaining_trials import Left, Shape
-from asyncbench.prompting.requests import said_before
-from asyncbench.providers.longest_reply import most_output
+from asyncbench.prompting import said_before
+from asyncbench.providers import most_output
 from asyncbench.records import Condition, Model
 
 

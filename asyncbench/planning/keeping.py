@@ -6,8 +6,7 @@ from pathlib import Path
 from asyncbench.planning.forecast.kept import FORECAST, read_forecasts, with_forecast
 from asyncbench.planning.forecasting import Forecast
 from asyncbench.planning.outlook import ModelPlan, Plan
-from asyncbench.store.durable import write_durably
-from asyncbench.store.staging import TEMPORARY
+from asyncbench.store import TEMPORARY, write_durably
 
 
 def keep_forecast(plan: Plan, *, by: str) -> None:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from asyncbench.config import Sweep, seconds_left
-from asyncbench.engine.budget import Account, Cap, Ledger
+from asyncbench.engine import Account, Cap, Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.cuts import Bound, StillAsked, binding, shares
 from asyncbench.planning.outlook import Cut, ModelPlan, Outlook
 from asyncbench.planning.remaining_trials import Left
 from asyncbench.pricing import dollars_of
-from asyncbench.prompting.requests import request_for
+from asyncbench.prompting import request_for
 from asyncbench.records import Model
-from asyncbench.sweeps.budget_bounds import check_budget, open_ledger
+from asyncbench.sweeps import check_budget, open_ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from asyncbench.config import Sweep, load_sweep, with_budget
-from asyncbench.config.deadline import deadline_from
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.config import Sweep, deadline_from, load_sweep, with_budget
+from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning import pace as pacing
 from asyncbench.planning import tokens as guesses
 from asyncbench.planning.forecast.remaining_cost import draws_for, forecastable, work_of
@@ -23,14 +22,19 @@ from asyncbench.planning.prices import batch_rates_of, prices_of, rates_asked
 from asyncbench.planning.remaining_trials import Left, Shape, left_by_model, sets_of
 from asyncbench.planning.tokens import Tokens, tokens_of
 from asyncbench.pricing import Rates, cost_usd
-from asyncbench.prompting.requests import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE, most_tokens_before
+from asyncbench.prompting import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE, most_tokens_before
 from asyncbench.records import Condition, Model, Usage
-from asyncbench.store.catalog import finished_ids
-from asyncbench.store.manifest import check_owner, is_results_folder
-from asyncbench.sweeps import preflight
-from asyncbench.sweeps.budget_bounds import held_models, most_for
-from asyncbench.sweeps.skipping import still_skipped
-from asyncbench.sweeps.trials import AskedSet
+from asyncbench.store import check_owner, finished_ids, is_results_folder
+from asyncbench.sweeps import (
+    AskedSet,
+    check_kinds,
+    check_replays,
+    check_tokens,
+    chosen_models,
+    held_models,
+    most_for,
+    still_skipped,
+)
 
 
 def plan(
@@ -58,16 +62,16 @@ def plan(
         StoreError: the results folder cannot be read.
     """
     sweep = bounded_plan(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
-    asked = preflight.chosen_models(sweep, models)
-    preflight.check_replays(asked)
+    asked = chosen_models(sweep, models)
+    check_replays(asked)
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = finished_ids(sweep.out) if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
-        preflight.check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
+        check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
         for model in asked:
-            preflight.check_tokens(model, sweep.conditions, sets[model.alias])
+            check_tokens(model, sweep.conditions, sets[model.alias])
         return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
 
 

@@ -10,7 +10,7 @@ from asyncbench.planning.cuts import StillAsked
 from asyncbench.planning.forecast.ranges import Range
 from asyncbench.planning.forecast.remaining_cost import ENOUGH
 from asyncbench.planning.forecasting import Forecast, TrialNeeds
-from asyncbench.shown.screen import fitted, safe_notes
+from asyncbench.shown import fitted, safe_notes
 
 Row = tuple[str, ...]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from asyncbench.pricing import SWEEP, Rates
-from asyncbench.providers.prices import rates_of, tier_asked
+from asyncbench.providers import rates_of, tier_asked
 from asyncbench.records import Condition, Model
 
 BATCH = "batch"  # the tier, in the words of price tables

@@ -10,10 +10,19 @@ import pyarrow as pa
 
 from asyncbench.config import ProblemSource, Sweep
 from asyncbench.problems import ProblemSet, generate
-from asyncbench.prompting.requests import worded_size
+from asyncbench.prompting import worded_size
 from asyncbench.records import Model, Trial
-from asyncbench.sweeps import preflight
-from asyncbench.sweeps.trials import AskedSet, Cell, asked_by_model, cell_of, places_of, trials_of
+from asyncbench.sweeps import (
+    AskedSet,
+    Cell,
+    asked_by_model,
+    cell_of,
+    check_conditions,
+    open_sources,
+    places_of,
+    sources_of,
+    trials_of,
+)
 
 
 class Shape(NamedTuple):
@@ -68,9 +77,9 @@ def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tupl
     Raises:
         ConfigError, ProblemSetError: what would keep `run` from starting.
     """
-    files = preflight.open_sources(sweep, models)
-    preflight.check_conditions(sweep, models, files)
-    sources = preflight.sources_of(sweep, models)
+    files = open_sources(sweep, models)
+    check_conditions(sweep, models, files)
+    sources = sources_of(sweep, models)
     placed = {
         source.place: files.get(source.place) or _generated(source, made / f"{source.suite}-{i}.parquet")
         for i, source in enumerate(sources)

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecast.seen_use import SeenUse
-from asyncbench.prompting.requests import said_before
-from asyncbench.providers.effort import effort_asked
-from asyncbench.providers.longest_reply import answers_asked, most_output
+from asyncbench.prompting import said_before
+from asyncbench.providers import answers_asked, effort_asked, most_output
 from asyncbench.records import Condition, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer

@@ -12,7 +12,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.records import Draft
-from asyncbench.suites.custom import check_expected
+from asyncbench.suites import check_expected
 
 SUITE = "custom"
 REQUIRED = ("question", "expected")

@@ -13,8 +13,8 @@ from asyncbench.problems.metadata import NOTHING, Said
 from asyncbench.problems.problem_set import ProblemSet, contract_batches
 from asyncbench.problems.schema import ROWS_AT_ONCE, SCHEMA_VERSION, batches_of
 from asyncbench.problems.survey import Survey
-from asyncbench.suites.custom import CUSTOM_GRADERS
-from asyncbench.suites.custom import check_custom as check_grader
+from asyncbench.suites import CUSTOM_GRADERS
+from asyncbench.suites import check_custom as check_grader
 
 
 def open_set(

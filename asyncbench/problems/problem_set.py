@@ -12,7 +12,7 @@ from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import identified
 from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA, batches_of, converted, problems_of
 from asyncbench.records import Problem
-from asyncbench.suites.suite import Kind
+from asyncbench.suites import Kind
 
 KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem
 

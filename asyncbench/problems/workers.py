@@ -16,7 +16,7 @@ import pyarrow as pa
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.schema import DRAFTED, drafted
 from asyncbench.records import Draft
-from asyncbench.suites.suite import Rows, Suite
+from asyncbench.suites import Rows, Suite
 
 _ROWS_AT_ONCE = 8  # of a part: some 20,000 problems of all of nupa together, 10 MB
 

@@ -7,8 +7,7 @@ from typing import Final
 import orjson
 
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
-from asyncbench.suites import SUITES
-from asyncbench.suites.suite import Wording
+from asyncbench.suites import SUITES, Wording
 
 SENT_WHEN_SET = (
     *("system", "temperature", "top_p", "seed", "max_tokens"),

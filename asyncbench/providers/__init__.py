@@ -1,5 +1,86 @@
-"""Providers: one call in, one reply or one ProviderError out. SDKs are imported only when used."""
+"""One call in, one `Reply` or one `ProviderError` out.
 
+The table of endpoints, the wire formats and the transports stand here. An SDK is imported only when it is
+used, and only in its own folder.
+"""
+
+from asyncbench.providers.effort import effort_asked
+from asyncbench.providers.endpoints import KnownEndpoint, is_simulated, known_endpoints
+from asyncbench.providers.known_models import is_moving_alias, same_model
+from asyncbench.providers.listing import (
+    endpoint_lines,
+    endpoints_as_json,
+    endpoints_as_text,
+    models_as_json,
+    models_as_text,
+    models_of,
+)
+from asyncbench.providers.longest_reply import (
+    ANY_LONGEST_REPLY,
+    answers_asked,
+    longest_reply_of,
+    longest_stored,
+    most_output,
+)
+from asyncbench.providers.loose_json import count_in, mapping_in
+from asyncbench.providers.opening import open_provider, wire_of
+from asyncbench.providers.prices import (
+    dearest,
+    is_router,
+    no_dearer,
+    rates_of,
+    tier_asked,
+    tiers_set_elsewhere,
+)
 from asyncbench.providers.provider import PROVIDERS, Provider
+from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.response import Response
+from asyncbench.providers.secrets import looks_secret, without_secret
+from asyncbench.providers.uncapped_costs import billed_besides, bills_besides, ignored
+from asyncbench.providers.usage import from_anthropic
+from asyncbench.providers.wire import Assembly, Json, Wire
+from asyncbench.providers.wires import wire_complaint
 
-__all__ = ["PROVIDERS", "Provider"]
+__all__ = [
+    "ANY_LONGEST_REPLY",
+    "PROVIDERS",
+    "Assembly",
+    "Json",
+    "KnownEndpoint",
+    "Provider",
+    "Quirks",
+    "Response",
+    "Wire",
+    "answers_asked",
+    "billed_besides",
+    "bills_besides",
+    "count_in",
+    "dearest",
+    "effort_asked",
+    "endpoint_lines",
+    "endpoints_as_json",
+    "endpoints_as_text",
+    "from_anthropic",
+    "ignored",
+    "is_moving_alias",
+    "is_router",
+    "is_simulated",
+    "known_endpoints",
+    "longest_reply_of",
+    "longest_stored",
+    "looks_secret",
+    "mapping_in",
+    "models_as_json",
+    "models_as_text",
+    "models_of",
+    "most_output",
+    "no_dearer",
+    "open_provider",
+    "rates_of",
+    "same_model",
+    "tier_asked",
+    "tiers_set_elsewhere",
+    "wire_complaint",
+    "wire_of",
+    "without_secret",
+]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from asyncbench.prompting.requests import merged_params
+from asyncbench.prompting import merged_params
 from asyncbench.records import Request
 
 

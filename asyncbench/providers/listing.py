@@ -9,7 +9,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.pricing import Bracket
 from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
 from asyncbench.providers.known_models import Published, published
-from asyncbench.shown.screen import fitted
+from asyncbench.shown import fitted
 
 RATES = ("input", "cached_input", "cache_write", "cache_write_1h", "output")
 

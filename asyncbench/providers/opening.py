@@ -1,8 +1,8 @@
 """A model of a sweep → the provider that reaches it."""
 
-from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.endpoint import BYTES_OF_A_TOKEN, MOST_BYTES, Endpoint
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.provider import PROVIDERS, Provider
 from asyncbench.providers.wire import Wire
 from asyncbench.providers.wires import WIRES
 from asyncbench.records import Model

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from asyncbench.pricing import Rates, RatesAt, rates_at, tier_of
-from asyncbench.prompting.requests import merged_params
+from asyncbench.prompting import merged_params
 from asyncbench.providers.body import at
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Condition, Model, Price

@@ -1,8 +1,7 @@
-"""Other projects' result files: import and export.
+"""Results of other projects: their files in and out, and the tables that they publish.
 
-What a file says of one trial is a `Recorded`; `import_files` keeps a file of them as a run of a results
-folder, `export_folder` writes runs and sweeps as such files. `import_problems` makes a problem set of NUPA's
-test set. Each format is a module; each module imports only from lines above its own:
+In: recorded trials, or a results folder. Out: a results folder, files in their format, and their tables. Each
+benchmark has a folder of its own; each module imports only from lines above its own:
 
     fields · names · places
     recorded · exported
@@ -15,4 +14,8 @@ from asyncbench.published.exporting import export_folder
 from asyncbench.published.importing import import_files
 from asyncbench.published.nupa.files import import_problems
 
-__all__ = ["export_folder", "import_files", "import_problems"]
+__all__ = [
+    "export_folder",
+    "import_files",
+    "import_problems",
+]

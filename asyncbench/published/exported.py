@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import open_set
-from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers import is_simulated
 from asyncbench.published.names import problems_file
 from asyncbench.records import Condition, Outcome
-from asyncbench.store.catalog import read_attempts, read_grades, read_trials
-from asyncbench.store.manifest import IMPORTED, Manifest
+from asyncbench.store import IMPORTED, Manifest, read_attempts, read_grades, read_trials
 
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
 Asked = Mapping[

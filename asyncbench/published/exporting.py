@@ -20,7 +20,7 @@ from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of,
 from asyncbench.published.formats import FileFormat, format_named
 from asyncbench.published.names import file_of
 from asyncbench.published.places import check_folder
-from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.store import IMPORTED, Manifest, planned, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

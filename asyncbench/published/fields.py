@@ -11,7 +11,7 @@ from typing import Any
 from asyncbench.config import check_alias
 from asyncbench.errors import ConfigError
 from asyncbench.records import Model
-from asyncbench.suites.numbers import MAX_DIGITS
+from asyncbench.suites import MAX_DIGITS
 
 Fields = Mapping[str, Any]  # Any: JSON, which is checked field by field
 MOST = 2**31 - 1  # of a count, of dollars, of seconds: what a column of results holds, and more than enough

@@ -10,7 +10,7 @@ from asyncbench.published.integer_addition import files as integer_addition
 from asyncbench.published.llm_arithmetic import files as llm_arithmetic
 from asyncbench.published.nupa import files as nupa
 from asyncbench.published.recorded import RecordedRun
-from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
+from asyncbench.suites import ARITHMETIC_TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

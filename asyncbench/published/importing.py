@@ -15,9 +15,8 @@ from asyncbench.published.keeping import ImportedRun, Keeper
 from asyncbench.published.names import run_of
 from asyncbench.published.places import check_file, check_folder
 from asyncbench.published.recorded import RecordedRun
-from asyncbench.run.summary import Exit
-from asyncbench.store.folder import Store
-from asyncbench.store.manifest import check_owner, is_results_folder, read_manifest
+from asyncbench.run import Exit
+from asyncbench.store import Store, check_owner, is_results_folder, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
-from asyncbench.problems import write_problems
-from asyncbench.problems.identity import identified
-from asyncbench.prompting.requests import TrialIds
+from asyncbench.problems import identified, write_problems
+from asyncbench.prompting import TrialIds
 from asyncbench.published.names import problems_file
 from asyncbench.published.recorded import Recorded, RecordedRun
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
-from asyncbench.store.encoding import encode_json
-from asyncbench.store.folder import Store
-from asyncbench.store.snapshot import take_snapshot
+from asyncbench.store import Store, encode_json, take_snapshot
 from asyncbench.suites import SUITES, grade
 
 # What a file may not tell otherwise than the folder has it; a reply that is NULL is a call that failed.

@@ -19,11 +19,9 @@ import pyarrow.parquet as pq
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
-from asyncbench.shown.screen import fitted, safe
-from asyncbench.store.catalog import patiently
-from asyncbench.store.encoding import encode_json
-from asyncbench.store.snapshot import LOOKS, MovedError, take_snapshot
-from asyncbench.views.views import VIEWS, Sources, add_views
+from asyncbench.shown import fitted, safe
+from asyncbench.store import LOOKS, MovedError, encode_json, patiently, take_snapshot
+from asyncbench.views import VIEWS, Sources, add_views
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,5 +1,11 @@
-"""A results folder held against a provider's own account of what was used."""
+"""A provider's bill beside the cost that a results folder recorded.
+
+In: a usage export, and a folder. Out: the difference for each model, with its likely causes.
+"""
 
 from asyncbench.reconciliation.comparing import Reconciled, reconcile
 
-__all__ = ["Reconciled", "reconcile"]
+__all__ = [
+    "Reconciled",
+    "reconcile",
+]

@@ -13,7 +13,7 @@ from typing import Final
 
 from asyncbench.reconciliation.gaps import MEASURES, BillPair, share_of
 from asyncbench.reconciliation.our_costs import TIERS, Ours, UnpricedCalls, most_of
-from asyncbench.shown.tables import dollars
+from asyncbench.shown import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap
 MOST_NAMED: Final = 6  # models, days or columns that a line names

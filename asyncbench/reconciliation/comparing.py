@@ -15,9 +15,9 @@ from asyncbench.reconciliation.matching import aliases_of, matched
 from asyncbench.reconciliation.our_costs import BillNames, Ours, Used, of_provider, providers_of, used
 from asyncbench.reconciliation.reading import Export, Told, read_export
 from asyncbench.reconciliation.zones import zone_cause
-from asyncbench.reports.cost import fine
-from asyncbench.results.calls import calls_of
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.reports import fine
+from asyncbench.results import calls_of
+from asyncbench.shown import SIMULATED, Pages, Sheet
 
 TOLERANCE: Final = 0.01  # of the larger side
 ALL_MODELS: Final = "all models"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.known_models import same_model
+from asyncbench.providers import same_model
 from asyncbench.reconciliation.our_costs import BillNames
 
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.errors import ConfigError
-from asyncbench.results.calls import (
+from asyncbench.results import (
+    OK_STATUS,
     TOKEN_KINDS,
     Calls,
     Column,
@@ -20,8 +21,7 @@ from asyncbench.results.calls import (
     sum_of,
     with_dollars,
 )
-from asyncbench.results.cost_counts import OK_STATUS
-from asyncbench.store.spending import LOST
+from asyncbench.store import LOST
 
 pc: Any = pyarrow.compute  # see `analysis.calls`
 

@@ -11,7 +11,7 @@ import pyarrow.compute
 from asyncbench.reconciliation.causes import WORTH_NAMING, Cause
 from asyncbench.reconciliation.gaps import DUST, MEASURES, BillPair
 from asyncbench.reconciliation.our_costs import HOUR_S, BillNames
-from asyncbench.results.calls import Calls
+from asyncbench.results import Calls
 
 pc: Any = pyarrow.compute  # see `analysis.calls`
 

@@ -1,5 +1,15 @@
-"""The newest graders over stored replies: what would change, and, when asked for, the change itself."""
+"""Today's graders over stored replies.
+
+In: a results folder. Out: what would change and, if you ask for it, the changed grades in the folder.
+"""
 
 from asyncbench.regrading.folder import Regraded, regrade_folder
+from asyncbench.regrading.tally import ChangedTrial, Grader, Move
 
-__all__ = ["Regraded", "regrade_folder"]
+__all__ = [
+    "ChangedTrial",
+    "Grader",
+    "Move",
+    "Regraded",
+    "regrade_folder",
+]

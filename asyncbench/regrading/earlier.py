@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.store.schema import GRADES, PARTITIONED_BY
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import GRADES, PARTITIONED_BY, Snapshot
 
 
 class EarlierGrades:

@@ -14,11 +14,7 @@ from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
 from asyncbench.regrading.questions import FolderQuestions
 from asyncbench.regrading.rewriting import rewritten
 from asyncbench.regrading.tally import ChangedTrial, Grader, Move, RegradeTally
-from asyncbench.store.folder import Store
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.schema import OF_THE_TRIAL
-from asyncbench.store.snapshot import Snapshot, take_snapshot
-from asyncbench.store.staging import scanned
+from asyncbench.store import OF_THE_TRIAL, Snapshot, Store, read_manifest, scanned, take_snapshot
 
 READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expected", *HEADLINE, *REPLY]))
 

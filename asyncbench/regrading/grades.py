@@ -8,11 +8,11 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.providers.longest_reply import longest_stored
+from asyncbench.providers import longest_stored
 from asyncbench.records import Grade, Problem, Reply, Usage
-from asyncbench.store.schema import GRADES, OF_THE_TRIAL
+from asyncbench.store import GRADES, OF_THE_TRIAL
 from asyncbench.suites import SUITES
-from asyncbench.sweeps.grading import graded
+from asyncbench.sweeps import graded
 
 REPLY = (
     *("style", "reply_text", "reasoning_text", "finish_reason", "output_tokens"),

@@ -5,10 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.schema import PROBLEM_SCHEMA, problems_of
+from asyncbench.problems import PROBLEM_SCHEMA, problems_of
 from asyncbench.records import Problem
 from asyncbench.regrading.keys import keys
-from asyncbench.store.problem_copies import read_problems
+from asyncbench.store import read_problems
 
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 

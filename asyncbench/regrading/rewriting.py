@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.store.generation import Generation
-from asyncbench.store.staging import Part
+from asyncbench.store import Generation, Part
 
 Place = tuple[str, ...]  # the folders of a partition: suite=…, model=…
 

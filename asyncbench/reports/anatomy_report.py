@@ -7,19 +7,35 @@ from pathlib import Path
 
 from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import ASKED, Worth, asked_alike, best, worth_of
-from asyncbench.results.anatomy.carries import MOST_PROBLEMS, CarryBin
-from asyncbench.results.anatomy.examined_sample import GROUP, Group, most_of_a_group
-from asyncbench.results.anatomy.figures import ErrorFindings, kinds_of, read_errors
-from asyncbench.results.anatomy.kinds import KINDS, UNCLASSIFIED
-from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, cells_of
+from asyncbench.results import (
+    CELL_COLUMNS,
+    GRADE_COLUMNS,
+    Asked,
+    Graded,
+    any_simulated,
+    cells_of,
+    graded_by,
+    graders_of,
+    in_order,
+    lost_notes,
+    names_of,
+    no_trials,
+)
+from asyncbench.results.anatomy import (
+    GROUP,
+    KINDS,
+    MOST_PROBLEMS,
+    UNCLASSIFIED,
+    CarryBin,
+    ErrorFindings,
+    Group,
+    kinds_of,
+    most_of_a_group,
+    read_errors,
+)
 from asyncbench.results.curves import DigitsCurve, digits_at
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.graders import Graded, graded_by, graders_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.nothing_to_show import no_trials
-from asyncbench.results.served_models import any_simulated
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
-from asyncbench.store.manifest import read_manifest
+from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.store import read_manifest
 
 MEANING = (
     "Kinds: each examined answer has one, the first that holds; `holds of`: of how many it holds at all. "

@@ -4,13 +4,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from asyncbench.reports.cost_of_right_answers import ASKED, Worth, best
-from asyncbench.results.anatomy.carries import CarryBin
-from asyncbench.results.anatomy.examined_sample import GROUP, Group
-from asyncbench.results.anatomy.figures import ErrorFindings, WrongExample
-from asyncbench.results.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
+from asyncbench.results import Asked
+from asyncbench.results.anatomy import (
+    GROUP,
+    KINDS,
+    ORDER,
+    UNCLASSIFIED,
+    CarryBin,
+    ErrorFindings,
+    Group,
+    WrongExample,
+)
 from asyncbench.results.curves import DigitsCurve
-from asyncbench.results.entrants import Asked
-from asyncbench.shown.tables import Sheet, count, per_correct_text, percent
+from asyncbench.shown import Sheet, count, per_correct_text, percent
 from asyncbench.stats import Proportion
 
 COMMONEST = 4  # kinds that are named beside a model and task

@@ -12,9 +12,8 @@ from rich.text import Text
 from asyncbench.records import Outcome
 from asyncbench.reports.comparison import EXAMPLES, Compared, ComparisonRow, Question, compared
 from asyncbench.reports.standings import pair_mapping
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.shown.screen import as_lines, middle_cut, safe, safe_notes, shown_width
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.results import lost_notes
+from asyncbench.shown import SIMULATED, Pages, Sheet, as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters

@@ -11,24 +11,25 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.standings import difference_interval
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.pairing import (
+from asyncbench.results import (
     WHO,
+    Asked,
     Bits,
     Marked,
     Marks,
     ModelPair,
+    any_simulated,
+    in_order,
     marked,
+    names_of,
     pair,
     places,
     read_coded,
     read_model,
 )
-from asyncbench.results.served_models import any_simulated
-from asyncbench.shown.screen import safe
+from asyncbench.shown import safe
 from asyncbench.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.problem_copies import read_problems
+from asyncbench.store import read_manifest, read_problems
 
 EXAMPLES: Final = 5  # shown each way
 LISTED: Final = 40  # names in a message

@@ -12,25 +12,27 @@ import pyarrow.compute
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts_of
-from asyncbench.results.calls import ROWS, TOKEN_KINDS, Calls, bound_of, calls_of
-from asyncbench.results.cost_counts import (
+from asyncbench.results import (
     OF_REPLIES,
     OK_STATUS,
+    ROWS,
+    TOKEN_KINDS,
     CallCosts,
+    Calls,
     Cells,
     CostKey,
     Untold,
     all_of,
+    bound_of,
+    calls_of,
     correct_by,
     cost_cells_of,
     together,
     unknown_by_cause,
     untold,
 )
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
-from asyncbench.store.catalog import steady
-from asyncbench.store.manifest import IMPORTED, Manifest, planned, read_manifest
-from asyncbench.store.spending import Books, spending_of
+from asyncbench.shown import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
+from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of, steady
 
 pc: Any = pyarrow.compute  # see `calls`
 

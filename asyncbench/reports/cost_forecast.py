@@ -9,13 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.planning.forecast.entrants import cost_of_answers
-from asyncbench.planning.forecast.kept import read_forecasts
+from asyncbench.planning.forecast import cost_of_answers, read_forecasts
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.records import Outcome
-from asyncbench.results.calls import Calls
-from asyncbench.results.stopped_cells import skips_in
-from asyncbench.shown.tables import Sheet, dollars
+from asyncbench.results import Calls, skips_in
+from asyncbench.shown import Sheet, dollars
 
 pc: Any = pyarrow.compute  # see `calls`
 

@@ -9,9 +9,8 @@ from typing import Final
 import pyarrow as pa
 
 from asyncbench.records import Outcome
-from asyncbench.results.cells import CELL
-from asyncbench.results.entrants import Asked
-from asyncbench.shown.tables import per_correct
+from asyncbench.results import CELL, Asked
+from asyncbench.shown import per_correct
 from asyncbench.stats import Proportion, undominated
 
 ASKED: Final = ("run", "model", "condition")

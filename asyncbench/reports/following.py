@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from asyncbench.reports.status import Status, status_of
-from asyncbench.store.lock import writer_of
+from asyncbench.store import writer_of
 
 REDRAWN_EVERY_S = 2.0  # on a terminal
 LINE_EVERY_S = 10.0  # in a log or a pipe, as of `run`

@@ -12,21 +12,26 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results.cells import CELL_COLUMNS, cells_of
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.graders import Graded, graded_by, graders_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.metrics import summed
-from asyncbench.results.names import finest
-from asyncbench.results.nothing_to_show import no_trials
-from asyncbench.results.pairing import WHO
-from asyncbench.results.served_models import any_simulated
-from asyncbench.results.stopped_cells import lapsed_note, skips_in
-from asyncbench.shown.heatmap import of_accuracy, shaded
-from asyncbench.shown.screen import Cell
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
-from asyncbench.store.catalog import read_grades, read_trials
-from asyncbench.store.manifest import read_manifest
+from asyncbench.results import (
+    CELL_COLUMNS,
+    WHO,
+    Asked,
+    Graded,
+    any_simulated,
+    cells_of,
+    finest,
+    graded_by,
+    graders_of,
+    in_order,
+    lapsed_note,
+    lost_notes,
+    names_of,
+    no_trials,
+    skips_in,
+    summed,
+)
+from asyncbench.shown import SIMULATED, Cell, Pages, Sheet, of_accuracy, shaded
+from asyncbench.store import read_grades, read_manifest, read_trials
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
 GRADES: Final = ("suite", "grader", "grader_version")

@@ -25,22 +25,25 @@ from asyncbench.reports.standings import (
     unranked,
 )
 from asyncbench.reports.status import Status, status_of
-from asyncbench.results.lost_replies import lost_briefly
-from asyncbench.results.nothing_to_show import no_trials
-from asyncbench.shown.screen import (
+from asyncbench.results import lost_briefly, no_trials
+from asyncbench.shown import (
+    Pages,
+    Sheet,
     as_lines,
     columns,
+    dollars,
     folded,
     middle_cut,
     natural_width,
+    per_correct_text,
+    percent,
     safe,
     safe_note,
     safe_notes,
     shown_width,
 )
-from asyncbench.shown.tables import Pages, Sheet, dollars, per_correct_text, percent
 from asyncbench.stats import Accuracy
-from asyncbench.store.manifest import IMPORTED, read_manifest
+from asyncbench.store import IMPORTED, read_manifest
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
 LAST: Final = 3  # shown below what is left out

@@ -12,32 +12,39 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results import served_models as served
-from asyncbench.results import stopped_cells as stopped
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.graders import Graded, graded_by, graders_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.nothing_to_show import no_trials
-from asyncbench.results.pairing import WHO
-from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
-from asyncbench.results.stopped_cells import StoppedCell, skips_in, stopped_cells_of
-from asyncbench.shown.tables import (
-    SIMULATED,
-    Pages,
-    Sheet,
-    count,
-    dollars,
-    percent,
-    seconds,
+from asyncbench.results import (
+    ATTEMPT_COLUMNS,
+    SERVED_COLUMNS,
+    STOPPED_COLUMNS,
+    STOPPED_MARK,
+    TRIAL_COLUMNS,
+    WHO,
+    Asked,
+    Graded,
+    StoppedCell,
+    Unpriced,
+    any_simulated,
+    graded_by,
+    graders_of,
+    in_order,
+    lapsed_note,
+    lost_notes,
+    mixtures,
+    names_of,
+    no_trials,
+    repriced,
+    skips_in,
+    stopped_cells_of,
+    stopped_note,
+    stopped_sheet,
 )
-from asyncbench.stats import quantile
-from asyncbench.stats.proportions import wilson
-from asyncbench.store.catalog import read_attempts, read_grades, read_trials
-from asyncbench.store.manifest import Manifest, planned, read_manifest
+from asyncbench.shown import SIMULATED, Pages, Sheet, count, dollars, percent, seconds
+from asyncbench.stats import quantile, wilson
+from asyncbench.store import Manifest, planned, read_attempts, read_grades, read_manifest, read_trials
 
 COLUMNS = (
     *(*WHO, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
-    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *served.SERVED_COLUMNS),
+    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *SERVED_COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
 REPEATED = (
@@ -121,8 +128,8 @@ class Report(Pages):
         prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
         outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else [no_trials(self.folder)]
         repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
-        skipped = [stopped.stopped_note(self.stopped)] if self.stopped else []
-        skipped += [stopped.lapsed_note(self.lapsed)] if self.lapsed else []
+        skipped = [stopped_note(self.stopped)] if self.stopped else []
+        skipped += [lapsed_note(self.lapsed)] if self.lapsed else []
         lost = lost_notes(self._by_name())
         yield from (*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures)
 
@@ -160,7 +167,7 @@ class Report(Pages):
         if by_task := [line for line in self.tasks if line.task != line.suite]:
             yield _accuracy_sheet("Accuracy by task", by_task, counted=counted)
         if self.stopped:
-            yield stopped.stopped_sheet(self.stopped)
+            yield stopped_sheet(self.stopped)
         yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
         spent += TOGETHER if self._several else ""
@@ -199,20 +206,20 @@ def _priced_again(folder: Path, at: datetime) -> Report:
 def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
     grades, skips = (
         read_grades(folder, GRADES, pc.field("headline")),
-        skips_in(folder, stopped.STOPPED_COLUMNS),
+        skips_in(folder, STOPPED_COLUMNS),
     )
     cells, manifest = stopped_cells_of(folder, skips), read_manifest(Path(folder))
     plan, asked = _plan(manifest), trials.group_by(list(WHO)).aggregate([]).to_pylist()
     names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
     return Report(
         folder=str(folder),
-        simulated=served.any_simulated(trials),
+        simulated=any_simulated(trials),
         graders=graders_of(grades),
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
         suites=_lines(trials, (*WHO, "suite"), names, cells, plan),
         tasks=_lines(trials, (*WHO, "suite", "task"), names, cells, plan),
         spending=_spending(attempts),
-        mixtures=served.mixtures(trials),
+        mixtures=mixtures(trials),
         stopped=cells,
         lapsed=skips.lapsed,
     )
@@ -367,7 +374,7 @@ def _counts(line: OverviewLine) -> Row:
 
 def _accuracy_row(line: OverviewLine) -> Row:
     answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
-    mark = stopped.STOPPED_MARK if line.skipped else ""
+    mark = STOPPED_MARK if line.skipped else ""
     return (
         line.name,
         _suite_and_task(line),

@@ -9,10 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
-from asyncbench.store.catalog import read_lanes
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.schema import LIMITS, WAITS
+from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.store import LIMITS, WAITS, read_lanes, read_manifest
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time

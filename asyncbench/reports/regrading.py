@@ -7,9 +7,8 @@ from pathlib import Path
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.regrading import Regraded, regrade_folder
-from asyncbench.regrading.tally import ChangedTrial, Grader, Move
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
+from asyncbench.shown import SIMULATED, Pages, Sheet
 from asyncbench.suites import SUITES
 
 NOT_GRADED = "not graded"

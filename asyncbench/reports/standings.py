@@ -13,36 +13,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results import pairing
-from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.lost_replies import lost_notes
-from asyncbench.results.nothing_to_show import no_trials
-from asyncbench.results.pairing import (
+from asyncbench.results import (
+    PAIRING_COLUMNS,
     WHO,
+    Asked,
     Bits,
     Ended,
     Marked,
     Marks,
     ModelPair,
+    any_simulated,
     dealt_with,
+    in_order,
     is_outcome,
+    lapsed_note,
+    lost_notes,
     marked,
+    names_of,
+    no_trials,
     pair,
     read_coded,
+    skips_in,
 )
-from asyncbench.results.served_models import any_simulated
-from asyncbench.results.stopped_cells import lapsed_note, skips_in
-from asyncbench.shown.tables import (
-    SIMULATED,
-    Pages,
-    Sheet,
-    dollars,
-    per_correct,
-    per_correct_text,
-    percent,
-    seconds,
-)
+from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
+from asyncbench.shown import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text, percent, seconds
 from asyncbench.stats import (
     Accuracy,
     Proportion,
@@ -54,11 +48,10 @@ from asyncbench.stats import (
     sign_flip,
     tied,
 )
-from asyncbench.store.catalog import read_grades
-from asyncbench.store.manifest import read_manifest
+from asyncbench.store import read_grades, read_manifest
 
 COLUMNS: Final = (
-    *pairing.PAIRING_COLUMNS,
+    *PAIRING_COLUMNS,
     *(
         "provider",
         "variant",

@@ -8,18 +8,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from asyncbench.engine.stopping import CellCounts
+from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.results.stopped_cells import held, lapsed_note
-from asyncbench.run.progress import spent_text
-from asyncbench.shown.screen import fitted, safe_note, safe_notes
-from asyncbench.shown.tables import SIMULATED, dollars
-from asyncbench.store.catalog import ModelCounts, TrialCounts, trial_counts
-from asyncbench.store.manifest import planned, read_manifest
-from asyncbench.store.quarantine import QUARANTINE
-from asyncbench.store.spending import Books, spending_of
-from asyncbench.store.upkeep import Upkeep, read_upkeep
+from asyncbench.results import held, lapsed_note
+from asyncbench.run import spent_text
+from asyncbench.shown import SIMULATED, dollars, fitted, safe_note, safe_notes
+from asyncbench.store import (
+    QUARANTINE,
+    Books,
+    ModelCounts,
+    TrialCounts,
+    Upkeep,
+    planned,
+    read_manifest,
+    read_upkeep,
+    spending_of,
+    trial_counts,
+)
 
 _SHOWN_LEFTOVERS = 3
 

@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
-from asyncbench.store.catalog import read_trials
-from asyncbench.store.problem_copies import copies, read_problems
-from asyncbench.store.verify import FolderFinding, Verified, verify_folder
+from asyncbench.store import FolderFinding, Verified, copies, read_problems, read_trials, verify_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

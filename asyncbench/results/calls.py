@@ -10,14 +10,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
-from asyncbench.providers.endpoints import is_simulated
-from asyncbench.providers.loose_json import mapping_in
-from asyncbench.providers.usage import from_anthropic
+from asyncbench.providers import from_anthropic, is_simulated, mapping_in
 from asyncbench.records import Sent
 from asyncbench.results.repricing import known_rates
-from asyncbench.store.catalog import steady
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import Snapshot, read_manifest, steady
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar", which no arithmetic accepts
 Column = Any  # pa.ChunkedArray or pa.Array, of any type
@@ -50,8 +46,8 @@ class Calls:
 
     `table` has a row for each call that is over: columns of `attempts` and of its trial (NULL where that is
     open), `bound_usd` (what was set aside for it, or else the most that it could cost), `tokens_…` of each of
-    `TOKEN_KINDS`, NULL where they are unknown, and `way`, what the account says of how it was served beside the
-    service tier.
+    `TOKEN_KINDS`, NULL where they are unknown, and `way`, what the account says of how it was served beside
+    the service tier.
     """
 
     table: pa.Table
@@ -165,7 +161,7 @@ def _by_kind(rows: pa.Table) -> pa.Table:
 
 
 def with_dollars(calls: Calls) -> pa.Table:
-    """Return the calls with `usd_…` of each of `TOKEN_KINDS`, `usd_reasoning` (of the output) and `usd_not_split`.
+    """Return the calls with `usd_…` of each kind of token, `usd_reasoning` (of output) and `usd_not_split`.
 
     What a call cost is what was written down when it was made. It is split where today's price table, at
     the call's own day and tier, comes to the same; else all of it is `usd_not_split`: a provider's own

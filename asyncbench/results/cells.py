@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import steady
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import Snapshot, steady
 
 CELL: Final = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
 CELL_COLUMNS: Final = (

@@ -8,10 +8,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.records import Outcome
 from asyncbench.results.calls import TOKEN_KINDS, Calls, Column, with_dollars
-from asyncbench.store.spending import LOST
+from asyncbench.store import LOST
 
 pc: Any = pyarrow.compute  # see `calls`
 

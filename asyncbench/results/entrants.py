@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
-from asyncbench.store.manifest import Manifest, planned
+from asyncbench.store import Manifest, planned
 
 Asked = tuple[str, str, str]  # run, model, condition
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asyncbench.results.cells import COUNTS, SUMS
-from asyncbench.stats.proportions import wilson
+from asyncbench.stats import wilson
 
 Sums = Mapping[str, Any]  # Any: int or float by column of a cell; None: unknown
 Columns = tuple[str, ...]  # summed over the cells and with each other

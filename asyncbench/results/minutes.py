@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from asyncbench.results.entrants import Asked, names_of
 from asyncbench.stats import quantile
-from asyncbench.store.catalog import steady
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import Snapshot, steady
 
 COLUMNS: Final = ("name", "started_at", "latency_s", "output_tokens")
 Texts = Any  # a column of Arrow, as its functions return it

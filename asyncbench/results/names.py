@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from asyncbench.shown.screen import safe
+from asyncbench.shown import safe
 
 LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
 

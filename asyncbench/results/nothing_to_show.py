@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.shown.tables import Pages, Sheet
-from asyncbench.store.catalog import read_trials
+from asyncbench.shown import Pages, Sheet
+from asyncbench.store import read_trials
 
 
 def no_trials(folder: Path | str) -> str:

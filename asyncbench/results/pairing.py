@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results.entrants import Asked
-from asyncbench.store.catalog import steady
-from asyncbench.store.snapshot import Filters, Snapshot
+from asyncbench.store import Filters, Snapshot, steady
 
 WHO: Final = ("run", "model", "condition")
 PAIRING_COLUMNS: Final = (*WHO, "suite", "task", "problem_id", "repeat", "outcome")

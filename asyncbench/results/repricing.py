@@ -11,12 +11,9 @@ import orjson
 import pyarrow as pa
 
 from asyncbench.pricing import RatesAt, cost_usd, rates_at, tier_of
-from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.loose_json import mapping_in
-from asyncbench.providers.prices import rates_of
-from asyncbench.providers.usage import from_anthropic
+from asyncbench.providers import from_anthropic, known_endpoints, mapping_in, rates_of
 from asyncbench.records import Usage
-from asyncbench.store.manifest import kept_sweep_file
+from asyncbench.store import kept_sweep_file
 
 _TOKENS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 TRIAL_COLUMNS = (

@@ -6,8 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from asyncbench.providers.endpoints import is_simulated
-from asyncbench.providers.known_models import same_model
+from asyncbench.providers import is_simulated, same_model
 
 # Column of `trials` → how its values are spoken of.
 _NAMES: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}

@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from asyncbench.engine.stopping import CellCounts, still_stopped
-from asyncbench.shown.tables import Sheet, percent
-from asyncbench.store.catalog import read_skipped, read_trials
-from asyncbench.store.manifest import kept_sweep_file
+from asyncbench.engine import CellCounts, still_stopped
+from asyncbench.shown import Sheet, percent
+from asyncbench.store import kept_sweep_file, read_skipped, read_trials
 
 STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
@@ -131,8 +130,8 @@ def stopped_note(cells: Sequence[StoppedCell]) -> str:
     skipped = sum(one.skipped for one in cells)
     return (
         f"{skipped:,} trials of {len(cells):,} cells were skipped: enough was known of them (`stop_when`). "
-        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, and the "
-        "accuracy gives stopped cells less weight than they would have had; each cell's own accuracy with "
+        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, and "
+        "the accuracy gives stopped cells less weight than they would have had; each cell's own accuracy with "
         "its always-valid interval is below."
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from asyncbench.store.manifest import Manifest
+from asyncbench.store import Manifest
 
 
 def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:

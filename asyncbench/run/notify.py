@@ -22,20 +22,15 @@ import aiohttp
 import orjson
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from asyncbench.config import Notify, Sweep, is_address
-from asyncbench.config.notify import ADDRESS_RULE, News
-from asyncbench.engine.stopping import still_stopped
-from asyncbench.engine.telemetry import Counters
+from asyncbench.config import ADDRESS_RULE, News, Notify, Sweep, is_address
+from asyncbench.engine import Counters, still_stopped
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
-from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.secrets import looks_secret
+from asyncbench.providers import known_endpoints, looks_secret
 from asyncbench.records import Model, Outcome, StopWhen
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.progress import cost_text
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.catalog import ModelCounts, trial_counts
-from asyncbench.store.manifest import planned, read_manifest
-from asyncbench.store.mark import left_mark
+from asyncbench.store import ModelCounts, left_mark, planned, read_manifest, trial_counts
 
 Message = Mapping[str, object]
 Send = Callable[[Message], Awaitable[str | None]]  # returns why nobody was told; None: somebody was

@@ -12,8 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from asyncbench.engine.budget import Cap
-from asyncbench.engine.telemetry import Counters
+from asyncbench.engine import Cap, Counters
 from asyncbench.pricing import dollars_of, usd_text
 
 WINDOW_S = 10.0  # rates are those of the last ten seconds

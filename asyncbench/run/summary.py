@@ -7,13 +7,12 @@ from decimal import ROUND_UP, Context, Decimal
 from enum import IntEnum
 from pathlib import Path
 
-from asyncbench.engine.budget import Cap, Ledger
-from asyncbench.engine.telemetry import Counters
+from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars, usd_text
 from asyncbench.records import Outcome
 from asyncbench.run.faults import FAULTS
 from asyncbench.run.progress import cap_text, cost_text
-from asyncbench.simulator.counts import ServerStats
+from asyncbench.simulator import ServerStats
 
 
 class Exit(IntEnum):

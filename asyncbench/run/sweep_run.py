@@ -22,56 +22,59 @@ import orjson
 import yaml
 
 from asyncbench.config import ProblemSource, Sweep, as_mapping, load_sweep, seconds_left, with_budget
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.budget import Cap, Ledger
-from asyncbench.engine.lane import Lane
-from asyncbench.engine.limits import Counting
-from asyncbench.engine.scheduler import Scheduler
-from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine import Asker, Cap, Counters, Counting, Lane, Ledger, LoopLag, Scheduler
 from asyncbench.errors import AsyncbenchError, StoreError
-from asyncbench.planning.forecast.kept import is_forecast_told, read_forecasts
-from asyncbench.planning.keeping import keep_forecast
-from asyncbench.planning.making import plan_of
-from asyncbench.planning.outlook import Outlook
-from asyncbench.planning.prices import prices_of, rates_asked
+from asyncbench.planning import Outlook, keep_forecast, plan_of, prices_of, rates_asked
+from asyncbench.planning.forecast import is_forecast_told, read_forecasts
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
-from asyncbench.prompting.requests import characters, request_for
-from asyncbench.providers.known_models import is_moving_alias
-from asyncbench.providers.longest_reply import longest_reply_of
-from asyncbench.providers.opening import open_provider
-from asyncbench.providers.prices import rates_of
+from asyncbench.prompting import characters, request_for
+from asyncbench.providers import is_moving_alias, longest_reply_of, open_provider, rates_of
 from asyncbench.records import History, Model, Outcome, Request, Trial
 from asyncbench.run.faults import Faults
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.notify import Notifier, death_in, notifier_of
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.summary import BudgetUse, Exit, Summary
-from asyncbench.simulator.counts import ServerStats
-from asyncbench.simulator.process import Simulator, running
-from asyncbench.simulator.settings import Settings
-from asyncbench.store.catalog import finished_ids
-from asyncbench.store.folder import Store
-from asyncbench.store.manifest import SWEEP_FILE
-from asyncbench.store.manifest import planned as planned_in
-from asyncbench.store.salvage import Salvage
+from asyncbench.simulator import ServerStats, Settings, Simulator, running
+from asyncbench.store import SWEEP_FILE, Salvage, Store, finished_ids
+from asyncbench.store import planned as planned_in
 from asyncbench.suites import SUITES
-from asyncbench.sweeps import preflight
-from asyncbench.sweeps.budget_bounds import (
+from asyncbench.sweeps import (
     ASKED,
+    Answers,
+    AskedSet,
+    Before,
+    Needed,
+    Room,
+    asked_by_model,
     check_budget,
+    check_conditions,
+    check_kinds,
+    check_longer,
+    check_replays,
+    check_reuse,
+    check_tokens,
+    chosen_models,
+    corrected,
+    graded,
     held_models,
+    keys_for,
     most_usd_of,
     named,
     named_before,
     open_ledger,
+    open_sources,
+    planned,
+    planned_tasks,
+    raise_file_limit,
+    settle,
+    sources_of,
+    stopping_of,
+    take_over,
+    trials_of,
     unpriced,
+    unsettled,
 )
-from asyncbench.sweeps.corrections import corrected
-from asyncbench.sweeps.grading import graded
-from asyncbench.sweeps.retry_room import Room, check_longer
-from asyncbench.sweeps.reuse import Answers, check_reuse, take_over
-from asyncbench.sweeps.skipping import Before, Needed, settle, stopping_of, unsettled
-from asyncbench.sweeps.trials import AskedSet, asked_by_model, planned, planned_tasks, trials_of
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 BATCH = 256  # trials made at a time, off the event loop
@@ -122,20 +125,20 @@ async def run_sweep(
     """
     sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
     sweep = with_budget(sweep, budget_usd, place="run")
-    asked = preflight.chosen_models(sweep, models)
+    asked = chosen_models(sweep, models)
     check_budget(sweep, asked)
     asked = held_models(sweep, asked)
     env = os.environ if env is None else env
     screen = screen or Quiet()
-    keys = preflight.keys_for(asked, env)
+    keys = keys_for(asked, env)
     notifier = notifier_of(sweep, asked, env, screen.say, limit=limit)
-    checked = await asyncio.to_thread(preflight.open_sources, sweep, asked)
-    preflight.check_conditions(sweep, asked, checked)
-    preflight.check_replays(asked)
+    checked = await asyncio.to_thread(open_sources, sweep, asked)
+    check_conditions(sweep, asked, checked)
+    check_replays(asked)
     check_longer(asked, sweep.conditions, retry=retry, max_tokens=max_tokens)
     other = None if reuse is None else Path(reuse)
     check_reuse(other, ignore, out=sweep.out)
-    asked = preflight.raise_file_limit(asked)
+    asked = raise_file_limit(asked)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
     store = await asyncio.to_thread(Store.open, sweep.out, sweep=sweep.name, again=retry, accept=accept_loss)
@@ -238,7 +241,7 @@ def _sets_in_folder(
     folder = store.folder / "problems"
     placed = {
         source.place: _in_folder(source, checked.get(source.place), folder)
-        for source in preflight.sources_of(sweep, models)
+        for source in sources_of(sweep, models)
     }
     return asked_by_model(sweep, models, placed)
 
@@ -282,9 +285,9 @@ class _Run:
 
     async def go(self, sets: Mapping[str, tuple[AskedSet, ...]]) -> Summary:
         """Ask, until done, stopped or failed."""
-        preflight.check_kinds(self.sweep.conditions, [one for many in sets.values() for one in many])
+        check_kinds(self.sweep.conditions, [one for many in sets.values() for one in many])
         for model in self.asked:
-            preflight.check_tokens(self.room.most(model), self.sweep.conditions, sets[model.alias])
+            check_tokens(self.room.most(model), self.sweep.conditions, sets[model.alias])
         started_s = time.monotonic()
         self.ledger = await asyncio.to_thread(open_ledger, self.sweep, self.store.folder)
         await asyncio.to_thread(self._describe, sets)

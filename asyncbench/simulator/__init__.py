@@ -1,14 +1,33 @@
-"""The embedded provider: a loopback server that speaks OpenAI's and Anthropic's wire formats.
+"""A loopback provider with real sockets, limits and faults.
 
+In: problem sets or recorded replies. Out: a server process that speaks OpenAI's and Anthropic's wire formats.
 Each module imports only from lines above its own:
 
     faults · latency · limits · questions · script
     answers · counts · wire · recordings · delivery
     thinking · openai_wire
-    asked · likes · voice
+    asked · likes · speakers
     settings · chat_wire · responses_wire · anthropic_wire · replay
     completions_wire · served
     server
-    serve · process
+    serving · process
     __main__
 """
+
+from asyncbench.simulator.counts import ServerStats
+from asyncbench.simulator.faults import parse_fault
+from asyncbench.simulator.process import Simulator, running
+from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
+from asyncbench.simulator.serving import serve
+from asyncbench.simulator.settings import Settings
+
+__all__ = [
+    "DOCTORS_ANSWER",
+    "DOCTORS_QUESTION",
+    "ServerStats",
+    "Settings",
+    "Simulator",
+    "parse_fault",
+    "running",
+    "serve",
+]

@@ -113,7 +113,7 @@ def _questions(folder: Path) -> dict[str, bytes]:
 def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     """Yield the trials whose question is known, as rows of `COLUMNS`."""
     # Half the time and memory that a simulator needs to start, and most replay nothing.
-    from asyncbench.store.catalog import read_trials
+    from asyncbench.store import read_trials
 
     trials = read_trials(folder, COLUMNS)
     if not len(trials):

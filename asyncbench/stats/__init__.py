@@ -1,7 +1,7 @@
-"""Statistics of results: exact where that is affordable, seeded where it is not, no dependency.
+"""Statistics: exact where that is affordable, seeded where it is not, with no dependency.
 
-Each module imports only from lines above its own; docs/metrics.md says what each figure means and when it
-misleads.
+In: counts by problem. Out: accuracies, intervals and tests. docs/metrics.md says what each figure means and
+when it misleads. Each module imports only from lines above its own:
 
     proportions · quantiles · frontier
     accuracy · clustered · unpaired · repeats
@@ -15,7 +15,7 @@ from asyncbench.stats.frontier import undominated
 from asyncbench.stats.multiple import holm, tied
 from asyncbench.stats.paired import bootstrap_difference, mcnemar, sign_flip
 from asyncbench.stats.power import problems_needed, smallest_detectable
-from asyncbench.stats.proportions import Z_95, Proportion
+from asyncbench.stats.proportions import Z_95, Proportion, wilson
 from asyncbench.stats.quantiles import quantile
 from asyncbench.stats.repeats import pass_at_k, pass_hat_k
 from asyncbench.stats.unpaired import pooled_z
@@ -38,4 +38,5 @@ __all__ = [
     "smallest_detectable",
     "tied",
     "undominated",
+    "wilson",
 ]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import StoreError
-from asyncbench.files import local, refused, storing
+from asyncbench.files import local, make_folder, refused, storing
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import known_trials
 from asyncbench.store.compaction import compact, worthwhile
-from asyncbench.store.durable import OWNERS, make_folder, write_durably
+from asyncbench.store.durable import OWNERS, write_durably
 from asyncbench.store.generation import Generation, next_generation, settle
 from asyncbench.store.holdings import (
     accept_loss,

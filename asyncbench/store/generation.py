@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing
-from asyncbench.store.durable import discard, make_folder, sync_folders, sync_to_disk
+from asyncbench.files import make_folder, storing, sync_to_disk
+from asyncbench.store.durable import discard, sync_folders
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part

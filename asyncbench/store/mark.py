@@ -4,7 +4,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from asyncbench.store.durable import sync_to_disk, write_durably
+from asyncbench.files import sync_to_disk
+from asyncbench.store.durable import write_durably
 from asyncbench.store.staging import TEMPORARY
 
 MARK = ".running"  # holds when the run began: UTC, ISO 8601

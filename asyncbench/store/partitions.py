@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing
-from asyncbench.store.durable import discard, sync_to_disk
+from asyncbench.files import storing, sync_to_disk
+from asyncbench.store.durable import discard
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.groups import groups_of
 from asyncbench.store.holdings import declared, standing

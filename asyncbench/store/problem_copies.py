@@ -9,8 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems import open_set
-from asyncbench.problems.schema import PROBLEM_FIELDS, ROWS_AT_ONCE
+from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, open_set
 from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
 from asyncbench.store.snapshot import Filters, chosen_columns, expression
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from asyncbench.prompting.requests import recorded_parameters
+from asyncbench.prompting import recorded_parameters
 from asyncbench.records import Attempt, LaneMinute, Result, Skipped, Usage
 from asyncbench.store.encoding import canonical
 

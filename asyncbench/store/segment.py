@@ -15,8 +15,7 @@ from pathlib import Path
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import refused, storing
-from asyncbench.store.durable import sync_to_disk
+from asyncbench.files import refused, storing, sync_to_disk
 from asyncbench.store.schema import SCHEMA_VERSION
 
 BATCH_BYTES = 4 * 2**20

@@ -9,25 +9,32 @@ from pathlib import Path
 from time import time
 
 from asyncbench.config import Sweep
-from asyncbench.engine.asker import MostUsd
-from asyncbench.engine.budget import Cap, CostBound, Ledger
+from asyncbench.engine import Cap, CostBound, Ledger, MostUsd
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
-from asyncbench.prompting.requests import most_input_tokens
-from asyncbench.providers.longest_reply import answers_asked, most_output
-from asyncbench.providers.prices import (
+from asyncbench.prompting import most_input_tokens
+from asyncbench.providers import (
+    answers_asked,
+    billed_besides,
+    bills_besides,
     dearest,
     is_router,
+    most_output,
     no_dearer,
     rates_of,
     tier_asked,
     tiers_set_elsewhere,
 )
-from asyncbench.providers.uncapped_costs import billed_besides, bills_besides
 from asyncbench.records import Condition, Model, Request, Trial
-from asyncbench.store.costs import Spending, UnknownCost
-from asyncbench.store.manifest import Manifest, is_results_folder, read_manifest
-from asyncbench.store.spending import Books, spending_of
+from asyncbench.store import (
+    Books,
+    Manifest,
+    Spending,
+    UnknownCost,
+    is_results_folder,
+    read_manifest,
+    spending_of,
+)
 
 LENGTHS = 4096  # of prompts, tokens, whose price is remembered
 NEVER = picodollars(Decimal(10**15))  # what no budget has room for

@@ -6,9 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.problem_set import contract_batches
-from asyncbench.problems.schema import ROWS_AT_ONCE
-from asyncbench.store.catalog import read_trials
+from asyncbench.problems import ROWS_AT_ONCE, contract_batches
+from asyncbench.store import read_trials
 
 
 def corrected(folder: Path, used: Sequence[Path]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from asyncbench.engine.asker import GRADER_ERROR
+from asyncbench.engine import GRADER_ERROR
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites import SUITES, grade
 

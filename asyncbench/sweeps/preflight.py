@@ -5,18 +5,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asyncbench.config import ProblemSource, Sweep
-from asyncbench.config.conditions import condition_complaint
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.config import ProblemSource, Sweep, condition_complaint
+from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.files import text_of
 from asyncbench.problems import ProblemSet, open_set
-from asyncbench.prompting.requests import most_beside, said_before
-from asyncbench.providers.uncapped_costs import ignored
+from asyncbench.prompting import most_beside, said_before
+from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
-from asyncbench.store.manifest import planned, read_manifest
-from asyncbench.suites import SUITES
-from asyncbench.suites.suite import Kind
+from asyncbench.store import planned, read_manifest
+from asyncbench.suites import SUITES, Kind
 from asyncbench.sweeps.trials import AskedSet, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out

@@ -11,10 +11,9 @@ import orjson
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers.longest_reply import ANY_LONGEST_REPLY
+from asyncbench.providers import ANY_LONGEST_REPLY
 from asyncbench.records import Condition, History, Model, Outcome, Trial
-from asyncbench.store.catalog import read_trials
-from asyncbench.store.folder import Store
+from asyncbench.store import Store, read_trials
 
 
 def check_longer(

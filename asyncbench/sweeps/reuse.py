@@ -12,13 +12,10 @@ import pyarrow.compute as pc
 
 from asyncbench.config import Sweep
 from asyncbench.errors import ConfigError
-from asyncbench.prompting.requests import TrialIds
-from asyncbench.providers.longest_reply import longest_stored
+from asyncbench.prompting import TrialIds
+from asyncbench.providers import longest_stored
 from asyncbench.records import CUT_SHORT, History, Model, Outcome, Reply, Result, Trial, Usage
-from asyncbench.store.catalog import read_attempts, read_trials, texts
-from asyncbench.store.folder import Store
-from asyncbench.store.manifest import read_manifest
-from asyncbench.store.salvage import Salvage
+from asyncbench.store import Salvage, Store, read_attempts, read_manifest, read_trials, texts
 from asyncbench.suites import SUITES
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.retry_room import Lengths, max_tokens_of

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from asyncbench.config import Sweep
-from asyncbench.engine.always_valid import always_valid_interval
-from asyncbench.engine.stopping import CellCounts, ConditionCell, Stopping, still_stopped
-from asyncbench.engine.telemetry import Counters
+from asyncbench.engine import (
+    CellCounts,
+    ConditionCell,
+    Counters,
+    Stopping,
+    always_valid_interval,
+    still_stopped,
+)
 from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
-from asyncbench.store.catalog import failed_ids, known_trials, read_skipped, right_ids
-from asyncbench.store.salvage import Salvage
+from asyncbench.store import Salvage, failed_ids, known_trials, read_skipped, right_ids
 from asyncbench.sweeps.trials import AskedSet, trials_of
 from asyncbench.sweeps.trials import Cell as ProblemCell
 

@@ -10,9 +10,8 @@ from typing import NamedTuple, cast
 import pyarrow as pa
 
 from asyncbench.config import Sweep
-from asyncbench.problems import ProblemSet
-from asyncbench.problems.schema import problems_of
-from asyncbench.prompting.requests import TrialIds
+from asyncbench.problems import ProblemSet, problems_of
+from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.suites import SUITES
 

@@ -18,10 +18,8 @@ import pyarrow.dataset as ds
 
 from asyncbench.records import Outcome
 from asyncbench.stats import Z_95
-from asyncbench.store.problem_copies import COPY_SCHEMA as PROBLEMS
-from asyncbench.store.problem_copies import iter_problems
-from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import COPY_SCHEMA as PROBLEMS
+from asyncbench.store import SCHEMAS, Snapshot, iter_problems
 
 if TYPE_CHECKING:
     import duckdb

@@ -1,4 +1,4 @@
-"""`verify_folder` reads everything: what is damaged, missing or there twice is found; what is sound is sound."""
+"""`verify_folder` reads everything: damaged, missing and doubled rows are found; what is sound is sound."""
 
 import shutil
 

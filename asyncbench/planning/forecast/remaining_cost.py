@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
+from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecast.replies import Replies
 from asyncbench.planning.forecast.seen_use import SeenUse
 from asyncbench.planning.forecast.straight_line import StraightLine
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.records import Usage
-from asyncbench.sweeps.trials import Cell
+from asyncbench.sweeps import Cell
 
 DRAWS: Final = 400
 FEWEST_DRAWS: Final = 100

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from asyncbench.planning.forecast.entrants import OF_CALLS, OF_TRIALS, cost_of_answers
 from asyncbench.planning.forecast.straight_line import StraightLine
 from asyncbench.records import Outcome
-from asyncbench.store.catalog import read_attempts, read_trials
-from asyncbench.sweeps.trials import CELL, Cell
+from asyncbench.store import read_attempts, read_trials
+from asyncbench.sweeps import CELL, Cell
 
 MEASURED = ("outcome", "input_tokens", "output_tokens", "latency_s", "cost_usd")
 REMEMBERED = 64  # replies of a cell: more tell little more

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from asyncbench.prompting.requests import merged_params
+from asyncbench.prompting import merged_params
 from asyncbench.providers.body import at, finished
 from asyncbench.providers.content import text_and_thinking
 from asyncbench.providers.failures import bad_reply

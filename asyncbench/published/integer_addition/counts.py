@@ -14,15 +14,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems.files import opened_parquet, read_batches
-from asyncbench.problems.schema import ROWS_AT_ONCE
+from asyncbench.problems import ROWS_AT_ONCE, opened_parquet, read_batches
 from asyncbench.records import Outcome
-from asyncbench.results.entrants import in_order
-from asyncbench.results.nothing_to_show import NothingToShowError
-from asyncbench.store.catalog import read_grades, read_trials
-from asyncbench.store.groups import groups_of
-from asyncbench.store.manifest import Manifest, planned
-from asyncbench.suites.numbers import carries
+from asyncbench.results import NothingToShowError, in_order
+from asyncbench.store import Manifest, groups_of, planned, read_grades, read_trials
+from asyncbench.suites import carries
 
 ADDITION = "integer_addition"
 SUITES = ("string_reversal", ADDITION, "string_rehearsal")  # in the order in which they are asked

@@ -39,7 +39,7 @@ from asyncbench.published.fields import (
 from asyncbench.published.names import run_of
 from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
-from asyncbench.suites import integer_addition, strings
+from asyncbench.suites import draft_addition, draft_string
 
 ENDING = ".json"
 DATE = "%Y-%m-%d_%H-%M-%S"
@@ -136,7 +136,7 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
 
 def _sum(fields: Fields) -> Draft:
     left, right = (_operand(fields, key) for key in ("int1", "int2"))
-    return integer_addition.draft_addition(left, right, length=len(str(max(left, right))))
+    return draft_addition(left, right, length=len(str(max(left, right))))
 
 
 def _operand(fields: Fields, key: str) -> int:
@@ -150,7 +150,7 @@ def _text(fields: Fields, suite: str) -> Draft:
     string = text(fields, "string")
     if not (string.isascii() and string.isalnum()):
         raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
-    return strings.draft_string(suite, string)
+    return draft_string(suite, string)
 
 
 def _time(path: Path, run: str) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers import is_simulated
 from asyncbench.published.integer_addition.counts import (
     SUITES,
     RunLine,
@@ -15,10 +15,9 @@ from asyncbench.published.integer_addition.counts import (
     without_operands,
 )
 from asyncbench.published.integer_addition.tables import sheets, things, without_success
-from asyncbench.results.graders import Graded, graded_by, graders_of
-from asyncbench.results.unimported import left_out_at_import, left_out_of
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
-from asyncbench.store.manifest import read_manifest
+from asyncbench.results import Graded, graded_by, graders_of, left_out_at_import, left_out_of
+from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.store import read_manifest
 
 MEANING = (
     "Success rate: over recorded results (trials with a reply), as published; of tries: over all that "

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin
-from asyncbench.results.entrants import Asked, names_of
-from asyncbench.shown.tables import Sheet, seconds
+from asyncbench.results import Asked, names_of
+from asyncbench.shown import Sheet, seconds
 
 HEAD = (
     *("model", "tries", "recorded", "successes", "success rate", "of tries"),

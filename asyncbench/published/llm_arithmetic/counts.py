@@ -14,12 +14,9 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.results.entrants import Asked, in_order
-from asyncbench.results.graders import Graded
-from asyncbench.results.nothing_to_show import NothingToShowError
-from asyncbench.store.catalog import read_grades, read_trials
-from asyncbench.store.manifest import Manifest, planned
-from asyncbench.suites.llm_arithmetic import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
+from asyncbench.results import Asked, Graded, NothingToShowError, in_order
+from asyncbench.store import Manifest, planned, read_grades, read_trials
+from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states

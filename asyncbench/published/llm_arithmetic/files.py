@@ -37,7 +37,7 @@ from asyncbench.published.fields import (
 from asyncbench.published.names import run_of
 from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply, Usage
-from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
+from asyncbench.suites import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
 
 ENDING = ".jsonl"
 NAME = SUITE.name
@@ -142,7 +142,8 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     if (correct := _as_text(field(fields, "correct"), "correct", task)) != expected:
         right = "has no exact answer" if expected is None else f"is {shown(expected)}"
         raise ValueError(
-            f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} {right}"
+            f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} "
+            f"{right}"
         )
     return draft_arithmetic(task, depth, lhs, rhs, expected=expected)
 

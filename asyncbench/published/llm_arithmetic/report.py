@@ -7,7 +7,7 @@ from itertools import chain
 from math import isinf
 from pathlib import Path
 
-from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers import is_simulated
 from asyncbench.published.llm_arithmetic.counts import (
     HEADLINE,
     Cells,
@@ -32,11 +32,9 @@ from asyncbench.published.llm_arithmetic.tables import (
     overview,
     verification,
 )
-from asyncbench.results.graders import Graded, graded_by
-from asyncbench.results.unimported import left_out_at_import, left_out_of
-from asyncbench.shown.screen import safe_notes
-from asyncbench.shown.tables import SIMULATED, Sheet, latex_of, safe_note_markdown
-from asyncbench.store.manifest import read_manifest
+from asyncbench.results import Graded, graded_by, left_out_at_import, left_out_of
+from asyncbench.shown import SIMULATED, Sheet, latex_of, safe_note_markdown, safe_notes
+from asyncbench.store import read_manifest
 
 MIN_DEPTH = 5  # of the published tables
 SWAPPED = "Dev % and NaN % are those of the classes; the published grids have the two swapped."

@@ -14,16 +14,17 @@ from asyncbench.published.llm_arithmetic.counts import (
     tasks_of,
     total,
 )
-from asyncbench.shown.heatmap import (
+from asyncbench.shown import (
     MISSING,
+    Cell,
     Goodness,
+    Sheet,
+    count,
     of_accuracy,
     of_deviate_rate,
     of_nan_rate,
     shaded,
 )
-from asyncbench.shown.screen import Cell
-from asyncbench.shown.tables import Sheet, count
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
 HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models

@@ -16,14 +16,20 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.results.entrants import Asked, in_order
-from asyncbench.results.graders import Graded, graders_of
-from asyncbench.results.nothing_to_show import NothingToShowError
-from asyncbench.store.catalog import read_grades, read_trials
-from asyncbench.store.manifest import Manifest, planned
-from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.ranges import THRESHOLDS, Number, PassedLengths, Sum, by_range, digits
-from asyncbench.suites.nupa.tasks import TASKS, NupaTask, task_of
+from asyncbench.results import Asked, Graded, NothingToShowError, graders_of, in_order
+from asyncbench.store import Manifest, planned, read_grades, read_trials
+from asyncbench.suites.nupa import (
+    GRADERS,
+    TASKS,
+    THRESHOLDS,
+    Number,
+    NupaTask,
+    PassedLengths,
+    Sum,
+    by_range,
+    digits,
+    task_of,
+)
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")

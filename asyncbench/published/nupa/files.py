@@ -25,19 +25,15 @@ from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import writing
-from asyncbench.problems import ProblemSet, write_problems
-from asyncbench.problems.identity import identified
+from asyncbench.problems import ProblemSet, identified, write_problems
 from asyncbench.published.exported import ExportedPart, Row, unsaid
 from asyncbench.published.fields import Fields, content, field, flag, mapping, model_of, parsed, text
 from asyncbench.published.names import run_of
 from asyncbench.published.places import check_file
 from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
-from asyncbench.suites.numbers import parts
-from asyncbench.suites.nupa.asking import STYLES
-from asyncbench.suites.nupa.generation import draft_nupa
-from asyncbench.suites.nupa.prompts import FORMAT, template
-from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, NupaTask
+from asyncbench.suites import parts
+from asyncbench.suites.nupa import BASE_TASKS, FORMAT, STYLES, TASKS, NupaTask, draft_nupa, template
 
 NAME = "nupa"
 ENDING = ".jsonl"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asyncbench.providers.endpoints import is_simulated
+from asyncbench.providers import is_simulated
 from asyncbench.published.nupa.counts import (
     FIGURES,
     Figure,
@@ -19,13 +19,10 @@ from asyncbench.published.nupa.counts import (
     read_graded,
 )
 from asyncbench.published.nupa.tables import MARK, sheets
-from asyncbench.results.entrants import Asked, names_of
-from asyncbench.results.graders import Graded, graded_by
-from asyncbench.results.unimported import left_out_at_import, left_out_of
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
-from asyncbench.store.manifest import read_manifest
-from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.ranges import Number, range_of
+from asyncbench.results import Asked, Graded, graded_by, left_out_at_import, left_out_of, names_of
+from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.store import read_manifest
+from asyncbench.suites.nupa import GRADERS, Number, range_of
 
 MEANING = (
     "Means over answers, by `strict`: the answer stands where the published code looks for it. S, M, L, XL: "

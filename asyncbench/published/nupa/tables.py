@@ -3,12 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from asyncbench.published.nupa.counts import Figure, TaskFindings, TaskLine, by_asked, macro
-from asyncbench.results.entrants import Asked, names_of
-from asyncbench.shown.heatmap import MISSING, of_accuracy, shaded
-from asyncbench.shown.screen import Cell
-from asyncbench.shown.tables import Sheet
-from asyncbench.suites.nupa.ranges import Number, PassedLengths
-from asyncbench.suites.nupa.tasks import NupaTask
+from asyncbench.results import Asked, names_of
+from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
+from asyncbench.suites.nupa import Number, NupaTask, PassedLengths
 
 RANGES = ("S", "M", "L", "XL")
 MARK = "!"  # beside what `search` reads where it is far above `strict`

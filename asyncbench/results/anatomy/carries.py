@@ -15,7 +15,7 @@ from asyncbench.results.anatomy.columns import columns_of
 from asyncbench.results.anatomy.compared import sign_of, whole_operands
 from asyncbench.results.anatomy.examined_sample import GROUP, Group, group_of
 from asyncbench.stats import Proportion
-from asyncbench.store.problem_copies import iter_problems
+from asyncbench.store import iter_problems
 
 MOST_PROBLEMS: Final = 200_000  # whose carries are counted: the first of the sets, which are balanced
 

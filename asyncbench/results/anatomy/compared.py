@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from asyncbench.results.anatomy.columns import Columns, columns_of
-from asyncbench.suites.numbers import EXACT, exact
+from asyncbench.suites import EXACT, exact
 
 MOST_DIGITS: Final = 2000  # of numbers that are compared
 _MORE_PLACES: Final = 20  # in operands than in the truth

@@ -18,8 +18,7 @@ from asyncbench.results.anatomy.error import MOST_PLACES, Error, anatomy
 from asyncbench.results.anatomy.examined_sample import GROUP, Group, chosen, group_of, wrong_of
 from asyncbench.results.anatomy.kinds import ORDER, UNCLASSIFIED
 from asyncbench.stats import Proportion
-from asyncbench.store.catalog import steady
-from asyncbench.store.snapshot import Snapshot
+from asyncbench.store import Snapshot, steady
 
 TRIALS: Final = tuple(dict.fromkeys((*cells.CELL_COLUMNS, "problem_id", "provider")))
 GRADES: Final = (*cells.GRADE_COLUMNS, "grader", "grader_version")

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from asyncbench.suites.extraction import layered_number, without_thinking
+from asyncbench.suites import layered_number, without_thinking
 
 MOST_READ: Final = (
     20_000  # characters of a reply that are looked at, the thinking before its answer among them

@@ -9,13 +9,7 @@ import random
 from collections.abc import Callable
 from typing import TypeAlias
 
-from asyncbench.suites.numbers import (
-    Parts,
-    fraction_parts,
-    integer_parts,
-    length_of,
-    scientific_parts,
-)
+from asyncbench.suites.numbers import Parts, fraction_parts, integer_parts, length_of, scientific_parts
 from asyncbench.suites.nupa.operands import Below, Pair
 
 Choose: TypeAlias = Callable[[str, int, int], int]

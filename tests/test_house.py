@@ -1,0 +1,145 @@
+"""The house: floors, doors, and names that mean one thing."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections import defaultdict
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import asyncbench
+
+ROOT = Path(__file__).resolve().parent.parent
+HOUSE = ROOT / "asyncbench"
+
+# Bottom to top; a module imports only from the steps before its own. Inside a room, one way likewise.
+FLOORS = """
+errors | records, files, shown | suites, pricing, stats | prompting | problems | providers | store | config |
+engine | sweeps | simulator | planning | run | regrading, merging, views | results | queries, reports |
+published, charts | page | reconciliation, checkup | cli, __init__ | __main__
+"""
+IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
+SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each
+AT_THE_ROOT = {"__init__", "__main__", "cli", "errors", "files", "pricing", "records"}
+
+FLOOR = {
+    name.strip(): floor for floor, step in enumerate(FLOORS.split("|")) for name in step.strip().split(",")
+}
+FILES = sorted(HOUSE.rglob("*.py"))
+
+
+def room_of(module: str) -> str:
+    """asyncbench.engine.lane → engine; asyncbench itself → __init__."""
+    return [*module.split("."), "__init__"][1]
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module named by an import statement, wherever it stands in the file."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {_named(node.module or "", alias.name) for alias in node.names}
+    return found
+
+
+def _named(module: str, name: str) -> str:
+    """`from asyncbench.store import journal` names the module asyncbench.store.journal."""
+    return whole if (whole := f"{module}.{name}") in MODULES else module
+
+
+OURS = {
+    module: {name for name in imports_of(path) if name.split(".")[0] == "asyncbench"} - {module}
+    for module, path in MODULES.items()
+}
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_a_module_imports_only_from_the_floors_below(module):
+    room = room_of(module)
+    for imported in OURS[module]:
+        other = room_of(imported)
+        assert other == room or FLOOR[other] < FLOOR[room], f"{module} imports {imported}"
+        assert other in IMPORTS_ONLY.get(room, {other}) | {room}, f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", OURS)
+def test_another_room_is_entered_through_its_door(module):
+    room = room_of(module)
+    for imported in OURS[module]:
+        is_door = MODULES[imported].name == "__init__.py" or room_of(imported) in AT_THE_ROOT
+        assert room_of(imported) == room or is_door, f"{module} imports {imported}, not its door"
+
+
+@pytest.mark.parametrize(
+    "door", [path for path in FILES if path.name == "__init__.py" and path.parent != HOUSE]
+)
+def test_a_door_says_what_the_room_is_for_and_holds_no_code(door):
+    tree = ast.parse(door.read_text("utf-8"))
+    assert ast.get_docstring(tree)
+    for node in tree.body[1:]:
+        names_all = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        assert isinstance(node, ast.ImportFrom) or names_all, f"{door}:{node.lineno}"
+
+
+def test_every_room_has_a_floor():
+    assert {room_of(module) for module in OURS} == set(FLOOR)
+
+
+def test_no_module_is_homeless():
+    assert {path.stem for path in HOUSE.glob("*.py")} == AT_THE_ROOT
+
+
+def test_no_imports_go_round_in_circles():
+    TopologicalSorter({module: OURS[module] & set(OURS) for module in OURS}).prepare()
+
+
+@pytest.mark.parametrize("sdk", SDKS)
+def test_an_sdk_is_imported_by_its_own_folder_alone(sdk):
+    importers = {path.relative_to(HOUSE).parent for path in FILES if sdk in _tops(path)}
+    assert importers == {Path(SDKS[sdk])}
+
+
+def _tops(path: Path) -> set[str]:
+    return {name.split(".")[0] for name in imports_of(path)}
+
+
+def test_no_class_name_stands_for_two_classes():
+    places = defaultdict(set)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].add(str(path.relative_to(HOUSE)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_room_has_the_name_of_a_public_function():
+    assert set(asyncbench.__all__).isdisjoint(FLOOR)
+
+
+@pytest.mark.parametrize("name", asyncbench.__all__)
+def test_a_public_name_is_the_same_whatever_is_imported_first(name):
+    rooms = sorted(room for room in FLOOR if room not in {"__init__", "__main__"})
+    others = ", ".join(f"asyncbench.{room}" for room in rooms)
+    code = f"import asyncbench as ab, {others}; print(callable(ab.{name}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "True\n"
+
+
+def test_every_module_can_be_imported():
+    for module in MODULES:
+        if not module.endswith("__main__"):
+            importlib.import_module(module)
