@@ -39,7 +39,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
 
 
 def test_the_page_is_made_of_every_script_that_is_there():
-    there = {path.stem for path in (ROOT / "asyncbench" / "analysis" / "page" / "app").iterdir()}
+    there = {path.stem for path in (ROOT / "asyncbench" / "page" / "app").iterdir()}
     assert there == set(_APP)
 
 

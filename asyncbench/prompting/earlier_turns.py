@@ -29,7 +29,7 @@ def padding(said: str, *, place: str) -> tuple[Message, ...]:
         ConfigError: the file is missing or is not in the form described above; names `place`.
     """
     if said in PADDINGS:
-        ours = files("asyncbench").joinpath("small_talk.json").read_text("utf-8")
+        ours = files("asyncbench.prompting").joinpath("small_talk.json").read_text("utf-8")
         return _dialog(ours, place=place)[: PADDINGS[said]]
     known = ", ".join(PADDINGS)
     text = _text(said, place=place, way_out=f"name a file, or one of {known}")

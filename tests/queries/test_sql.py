@@ -284,7 +284,7 @@ def rewritten_after_each_look(nights, monkeypatch, times):
             rewrite(nights)
         return seen
 
-    monkeypatch.setattr("asyncbench.queries.select.look", look_too_early)
+    monkeypatch.setattr("asyncbench.queries.select.take_snapshot", look_too_early)
 
 
 @pytest.mark.parametrize("query", ["SELECT count(*) FROM trials", "SELECT count(*) FROM grades, trials"])

@@ -8,7 +8,6 @@ import pytest
 
 from asyncbench import generate
 from asyncbench.cli import _show_morning
-from asyncbench.reports import morning
 from asyncbench.reports.morning import morning_on
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here
@@ -188,7 +187,7 @@ def ad_hoc(tmp_path):
 
 def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, monkeypatch):
     with monkeypatch.context() as odd:
-        odd.setattr(morning, "morning_on", failing(RuntimeError("odd\x1b[2J")))
+        odd.setattr("asyncbench.reports.morning_on", failing(RuntimeError("odd\x1b[2J")))
         done = asyncbench_here(*ad_hoc)
     assert done.returncode == 0
     assert "8 of 8 trials done" in done.stdout
@@ -207,7 +206,7 @@ def failing(error):
 
 
 def test_an_overview_may_be_interrupted(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(morning, "morning_on", failing(KeyboardInterrupt()))
+    monkeypatch.setattr("asyncbench.reports.morning_on", failing(KeyboardInterrupt()))
     _show_morning(tmp_path)
     assert "no overview (KeyboardInterrupt); all results are saved" in capsys.readouterr().err
 

@@ -28,14 +28,14 @@ from tests.store.promises import Told, broken
 
 SEED = int(os.environ.get("ASYNCBENCH_SEED", "0"))
 A_TEST = {  # draws
-    "again": 15,
-    "compaction": 10,
-    "compaction_by_renames": 10,
-    "regrading": 25,
-    "merging": 15,
-    "importing": 25,
+    "again": 6,
+    "compaction": 5,
+    "compaction_by_renames": 5,
+    "regrading": 9,
+    "merging": 6,
+    "importing": 9,
 }
-SOAK = 25  # times as many
+SOAK = 65  # times as many
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-// Accuracy against length: the logistic curve of greatest likelihood, as analysis/curves has it.
+// Accuracy against length: the logistic curve of greatest likelihood, as results/curves has it.
 
 const STEPS = 60; // points of a drawn line
 const MOST_POINTS = 20;
