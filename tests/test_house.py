@@ -19,7 +19,7 @@ HOUSE = ROOT / "asyncbench"
 FLOORS = """
 errors | records, files, shown | suites, pricing, stats | prompting | problems | providers | store | config |
 engine | sweeps | simulator | planning | run | regrading, merging, views | results | queries, reports |
-published, charts | page | reconciliation, checkup | cli, __init__ | __main__
+published, charts | page | reconciliation, checkup | commands | cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each

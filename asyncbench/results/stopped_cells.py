@@ -130,9 +130,9 @@ def stopped_note(cells: Sequence[StoppedCell]) -> str:
     skipped = sum(one.skipped for one in cells)
     return (
         f"{skipped:,} trials of {len(cells):,} cells were skipped: enough was known of them (`stop_when`). "
-        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, and "
-        "the accuracy gives stopped cells less weight than they would have had; each cell's own accuracy with "
-        "its always-valid interval is below."
+        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, "
+        "and the accuracy gives stopped cells less weight than they would have had; each cell's own accuracy "
+        "with its always-valid interval is below."
     )
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from asyncbench import generate
-from asyncbench.cli import _show_morning
+from asyncbench.commands.running import _show_morning
 from asyncbench.reports.morning import morning_on
 from asyncbench.store.folder import Store
 from tests.commands import asyncbench_here

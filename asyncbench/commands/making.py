@@ -1,0 +1,100 @@
+"""Problem sets and sweep files made: generate, suites, init."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asyncbench.commands.options import Json
+from asyncbench.errors import ConfigError
+
+
+def generate(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(help="The suite, e.g. llm_arithmetic.")],
+    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
+    seed: Annotated[int, typer.Option(help="The same seed gives the same problems on every machine.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the problems are the same.")] = 1,
+) -> None:
+    """Make a problem set.
+
+    asyncbench generate llm_arithmetic --out problems.parquet --seed 7 --depths 2-10 --trials 10
+
+    asyncbench generate nupa --out nupa.parquet --seed 7 --per-length 1000 --workers 4
+
+    Further options are the suite's own parameters; `asyncbench suites` lists them.
+    """
+    from asyncbench.problems import generate as make
+
+    made = make(suite, out, seed=seed, workers=workers, **_parameters(context.args))
+    typer.echo(f"{made.path}: {made.rows:,} problems, digest {made.digest[:12]}")
+
+
+def _parameters(arguments: list[str]) -> dict[str, str]:
+    """Return `--name value` and `--name=value` pairs as a mapping; dashes in names become underscores."""
+    words = [part for argument in arguments for part in _split(argument)]
+    parameters: dict[str, str] = {}
+    for name, value in zip(words[::2], [*words[1::2], None], strict=False):
+        if not name.startswith("--") or value is None:
+            raise ConfigError(f"{name!r} is not understood: suite parameters are given as --name value")
+        parameters[name.removeprefix("--").replace("-", "_")] = value
+    return parameters
+
+
+def _split(argument: str) -> list[str]:
+    return argument.split("=", 1) if argument.startswith("--") else [argument]
+
+
+def suites(as_json: Json = False) -> None:
+    """List the suites with their graders and parameters: asyncbench suites."""
+    from asyncbench.suites import SUITES
+
+    if as_json:
+        rows = {
+            name: {"graders": one.graders, "parameters": list(one.parameters)} for name, one in SUITES.items()
+        }
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    for name, suite in SUITES.items():
+        typer.echo(f"{name}  (graders: {', '.join(suite.graders)})")
+        for parameter, meaning in suite.parameters.items():
+            typer.echo(f"  --{parameter.replace('_', '-'):<12} {meaning.help}{_shown(meaning.default)}")
+
+
+def _shown(default: object) -> str:
+    """Return a default as it would be typed."""
+    if default is None:
+        return ""
+    values = default if isinstance(default, tuple) else (default,)
+    return f" (default: {','.join(map(str, values))})"
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="The sweep file to write.")] = Path("sweep.yaml"),
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: use every key that is found.")] = False,
+) -> None:
+    """Write a first sweep for the providers whose keys are set; without any, a simulated one.
+
+    asyncbench init sweep.yaml
+    """
+    from asyncbench.config import (
+        SIMULATED_MODELS,
+        described_models,
+        providers_with_keys,
+        providers_without_starter,
+        refuse_existing,
+        write_sweep,
+    )
+
+    refuse_existing(path)  # before any question
+    found = providers_with_keys(os.environ)
+    ask = not yes and sys.stdin.isatty()
+    used = [name for name in found if not ask or typer.confirm(f"{described_models(name)}: use it?", True)]
+    write_sweep(path, used)
+    typer.echo(f"{path}: a sweep of {', '.join(used) if used else SIMULATED_MODELS}")
+    if others := providers_without_starter(os.environ):
+        typer.echo(f"keys of {', '.join(others)} are set as well: add a model of theirs by its name")
+    typer.echo(f"next: asyncbench plan {path}")

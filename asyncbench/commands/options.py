@@ -1,0 +1,29 @@
+"""Options that several commands take, and what is typed for them."""
+
+from math import inf, nan
+from typing import Annotated
+
+import typer
+
+from asyncbench.errors import ConfigError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+
+
+def dollars_typed(given: str) -> float:
+    """Return an amount of USD as it was typed; words and signs of money are none."""
+    try:
+        usd = float(given)
+    except ValueError:
+        usd = nan
+    if not 0 < usd < inf:
+        raise ConfigError(f"--budget {given}: not a number of dollars above 0; give one, such as 5")
+    return usd
+
+
+BUDGET = typer.Option(parser=dollars_typed, metavar="USD", help="USD that all calls of the folder may cost.")
+
+
+def aliases_typed(models: str | None) -> list[str] | None:
+    """Return the aliases that --models names; None: all."""
+    return [alias.strip() for alias in models.split(",")] if models else None
