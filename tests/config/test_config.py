@@ -24,7 +24,7 @@ from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.records import Limits, Price, RetryPolicy, Timeouts
 from asyncbench.sweeps import preflight
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}
 
 

@@ -31,7 +31,7 @@ from tests.processes import until
 from tests.store.disk import disk_for
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T0PS3CR3T/p4th"  # noqa: S105  looked for in all that is left behind
 KEYS = {"GOOD": "the-right-key", "BAD": "the-wrong-key"}
 
