@@ -191,7 +191,7 @@ def check_owner(folder: Path, *, sweep: str, imported: bool = False) -> None:
     elif folder.is_dir() and {path.name for path in folder.iterdir()} - {LOCK, TEMPORARY}:
         raise ConfigError(
             f"{folder} holds files but no {MANIFEST}: it is not a results folder. Name one that is new or "
-            "empty."
+            f"empty. If it holds results, put back a copy of {MANIFEST}."
         )
 
 

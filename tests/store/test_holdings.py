@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from asyncbench.config import load_sweep
-from asyncbench.errors import StoreError
+from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import Outcome
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
@@ -258,3 +258,9 @@ def test_a_run_whose_calls_were_removed_goes_on_within_its_cap(tmp_path):
     spent = sum(model.cost_usd for summary in (first, second) for model in summary.models.values())
     assert cap / 3 < first.models["k"].cost_usd + pc.sum(read_attempts(out)["cost_usd"]).as_py() <= cap
     assert spent <= cap
+
+
+def test_a_folder_without_its_manifest_is_refused_with_the_way_out(folder):
+    (folder / "manifest.json").unlink()
+    with pytest.raises(ConfigError, match=r"put back a copy of manifest\.json"):
+        Store.open(folder, sweep="night")

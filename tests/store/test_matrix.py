@@ -163,7 +163,7 @@ def test_no_damage_changes_a_figure_in_silence(home, tmp_path, first):
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_no_damage_of_two_thousand_changes_a_figure_in_silence(home, tmp_path):
-    first = random.SystemRandom().randrange(10**9)
+    first = random.SystemRandom().randrange(10**9) if SEED is None else int(SEED)
     print(f"seeds {first} to {first + 1999}")
     sound: dict[str, str] = {}
     assert [
