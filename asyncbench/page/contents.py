@@ -57,7 +57,7 @@ from asyncbench.results import (
 from asyncbench.results.anatomy import read_errors
 from asyncbench.results.curves import Hardest
 from asyncbench.shown import SIMULATED, safe
-from asyncbench.store import read_manifest
+from asyncbench.store import ENTRANT, read_manifest
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -117,7 +117,7 @@ def contents_of(folder: Path) -> Contents:
 
 
 def _providers(trials: pa.Table) -> dict[Asked, str]:
-    keys = ["run", "model", "condition", "provider"]
+    keys = [*ENTRANT, "provider"]
     groups = trials.group_by(keys, use_threads=False).aggregate([]).to_pylist()
     return {(row["run"], row["model"], row["condition"]): row["provider"] for row in groups}
 
@@ -127,7 +127,7 @@ def _asked(
 ) -> list[Values]:
     return [
         {
-            **dict(zip(("run", "model", "condition"), map(safe, one), strict=True)),
+            **dict(zip(ENTRANT, map(safe, one), strict=True)),
             "name": shown[name],
             "simulated": is_simulated(providers[one]),
         }
@@ -183,7 +183,7 @@ def _line(line: Standing, shown: Mapping[str, str]) -> Values:
         "at_90": line.at_90 and _in_two(line.at_90),
         "at_50": line.at_50 and _in_two(line.at_50),
     }
-    who = {name: safe(getattr(line, name)) for name in ("run", "model", "condition")}
+    who = {name: safe(getattr(line, name)) for name in ENTRANT}
     return standing_mapping(line) | digits | who | {"name": shown.get(line.name) or shortened(line.name)}
 
 
@@ -233,7 +233,7 @@ def _called(cells: pa.Table) -> pa.Table:
 
 def _columnar(cells: pa.Table, places: Mapping[Asked, int]) -> Values:
     """Return cells column by column: texts by the list of their values, who was asked as a number."""
-    who = zip(*(cells[name].to_pylist() for name in ("run", "model", "condition")), strict=True)
+    who = zip(*(cells[name].to_pylist() for name in ENTRANT), strict=True)
     numbers: Values = {"asked": [places[one] for one in who], "length": cells["length"].to_pylist()}
     numbers |= {name: cells[name].to_pylist() for name in (*COUNTS, *SUMS)}
     texts = {name: _coded(cells[name].to_pylist()) for name in _TEXTS}
@@ -248,6 +248,6 @@ def _coded(values: Iterable[str | None]) -> Values:
 
 def _with_place(trial: Mapping[str, Any], places: Mapping[Asked, int]) -> Values:
     who = (trial["run"], trial["model"], trial["condition"])
-    kept = {name: value for name, value in trial.items() if name not in ("run", "model", "condition")}
+    kept = {name: value for name, value in trial.items() if name not in ENTRANT}
     names = {name: safe(kept[name]) for name in ("suite", "task", "variant", "representation")}
     return {**kept, **names, "asked": places[who]}

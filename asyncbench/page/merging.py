@@ -7,7 +7,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.results import CELL, COUNTS, SUMS
+from asyncbench.results import COUNTS, SUMS
+from asyncbench.store import CELL
 
 MOST_CELLS: Final = 40_000
 

@@ -10,16 +10,16 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.store import iter_grades, iter_problems, iter_trials
+from asyncbench.store import CELL, ENTRANT, iter_grades, iter_problems, iter_trials
 
 MOST_TRIALS: Final = 20_000
 MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
 LONGEST: Final = 3_000  # characters of one text; of a longer one its ends are kept
-GROUP: Final = ("run", "model", "condition", "suite", "task", "outcome")
+GROUP: Final = (*ENTRANT, "suite", "task", "outcome")
 CHOOSING: Final = ("trial_id", *GROUP)  # the columns of `trials` that the choice is made by
 
 _SHOWN: Final = (
-    *("trial_id", "run", "model", "condition", "suite", "task", "variant", "representation", "length"),
+    *("trial_id", *CELL),
     *("repeat", "style", "expected", "reply_text", "reasoning_text", "finish_reason", "grader", "answer"),
     *("outcome", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "attempts", "latency_s"),
     *("finished_at", "error_kind", "error_message", "http_status", "model_served"),

@@ -18,7 +18,7 @@ from asyncbench.problems import open_set
 from asyncbench.providers import is_simulated
 from asyncbench.published.names import problems_file
 from asyncbench.records import Condition, Outcome
-from asyncbench.store import IMPORTED, Manifest, read_attempts, read_grades, read_trials
+from asyncbench.store import ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
 
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
 Asked = Mapping[
@@ -32,7 +32,7 @@ TRIALS = (
     *("input_tokens", "output_tokens", "cost_usd", "attempts", "latency_s", "finished_at"),
 )
 GRADES = ("trial_id", "classification", "abs_error")
-OF_A_PART = ["run", "model", "condition", "suite", "task"]
+OF_A_PART = [*ENTRANT, "suite", "task"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def parts_of(
     several = len({row["condition"] for row in rows}) > 1
     imported = bool(manifest.get(IMPORTED))
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
-    file = itemgetter("run") if imported else itemgetter("run", "model", "condition")
+    file = itemgetter("run") if imported else itemgetter(*ENTRANT)
     rows.sort(key=lambda row: (order.get(row["run"], len(order)), file(row)))
     return [
         _part(list(of_a_file), imported=imported, several=several) for _, of_a_file in groupby(rows, key=file)

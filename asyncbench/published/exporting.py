@@ -20,7 +20,7 @@ from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of,
 from asyncbench.published.formats import FileFormat, format_named
 from asyncbench.published.names import file_of
 from asyncbench.published.places import check_folder
-from asyncbench.store import IMPORTED, Manifest, planned, read_manifest
+from asyncbench.store import ENTRANT, IMPORTED, Manifest, planned, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def _written(
 
 def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:
     """Return how many trials were planned for a file, by suite; never fewer than it holds."""
-    file = tuple(rows[0][name] for name in ("run", "model", "condition"))
+    file = tuple(rows[0][name] for name in ENTRANT)
     trials = Counter[str]()
     for asked, suites in planned(manifest).items():
         if asked == file or (manifest.get(IMPORTED) and asked[0] == file[0]):

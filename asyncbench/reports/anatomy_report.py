@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from asyncbench.reports import anatomy_sheets as sheets
-from asyncbench.reports.cost_of_right_answers import ASKED, Worth, asked_alike, best, worth_of
+from asyncbench.reports.cost_of_right_answers import Worth, asked_alike, best, worth_of
 from asyncbench.results import (
     CELL_COLUMNS,
     GRADE_COLUMNS,
@@ -35,7 +35,7 @@ from asyncbench.results.anatomy import (
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
 from asyncbench.shown import SIMULATED, Pages, Sheet
-from asyncbench.store import read_manifest
+from asyncbench.store import ENTRANT, read_manifest
 
 MEANING = (
     "Kinds: each examined answer has one, the first that holds; `holds of`: of how many it holds at all. "
@@ -128,7 +128,7 @@ class AnatomyReport(Pages):
         for one in self.by_asked:
             asked = sheets.asked_of(one.of)
             yield {
-                **dict(zip(ASKED, asked, strict=True)),
+                **dict(zip(ENTRANT, asked, strict=True)),
                 **_worth(one),
                 "best_for_its_cost": cheapest.get(asked),
                 "best_for_its_reasoning": tersest.get(asked),
@@ -203,7 +203,7 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
         findings=tuple(found[group] for group in groups),
         most_of_a_group=most_of_a_group(sum(1 for one in found.values() if one.wrong or one.unread)),
         worths=tuple(worths[group] for group in groups),
-        by_asked=worth_of(cells, ASKED),
+        by_asked=worth_of(cells, ENTRANT),
         alike=asked_alike(cells),
         digits={tuple(one.of.values()): one for one in digits_at(cells, GROUP)},
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from asyncbench.reports.cost_of_right_answers import ASKED, Worth, best
+from asyncbench.reports.cost_of_right_answers import Worth, best
 from asyncbench.results import Asked
 from asyncbench.results.anatomy import (
     GROUP,
@@ -18,6 +18,7 @@ from asyncbench.results.anatomy import (
 from asyncbench.results.curves import DigitsCurve
 from asyncbench.shown import Sheet, count, per_correct_text, percent
 from asyncbench.stats import Proportion
+from asyncbench.store import ENTRANT
 
 COMMONEST = 4  # kinds that are named beside a model and task
 PLACES = 12  # digits from either end that have a column
@@ -36,7 +37,7 @@ def task_of(group: Group) -> str:
 
 def asked_of(group: Sequence[str]) -> Asked:
     """Return who was asked."""
-    run, model, condition = group[: len(ASKED)]
+    run, model, condition = group[: len(ENTRANT)]
     return run, model, condition
 
 

@@ -12,7 +12,6 @@ from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.standings import difference_interval
 from asyncbench.results import (
-    WHO,
     Asked,
     Bits,
     Marked,
@@ -29,7 +28,7 @@ from asyncbench.results import (
 )
 from asyncbench.shown import safe
 from asyncbench.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
-from asyncbench.store import read_manifest, read_problems
+from asyncbench.store import ENTRANT, read_manifest, read_problems
 
 EXAMPLES: Final = 5  # shown each way
 LISTED: Final = 40  # names in a message
@@ -220,7 +219,7 @@ def compared(
 
 def _side(name: str, folder: Path) -> ComparedSide:
     manifest = read_manifest(folder)
-    rows = read_coded(folder, WHO).group_by(list(WHO)).aggregate([]).to_pylist()
+    rows = read_coded(folder, ENTRANT).group_by(list(ENTRANT)).aggregate([]).to_pylist()
     asked = in_order(((row["run"], row["model"], row["condition"]) for row in rows), manifest)
     if not asked:
         raise ConfigError(f"{folder} holds no trials yet: run its sweep first")
@@ -287,7 +286,7 @@ def _trials(
 def _as_one(who: Asked, trials: pa.Table) -> pa.Table:
     """Return trials as `marked` takes them, as if they were of one run, model and condition."""
     columns: dict[str, Any] = {name: trials[name] for name in ("suite", "task", "problem_id", "outcome")}
-    for name, value in zip(WHO, who, strict=True):
+    for name, value in zip(ENTRANT, who, strict=True):
         columns[name] = pa.array([value]).take(pa.repeat(0, len(trials)))
     return pa.table(columns | {"repeat": trials["turn"]})
 

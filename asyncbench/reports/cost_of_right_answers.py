@@ -9,12 +9,12 @@ from typing import Final
 import pyarrow as pa
 
 from asyncbench.records import Outcome
-from asyncbench.results import CELL, Asked
+from asyncbench.results import Asked
 from asyncbench.shown import per_correct
 from asyncbench.stats import Proportion, undominated
+from asyncbench.store import CELL, ENTRANT
 
-ASKED: Final = ("run", "model", "condition")
-_WHAT: Final = tuple(name for name in CELL if name not in ASKED)
+_WHAT: Final = tuple(name for name in CELL if name not in ENTRANT)
 _OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
 _SUMMED: Final = (
     *("trials", *_OUTCOMES, "priced", "priced_correct", "reasoning_known", "known_tokens"),
@@ -57,7 +57,7 @@ def worth_of(cells: pa.Table, by: Sequence[str]) -> tuple[Worth, ...]:
 
     Args:
         cells: as `cells_of` returns them.
-        by: the columns, e.g. `GROUP` or `ASKED`.
+        by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
     sums = cells.group_by(list(by), use_threads=False).aggregate([(name, "sum") for name in _SUMMED])
     rows = sums.sort_by([(name, "ascending") for name in by]).to_pylist()
@@ -121,7 +121,7 @@ def frontier(worths: Iterable[Worth], spent: str) -> set[Asked]:
     """Return who is dominated by nobody: no other is as accurate for as little, and better in one of the two.
 
     Args:
-        worths: by `ASKED`; who has no reply is left out.
+        worths: by `ENTRANT`; who has no reply is left out.
         spent: cost_per_trial_usd, reasoning_per_trial or output_per_trial; who has none is left out.
     """
     known = [one for one in worths if _takes_part(one, spent)]
@@ -134,5 +134,5 @@ def _takes_part(one: Worth, spent: str) -> bool:
 
 
 def _asked(one: Worth) -> Asked:
-    run, model, condition = one.of[: len(ASKED)]
+    run, model, condition = one.of[: len(ENTRANT)]
     return run, model, condition

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from asyncbench.records import Outcome
 from asyncbench.results import (
     CELL_COLUMNS,
-    WHO,
     Asked,
     Graded,
     any_simulated,
@@ -31,7 +30,7 @@ from asyncbench.results import (
     summed,
 )
 from asyncbench.shown import SIMULATED, Cell, Pages, Sheet, of_accuracy, shaded
-from asyncbench.store import read_grades, read_manifest, read_trials
+from asyncbench.store import ENTRANT, read_grades, read_manifest, read_trials
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
 GRADES: Final = ("suite", "grader", "grader_version")
@@ -108,7 +107,7 @@ class AccuracyMaps(Pages):
         )
 
     def _mapping(self, one: Square) -> dict[str, object]:
-        who = dict(zip(("run", "model", "condition"), one.asked, strict=True))
+        who = dict(zip(ENTRANT, one.asked, strict=True))
         lengths = {} if one.lengths is None else dict(zip(("first", "last"), one.lengths, strict=True))
         counts = {name: getattr(one, name) for name in ("trials", "independent", "correct", "accuracy")}
         return {"name": self.names[one.asked], **who, "suite": one.suite, "task": one.task} | lengths | counts
@@ -197,7 +196,7 @@ def accuracy_maps_on(folder: Path | str) -> AccuracyMaps:
         names=names,
         outcomes={
             names[run, model, condition]: {one.value: sums[one] for one in Outcome}
-            for (run, model, condition), sums in summed(found, WHO).items()
+            for (run, model, condition), sums in summed(found, ENTRANT).items()
         },
         skipped=len(skips.held),
         lapsed=skips.lapsed,
@@ -248,7 +247,7 @@ def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
 
 def _squares(those: Sequence[Row]) -> Iterator[Square]:
     """Yield one for each task, and range of lengths, of everybody."""
-    keys = (*WHO, "suite", "named", *(("lengths",) if those and "lengths" in those[0] else ()))
+    keys = (*ENTRANT, "suite", "named", *(("lengths",) if those and "lengths" in those[0] else ()))
     for (run, model, condition, suite, task, *lengths), sums in summed(those, keys).items():
         yield Square(
             asked=(run, model, condition),

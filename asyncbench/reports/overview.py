@@ -18,7 +18,6 @@ from asyncbench.results import (
     STOPPED_COLUMNS,
     STOPPED_MARK,
     TRIAL_COLUMNS,
-    WHO,
     Asked,
     Graded,
     StoppedCell,
@@ -40,10 +39,18 @@ from asyncbench.results import (
 )
 from asyncbench.shown import SIMULATED, Pages, Sheet, count, dollars, percent, seconds
 from asyncbench.stats import quantile, wilson
-from asyncbench.store import Manifest, planned, read_attempts, read_grades, read_manifest, read_trials
+from asyncbench.store import (
+    ENTRANT,
+    Manifest,
+    planned,
+    read_attempts,
+    read_grades,
+    read_manifest,
+    read_trials,
+)
 
 COLUMNS = (
-    *(*WHO, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
+    *(*ENTRANT, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
     *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *SERVED_COLUMNS),
 )
 GRADES = ("suite", "grader", "grader_version", "reason")
@@ -209,15 +216,15 @@ def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
         skips_in(folder, STOPPED_COLUMNS),
     )
     cells, manifest = stopped_cells_of(folder, skips), read_manifest(Path(folder))
-    plan, asked = _plan(manifest), trials.group_by(list(WHO)).aggregate([]).to_pylist()
+    plan, asked = _plan(manifest), trials.group_by(list(ENTRANT)).aggregate([]).to_pylist()
     names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
     return Report(
         folder=str(folder),
         simulated=any_simulated(trials),
         graders=graders_of(grades),
         empty=grades.filter(pc.field("reason") == "empty").num_rows,
-        suites=_lines(trials, (*WHO, "suite"), names, cells, plan),
-        tasks=_lines(trials, (*WHO, "suite", "task"), names, cells, plan),
+        suites=_lines(trials, (*ENTRANT, "suite"), names, cells, plan),
+        tasks=_lines(trials, (*ENTRANT, "suite", "task"), names, cells, plan),
         spending=_spending(attempts),
         mixtures=mixtures(trials),
         stopped=cells,

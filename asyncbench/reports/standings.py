@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from asyncbench.records import Outcome
 from asyncbench.results import (
     PAIRING_COLUMNS,
-    WHO,
     Asked,
     Bits,
     Ended,
@@ -48,7 +47,7 @@ from asyncbench.stats import (
     sign_flip,
     tied,
 )
-from asyncbench.store import read_grades, read_manifest
+from asyncbench.store import ENTRANT, read_grades, read_manifest
 
 COLUMNS: Final = (
     *PAIRING_COLUMNS,
@@ -261,7 +260,7 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
     views = [*([None] if len(suites) > 1 else []), *suites]
     asked = in_order(found.marks, manifest)
     figures = _Figures(trials, _formats(folder, trials) if formats else None, names_of(asked))
-    skips = skips_in(folder, [*WHO, "problem_id"])
+    skips = skips_in(folder, [*ENTRANT, "problem_id"])
     dealt = dealt_with(found, skips.held)
     rankings = [
         _ranking(suite, group, found, figures)
@@ -378,8 +377,8 @@ class _Figures:
     def __init__(self, trials: pa.Table, formats: pa.Table | None, names: Mapping[Asked, str]) -> None:
         self.names = names
         self._trials = _with_counts(trials)
-        self._sums = _sums(self._trials, WHO) | _sums(self._trials, (*WHO, "suite"))
-        self._outcomes = _outcomes(self._trials, WHO) | _outcomes(self._trials, (*WHO, "suite"))
+        self._sums = _sums(self._trials, ENTRANT) | _sums(self._trials, (*ENTRANT, "suite"))
+        self._outcomes = _outcomes(self._trials, ENTRANT) | _outcomes(self._trials, (*ENTRANT, "suite"))
         self._formats = {} if formats is None else _formats_by(formats)
         self._digits = _digits(self._trials)
 
@@ -510,7 +509,7 @@ def _formats(folder: Path | str, trials: pa.Table) -> pa.Table:
 def _formats_by(grades: pa.Table) -> dict[Key, tuple[int, int]]:
     """Return (in the form asked for, judged), of each suite and of all."""
     found: dict[Key, tuple[int, int]] = {}
-    for keys in (WHO, (*WHO, "suite")):
+    for keys in (ENTRANT, (*ENTRANT, "suite")):
         groups = grades.group_by(list(keys)).aggregate([("format_ok", "sum"), ("format_ok", "count")])
         for row in groups.to_pylist():
             found[tuple(row[key] for key in keys)] = (row["format_ok_sum"] or 0, row["format_ok_count"])

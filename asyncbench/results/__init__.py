@@ -15,7 +15,7 @@ from asyncbench.results.calls import (
     sum_of,
     with_dollars,
 )
-from asyncbench.results.cells import CELL, CELL_COLUMNS, COUNTS, GRADE_COLUMNS, SUMS, cells_of, cells_on
+from asyncbench.results.cells import CELL_COLUMNS, COUNTS, GRADE_COLUMNS, SUMS, cells_of, cells_on
 from asyncbench.results.cost_counts import (
     OF_REPLIES,
     OK_STATUS,
@@ -39,7 +39,6 @@ from asyncbench.results.names import finest, shortened, tasks_shown, told_apart
 from asyncbench.results.nothing_to_show import NothingToShowError, no_trials
 from asyncbench.results.pairing import (
     PAIRING_COLUMNS,
-    WHO,
     Bits,
     Ended,
     Marked,
@@ -70,7 +69,6 @@ from asyncbench.results.unimported import left_out_at_import, left_out_of
 
 __all__ = [
     "ATTEMPT_COLUMNS",
-    "CELL",
     "CELL_COLUMNS",
     "COUNTS",
     "GRADE_COLUMNS",
@@ -85,7 +83,6 @@ __all__ = [
     "SUMS",
     "TOKEN_KINDS",
     "TRIAL_COLUMNS",
-    "WHO",
     "Asked",
     "Bits",
     "CallCosts",

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.store import Snapshot, steady
+from asyncbench.store import CELL, Snapshot, steady
 
-CELL: Final = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
 CELL_COLUMNS: Final = (
     *("trial_id", *CELL, "repeat", "outcome"),
     *("input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "latency_s"),

@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from asyncbench.results.entrants import Asked, names_of
 from asyncbench.stats import quantile
-from asyncbench.store import Snapshot, steady
+from asyncbench.store import ENTRANT, Snapshot, steady
 
 COLUMNS: Final = ("name", "started_at", "latency_s", "output_tokens")
 Texts = Any  # a column of Arrow, as its functions return it
 MOST_BINS: Final = 240  # from the first call to the last; longer nights have longer bins
 BINS_MIN: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440)
 
-_WHO: Final = ("run", "model", "condition")
 _MINUTE_MS: Final = 60_000
 
 
@@ -49,27 +48,27 @@ def minutes_on(folder: Path | str) -> tuple[Minute, ...]:
 
 def _calls(seen: Snapshot) -> pa.Table:
     """Return the answered calls with the names of who was asked."""
-    asked = _asked(seen.read("trials", list(_WHO)))
+    asked = _asked(seen.read("trials", list(ENTRANT)))
     names = names_of(asked)
     several = pa.array(sorted({one[1] for one in asked if names[one] != one[1]}), pa.string())
     columns = ["model", *COLUMNS[1:], *(["trial_id"] if len(several) else [])]
     calls = seen.read("attempts", columns, pc.field("status") == "ok")
     if not len(several):
         return calls.rename_columns([*COLUMNS])
-    trials = seen.read("trials", ["trial_id", *_WHO], pc.field("model").isin(several))
+    trials = seen.read("trials", ["trial_id", *ENTRANT], pc.field("model").isin(several))
     return calls.append_column("name", _names(calls, trials, names)).select(list(COLUMNS))
 
 
 def _asked(trials: pa.Table) -> list[Asked]:
-    rows = trials.group_by(list(_WHO)).aggregate([]).sort_by([(name, "ascending") for name in _WHO])
+    rows = trials.group_by(list(ENTRANT)).aggregate([]).sort_by([(name, "ascending") for name in ENTRANT])
     return [(row["run"], row["model"], row["condition"]) for row in rows.to_pylist()]
 
 
 def _names(calls: pa.Table, trials: pa.Table, names: Mapping[Asked, str]) -> Texts:
     """Return the name of who was asked in each call; the model's where no trial tells more."""
-    known = pa.table({name: [one[place] for one in names] for place, name in enumerate(_WHO)})
+    known = pa.table({name: [one[place] for one in names] for place, name in enumerate(ENTRANT)})
     known = known.append_column("name", pa.array(names.values(), pa.string()))
-    told = trials.join(known, list(_WHO))
+    told = trials.join(known, list(ENTRANT))
     places = pc.index_in(calls["trial_id"], told["trial_id"])
     return pc.coalesce(told["name"].take(places), calls["model"])
 

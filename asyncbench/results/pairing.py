@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results.entrants import Asked
-from asyncbench.store import Filters, Snapshot, steady
+from asyncbench.store import ENTRANT, Filters, Snapshot, steady
 
-WHO: Final = ("run", "model", "condition")
-PAIRING_COLUMNS: Final = (*WHO, "suite", "task", "problem_id", "repeat", "outcome")
+PAIRING_COLUMNS: Final = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome")
 ROWS: Final = 65_536  # at a time, while they are read
 ALL: Final = -1  # as bits: every problem
 
@@ -254,7 +253,7 @@ def marked(trials: pa.Table) -> Marked:
         return Marked(marks={}, ended={}, tasks={}, problem_ids=())
     problems = _encoded(trials["problem_id"])
     every = pa.array(range(len(problems.dictionary)), pa.int32())
-    table = trials.select([*WHO, "suite", "task", "repeat", "outcome"])
+    table = trials.select([*ENTRANT, "suite", "task", "repeat", "outcome"])
     table = table.append_column("place", problems.indices)
     ended = _ended(table, every)
     return Marked(
@@ -273,12 +272,12 @@ def dealt_with(found: Marked, skipped: pa.Table) -> dict[Asked, Bits]:
 
     Args:
         found: who was asked what. A problem that nobody was asked has no place there, and none here.
-        skipped: the columns of `WHO` and `problem_id`.
+        skipped: the columns of `ENTRANT` and `problem_id`.
     """
     dealt = {who: marks.problems for who, marks in found.marks.items()}
     every = pa.array(range(len(found.problem_ids)), pa.int32())
     places = pc.index_in(skipped["problem_id"], value_set=pa.array(found.problem_ids, pa.string()))
-    for row in _listed(skipped.select(WHO).append_column("place", places), WHO):
+    for row in _listed(skipped.select(ENTRANT).append_column("place", places), ENTRANT):
         who = (row["run"], row["model"], row["condition"])
         dealt[who] = dealt.get(who, 0) | _bits(row["places"], every)
     return dealt
@@ -300,7 +299,7 @@ def is_outcome(trials: pa.Table, outcome: Outcome) -> "pa.ChunkedArray[Any]":
 def _ended(table: pa.Table, every: "pa.Array[Any]") -> dict[Asked, Ended]:
     turns = cast("list[int]", sorted(pc.unique(table["repeat"]).to_pylist()))
     found: dict[Asked, dict[tuple[int, str], Bits]] = {}
-    for row in _listed(table, (*WHO, "repeat", "outcome")):
+    for row in _listed(table, (*ENTRANT, "repeat", "outcome")):
         who = (row["run"], row["model"], row["condition"])
         found.setdefault(who, {})[row["repeat"], row["outcome"]] = _bits(row["places"], every)
     return {

@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from asyncbench.engine import CellCounts, still_stopped
 from asyncbench.shown import Sheet, percent
-from asyncbench.store import kept_sweep_file, read_skipped, read_trials
+from asyncbench.store import CELL, kept_sweep_file, read_skipped, read_trials
 
 STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
-CELL = ("run", "model", "condition", "suite", "task", "variant", "representation", "length")
 HEAD = (
     *("model", "cell", "rule", "planned", "asked", "skipped"),
     "accuracy when stopped (always-valid 95 %)",

@@ -49,7 +49,16 @@ from asyncbench.store.merging import JoinedFolders, join_folders
 from asyncbench.store.problem_copies import COPY_SCHEMA, Copy, copies, iter_problems, read_problems
 from asyncbench.store.quarantine import QUARANTINE
 from asyncbench.store.salvage import Salvage
-from asyncbench.store.schema import GRADES, LIMITS, OF_THE_TRIAL, PARTITIONED_BY, SCHEMAS, WAITS
+from asyncbench.store.schema import (
+    CELL,
+    ENTRANT,
+    GRADES,
+    LIMITS,
+    OF_THE_TRIAL,
+    PARTITIONED_BY,
+    SCHEMAS,
+    WAITS,
+)
 from asyncbench.store.snapshot import LOOKS, Filters, MovedError, Snapshot, take_snapshot
 from asyncbench.store.spending import LOST, Books, spending_of
 from asyncbench.store.staging import TEMPORARY, Part, scanned
@@ -57,7 +66,9 @@ from asyncbench.store.upkeep import Upkeep, read_upkeep
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 
 __all__ = [
+    "CELL",
     "COPY_SCHEMA",
+    "ENTRANT",
     "GRADES",
     "IMPORTED",
     "LIMITS",

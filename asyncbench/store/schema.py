@@ -15,6 +15,9 @@ SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a c
 
 Row = dict[str, object]
 
+ENTRANT = ("run", "model", "condition")  # who was asked, and how: what a ranking ranks
+CELL = (*ENTRANT, "suite", "task", "variant", "representation", "length")
+
 TEXT, FLAG, SHORT, LONG, REAL = pa.string(), pa.bool_(), pa.int32(), pa.int64(), pa.float64()
 TIME = pa.timestamp("us", tz="UTC")
 LABELS = pa.list_(pa.string())
@@ -165,8 +168,7 @@ LANES = _schema(
 )
 
 SKIPPED = _schema(
-    *(TRIALS.field(name) for name in ("trial_id", "run", "model", "condition", "suite", "task")),
-    *(TRIALS.field(name) for name in ("variant", "representation", "length", "problem_id", "repeat")),
+    *(TRIALS.field(name) for name in ("trial_id", *CELL, "problem_id", "repeat")),
     _always("rule", TEXT),
     _always("asked", LONG),
     _always("correct", LONG),

@@ -18,13 +18,13 @@ import pyarrow.dataset as ds
 
 from asyncbench.records import Outcome
 from asyncbench.stats import Z_95
+from asyncbench.store import CELL, SCHEMAS, Snapshot, iter_problems
 from asyncbench.store import COPY_SCHEMA as PROBLEMS
-from asyncbench.store import SCHEMAS, Snapshot, iter_problems
 
 if TYPE_CHECKING:
     import duckdb
 
-_CELL = "run, model, condition, suite, task, variant, representation, length"
+_CELL = ", ".join(CELL)
 
 # The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts
 # once, however often it was asked.

@@ -23,9 +23,10 @@ from asyncbench.page.ranges import range_in, with_ranges
 from asyncbench.page.sample import CHOOSING, LONGEST, sample_of
 from asyncbench.page.writing import write_page
 from asyncbench.results.cells import COUNTS, SUMS, cells_on
+from asyncbench.store import ENTRANT
 from tests.reports.answered import Asked, folder_of
 
-GROUP = ("run", "model", "condition", "suite", "task", "outcome")
+GROUP = (*ENTRANT, "suite", "task", "outcome")
 
 
 def keys_of(folder):
@@ -97,10 +98,7 @@ def test_lengths_are_rounded_up_and_ranges_stay_whole():
     lengths = [*range(1, 101), 101, 999, None]
     cells = pa.table(
         {
-            **{
-                name: ["x"] * len(lengths)
-                for name in ("run", "model", "condition", "representation", "variant")
-            },
+            **{name: ["x"] * len(lengths) for name in (*ENTRANT, "representation", "variant")},
             "suite": ["nupa"] * len(lengths),
             "task": ["max"] * len(lengths),
             "length": pa.array(lengths, pa.int32()),

@@ -18,13 +18,13 @@ from asyncbench.results.metrics import summed
 from asyncbench.results.minutes import minutes_on
 from asyncbench.shown.tables import dollars
 from asyncbench.stats import undominated
+from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store
 from tests.page.hostile import ATTACKS, LONG
 from tests.recorded import write_jsonl
 from tests.reports.answered import Asked, folder_of
 
 VIEWS = ("overview", "tasks", "length", "cost", "time", "errors", "trials", "about")
-WHO = ("run", "model", "condition")
 APP = Path(writing.__file__).parent / "app"
 
 
@@ -36,7 +36,7 @@ def cells(night):
 def named_cells(folder):
     """The cells of a folder as rows, with the model's own alias beside the name that is shown."""
     table = with_ranges(cells_on(folder))
-    asked = set(zip(*(table[name].to_pylist() for name in WHO), strict=True))
+    asked = set(zip(*(table[name].to_pylist() for name in ENTRANT), strict=True))
     table = table.append_column("alias", table["model"])
     return rows.named(table, names_of(in_order(asked, {})))
 

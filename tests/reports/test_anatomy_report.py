@@ -15,7 +15,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.problems import generate, open_set
 from asyncbench.records import Condition, Model, Reply, Result, Trial, Usage
 from asyncbench.reports.anatomy_report import UNLIKE, anatomy_on
-from asyncbench.reports.cost_of_right_answers import ASKED, Worth, best, frontier, worth_of
+from asyncbench.reports.cost_of_right_answers import Worth, best, frontier, worth_of
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
@@ -30,6 +30,7 @@ from asyncbench.results.metrics import METRICS
 from asyncbench.shown.tables import SIMULATED, percent
 from asyncbench.stats import Proportion
 from asyncbench.stats.proportions import wilson
+from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from tests.store import made
@@ -241,7 +242,7 @@ def test_how_many_were_examined_and_by_what_rule_is_said(folder, monkeypatch):
 
 def test_a_right_answer_pays_for_the_wrong_ones(folder):
     good, bad = sorted(
-        worth_of(cells_on(folder), ASKED), key=lambda one: one.accuracy.successes, reverse=True
+        worth_of(cells_on(folder), ENTRANT), key=lambda one: one.accuracy.successes, reverse=True
     )
     assert good.cost_per_correct_usd == pytest.approx(0.001)
     assert (bad.cost_per_correct_usd, bad.cost_per_trial_usd) == (None, pytest.approx(0.0004))
@@ -257,7 +258,7 @@ def test_unpriced_trials_are_on_neither_side_of_the_cost_of_a_right_answer(probl
         for one, cost in zip(problems[1], costs, strict=False)
     ]
     cells = cells_on(folder := folder_of(tmp_path, results))
-    (one,) = worth_of(cells, ASKED)
+    (one,) = worth_of(cells, ENTRANT)
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.001)
     sums = {name: sum(filter(None, cells[name].to_pylist())) for name in ("cost_usd", "priced_correct")}

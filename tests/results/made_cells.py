@@ -1,6 +1,7 @@
 """Cells made by hand: what is drawn of them can be counted on paper."""
 
-from asyncbench.results.cells import CELL, COUNTS, SUMS
+from asyncbench.results.cells import COUNTS, SUMS
+from asyncbench.store import CELL
 
 
 def cell(model="m", *, task="int_add", suite="llm_arithmetic", length=1, **counted):

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench.results.cells import CELL, CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of, cells_on
+from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of, cells_on
+from asyncbench.store import CELL
 from asyncbench.store.schema import GRADES, TRIALS
 from tests.reports.test_report import folder
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from asyncbench.results.curves import Length, digits_at, fit, hardest, tasks_named
 from asyncbench.results.curves.curve import CurveState
-from asyncbench.results.curves.digits import BY
+from asyncbench.results.curves.digits import TASK
 from asyncbench.stats import Proportion
 
 COUNTS = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
@@ -248,7 +248,7 @@ def test_a_task_with_several_representations_is_named_with_them():
         ("r", "a", "plain", "s", "add", "hard", 3, 4, 4, 0),
         ("r", "a", "plain", "s", "sub", "easy", 3, 4, 4, 0),
     )
-    found = digits_at(table, (*BY, "variant"))
+    found = digits_at(table, (*TASK, "variant"))
     assert list(tasks_named(found)) == ["add easy", "add hard", "sub"]
 
 

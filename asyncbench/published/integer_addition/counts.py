@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from asyncbench.problems import ROWS_AT_ONCE, opened_parquet, read_batches
 from asyncbench.records import Outcome
 from asyncbench.results import NothingToShowError, in_order
-from asyncbench.store import Manifest, groups_of, planned, read_grades, read_trials
+from asyncbench.store import ENTRANT, Manifest, groups_of, planned, read_grades, read_trials
 from asyncbench.suites import carries
 
 ADDITION = "integer_addition"
@@ -33,7 +33,7 @@ LENGTHS = {
 CARRIES = (0, 1, 3, 6, 10, 15, 20)  # of two numbers with 30 digits: 15 on average
 
 TRIALS = (
-    *("trial_id", "run", "model", "condition", "suite", "problem_id", "provider", "length", "outcome"),
+    *("trial_id", *ENTRANT, "suite", "problem_id", "provider", "length", "outcome"),
     *("reasoning_text", "latency_s"),
 )
 GRADES = ("trial_id", "grader", "grader_version", "classification", "reason", "format_ok")

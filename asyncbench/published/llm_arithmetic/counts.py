@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.results import Asked, Graded, NothingToShowError, in_order
-from asyncbench.store import Manifest, planned, read_grades, read_trials
+from asyncbench.store import ENTRANT, Manifest, planned, read_grades, read_trials
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
 
-_KEYS = ("run", "model", "condition", "task", "length")
+_KEYS = (*ENTRANT, "task", "length")
 _OF_TRIALS = ("trial_id", *_KEYS, "provider", "input_tokens", "output_tokens", "cost_usd", "price_source")
 _OF_GRADES = ("trial_id", "grader_version", "classification", "reason", "rel_error", "outcome")
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.results import Asked, Graded, NothingToShowError, graders_of, in_order
-from asyncbench.store import Manifest, planned, read_grades, read_trials
+from asyncbench.store import ENTRANT, Manifest, planned, read_grades, read_trials
 from asyncbench.suites.nupa import (
     GRADERS,
     TASKS,
@@ -37,12 +37,12 @@ FORM_POINTS = Fraction(1, 100)  # further apart, and the two graders tell of rep
 
 OF_NO_LENGTH = 0  # a set of one's own may leave lengths out; no range holds it
 
-TRIALS = ("trial_id", "run", "model", "condition", "style", "provider", "outcome")
+TRIALS = ("trial_id", *ENTRANT, "style", "provider", "outcome")
 GRADES = (
     *("trial_id", "task", "variant", "representation", "length", "grader", "grader_version", "reason"),
     *("exact_match", "digits_right", "digits_total", "length_error", "length_error_total"),
 )
-ASKED = ("run", "model", "condition", "style")
+STYLED = (*ENTRANT, "style")
 KIND = ("task", "variant", "representation")
 ADDED_UP = ("exact_match", "digits_right", "length_error", "length_error_total")
 
@@ -166,7 +166,7 @@ def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[TaskLine, ...]:
     graded = replied.filter(~pc.field("digits_total").is_null())
     tallies = _tallies(graded)
     counts, answered, read = (_counts(one) for one in (trials, replied, graded))
-    tasks = {key: _task(*key[len(ASKED) :]) for key in counts}
+    tasks = {key: _task(*key[len(STYLED) :]) for key in counts}
     asked = in_order({(run, model, condition) for run, model, condition, *_ in counts}, manifest)
     places = {name: place for place, name in enumerate(TASKS)}
     lines = [
@@ -182,7 +182,7 @@ def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[TaskLine, ...]:
             by_grader={grader: findings(tallies.get((*key, grader), {}), tasks[key]) for grader in GRADERS},
         )
         for key, count in counts.items()
-        for run, model, condition, style in [key[: len(ASKED)]]
+        for run, model, condition, style in [key[: len(STYLED)]]
     ]
     return tuple(sorted(lines, key=lambda line: (asked.index(line.asked), places[line.task.name])))
 
@@ -197,14 +197,14 @@ def _task(task: str, variant: str, representation: str) -> NupaTask:
 def _counts(trials: pa.Table) -> dict[tuple[str, ...], int]:
     """Return how many trials there are of each who was asked and each task."""
     headline = trials.filter(pc.field("grader") == next(iter(GRADERS)))
-    keys = [*ASKED, *KIND]
+    keys = [*STYLED, *KIND]
     rows = headline.group_by(keys, use_threads=False).aggregate([([], "count_all")]).to_pylist()
     return {tuple(row[key] for key in keys): row["count_all"] for row in rows}
 
 
 def _tallies(graded: pa.Table) -> dict[tuple[str, ...], dict[int, LengthTally]]:
     """Return what is added up, by who was asked, task and grader, then by length."""
-    keys = [*ASKED, *KIND, "grader"]
+    keys = [*STYLED, *KIND, "grader"]
     # Answers whose truths have as many digits share a denominator: their digits right can be added first.
     sums = graded.group_by([*keys, "length", "digits_total"], use_threads=False).aggregate(
         [([], "count_all"), *((name, "sum") for name in ADDED_UP)]

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
+from asyncbench.store import CELL
 
-GROUP: Final = ("run", "model", "condition", "suite", "task", "variant", "representation")
+GROUP: Final = tuple(name for name in CELL if name != "length")
 EXAMINED: Final = (Outcome.WRONG.value, Outcome.NO_ANSWER.value)
 MOST_OF_A_GROUP: Final = 500
 MOST_IN_ALL: Final = 30_000

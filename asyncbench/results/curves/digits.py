@@ -8,9 +8,10 @@ from typing import Final
 import pyarrow as pa
 
 from asyncbench.results.curves.curve import Curve, Length, fit
+from asyncbench.store import ENTRANT
 
-BY: Final = ("run", "model", "condition", "suite", "task")
-GROUP: Final = (*BY, "variant", "representation")  # a curve over unlike numbers is nobody's curve
+TASK: Final = (*ENTRANT, "suite", "task")
+GROUP: Final = (*TASK, "variant", "representation")  # a curve over unlike numbers is nobody's curve
 _COUNTED: Final = ("correct", "trials", "failed")
 
 
@@ -99,7 +100,7 @@ def _task_name(one: DigitsCurve, *, several: bool) -> str:
     return " ".join(filter(None, (one.task, *more)))
 
 
-def digits_at(cells: pa.Table, by: Sequence[str] = BY) -> tuple[DigitsCurve, ...]:
+def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, ...]:
     """Return the curve of each group of cells, in the order of the groups' names.
 
     Counted are the trials with a reply: a call that failed says nothing of length. Groups of which no length
