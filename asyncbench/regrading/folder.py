@@ -1,7 +1,7 @@
 """regrade_folder(): every stored reply of a results folder is graded again; nothing is asked."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from asyncbench.regrading.earlier import EarlierGrades
+from asyncbench.errors import StoreError
 from asyncbench.regrading.grades import HEADLINE, REPLY, Regrade, regraded
-from asyncbench.regrading.questions import FolderQuestions
-from asyncbench.regrading.rewriting import rewritten
+from asyncbench.regrading.stored import EarlierGrades, FolderQuestions
 from asyncbench.regrading.tally import ChangedTrial, Grader, Move, RegradeTally
-from asyncbench.store import OF_THE_TRIAL, Snapshot, Store, read_manifest, scanned, take_snapshot
+from asyncbench.store import (
+    OF_THE_TRIAL,
+    Generation,
+    Part,
+    Snapshot,
+    Store,
+    read_manifest,
+    scanned,
+    take_snapshot,
+)
 
 READ = tuple(dict.fromkeys([*OF_THE_TRIAL, "problem_set", "problem_id", "expected", *HEADLINE, *REPLY]))
+Place = tuple[str, ...]  # the folders of a partition: suite=…, model=…
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +102,9 @@ def _without_collections() -> Iterator[None]:
 
 def _look_over(folder: Path, tally: RegradeTally) -> None:
     snapshot = take_snapshot(folder)
-    anew = _Anew(folder, snapshot, tally)
+    batches = _BatchGrader(folder, snapshot, tally)
     for batch in snapshot.batches("trials", READ):
-        anew.graded(batch)
+        batches.graded(batch)
 
 
 def _rewrite(folder: Path, tally: RegradeTally) -> None:
@@ -104,18 +113,18 @@ def _rewrite(folder: Path, tally: RegradeTally) -> None:
         store.replaced("trials") as trials,
         store.replaced("grades") as grades,
     ):
-        anew = _Anew(folder, take_snapshot(folder), tally)
+        batches = _BatchGrader(folder, take_snapshot(folder), tally)
         changed: set[Path] = set()
-        for path, trial_part, grade_part in rewritten(trials, grades, changed=changed):
+        for path, trial_part, grade_part in _rewritten(trials, grades, changed=changed):
             for batch in scanned("trials", [path]):
-                made = anew.graded(batch)
+                made = batches.graded(batch)
                 if made.changed:
                     changed.add(path)
                 trial_part.add(made.trials)
                 grade_part.add(made.grades)
 
 
-class _Anew:
+class _BatchGrader:
     """Grades batch after batch, in the order of the folder, and counts what that changes."""
 
     def __init__(self, folder: Path, snapshot: Snapshot, tally: RegradeTally) -> None:
@@ -127,3 +136,59 @@ class _Anew:
         made = regraded(trials, self._questions.of(trials), earlier)
         self._tally.add(trials, made, earlier)
         return made
+
+
+# ── the new generation of both tables, part by part in the places of the old ─────────────────
+
+
+def _rewritten(
+    trials: Generation, grades: Generation, *, changed: Collection[Path]
+) -> Iterator[tuple[Path, Part, Part]]:
+    """Yield each part of `trials` with the two parts that its rows and their grades go to.
+
+    A part is finished before the next one begins, so that few rows wait in memory.
+
+    Args:
+        trials: what takes the place of the trials.
+        grades: what takes the place of the grades.
+        changed: the parts of `trials`, of those yielded so far, whose rows or grades are others now. Where a
+            partition has none of them, its earlier parts stay. (A part of `grades` may hold those of any
+            trial of its partition, so a part alone cannot tell.)
+
+    Raises:
+        StoreError: trials stand without any grades beside them.
+    """
+    stored = _by_place(grades.earlier)
+    for place, paths in _by_place(trials.earlier).items():
+        beside = stored.pop(place, [])
+        if not beside:
+            raise StoreError(f"no grades stand beside {paths[0]}: put back a copy of that part of `grades`")
+        yield from _in_partition(paths, beside, trials, grades)
+        if not any(path in changed for path in paths):
+            trials.keep_after_all(paths)
+            grades.keep_after_all(beside)
+    for path in (path for paths in stored.values() for path in paths):  # of trials that are gone
+        grades.keep(path)
+
+
+def _in_partition(
+    paths: Sequence[Path], stored: Sequence[Path], trials: Generation, grades: Generation
+) -> Iterator[tuple[Path, Part, Part]]:
+    """Pair the parts of a partition in their order; there may be more of one table than of the other."""
+    last = len(paths) - 1
+    beside = grades.part(stored[:1] if last else stored)
+    for n, path in enumerate(paths):
+        if n and (own := stored[n:] if n == last else stored[n : n + 1]):
+            beside.finish()
+            beside = grades.part(own)
+        part = trials.part([path])
+        yield path, part, beside
+        part.finish()
+    beside.finish()
+
+
+def _by_place(paths: Iterable[Path]) -> dict[Place, list[Path]]:
+    places: dict[Place, list[Path]] = {}
+    for path in paths:
+        places.setdefault(path.parent.parts[-2:], []).append(path)
+    return places

@@ -1,6 +1,6 @@
 """A batch of stored trials graded anew: the rows that its grades and its trials get."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
@@ -22,7 +22,6 @@ OF_THE_GRADE = tuple(name for name in GRADES.names if name not in OF_THE_TRIAL)
 HEADLINE = ("grader", "answer", "outcome", "exact_match")  # what a trial's row repeats of its headline grade
 
 _fields, _headline = attrgetter(*OF_THE_GRADE), attrgetter(*HEADLINE)
-_NOTHING = (None,) * len(HEADLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +42,26 @@ def regraded(trials: pa.Table, problems: Sequence[Problem | None], earlier: pa.T
         problems: the problem of each; without one, or of a suite that is not known, it stays as it is.
         earlier: the rows of `grades` that stand for them.
     """
-    grades = list(_grades(trials, problems))
-    kept = pa.chunked_array([pa.array([not one for one in grades], pa.bool_())])
+    grades = _grades(trials, problems)
+    kept = pa.chunked_array([pa.array([not of_trial for of_trial in grades], pa.bool_())])
     rows = _grade_rows(trials, grades)
     if pc.any(kept).as_py():
-        rows = _with_kept(rows, earlier, trials["trial_id"], kept)
+        standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trials["trial_id"].filter(kept)))
+        rows = pa.concat_tables([rows, standing])
+        places = pc.index_in(rows["trial_id"], value_set=trials["trial_id"])
+        rows = rows.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
     anew = _trial_rows(trials, problems, grades, kept)
     changed = not (anew.equals(trials) and rows.equals(earlier))
     return Regrade(trials=anew, grades=rows, kept=kept, changed=changed)
 
 
-def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> Iterator[tuple[Grade, ...]]:
-    """Yield the grades of each trial; none of one that cannot be graded."""
+def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> list[tuple[Grade, ...]]:
+    """Return the grades of each trial; none of one that cannot be graded."""
     replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
-    for problem, (style, *stored) in zip(problems, replies, strict=True):
-        if problem is None or problem.suite not in SUITES:
-            yield ()
-        else:
-            yield graded(problem, _reply(*stored), style)
+    return [
+        () if problem is None or problem.suite not in SUITES else graded(problem, _reply(*stored), style)
+        for problem, (style, *stored) in zip(problems, replies, strict=True)
+    ]
 
 
 def _reply(
@@ -80,27 +81,13 @@ def _reply(
 
 def _grade_rows(trials: pa.Table, grades: Sequence[Sequence[Grade]]) -> pa.Table:
     """Return the grades one after the other, with the columns they share with their trial."""
-    parents = pa.array([n for n, some in enumerate(grades) for _ in some], pa.int64())
+    parents = pa.array([n for n, of_trial in enumerate(grades) for _ in of_trial], pa.int64())
     shared = trials.select(list(OF_THE_TRIAL)).take(parents)
-    own = zip(*map(_fields, chain.from_iterable(grades)), strict=True) if len(parents) else OF_THE_GRADE
+    own = [*zip(*map(_fields, chain.from_iterable(grades)), strict=True)] or [()] * len(OF_THE_GRADE)
     columns = [
-        pa.array(values if len(parents) else [], GRADES.field(name).type)
-        for name, values in zip(OF_THE_GRADE, own, strict=True)
+        pa.array(values, GRADES.field(name).type) for name, values in zip(OF_THE_GRADE, own, strict=True)
     ]
     return pa.table([*shared.columns, *columns], schema=GRADES)
-
-
-def _with_kept(
-    rows: pa.Table,
-    earlier: pa.Table,
-    trial_ids: "pa.ChunkedArray[pa.StringScalar]",
-    kept: "pa.ChunkedArray[pa.BooleanScalar]",
-) -> pa.Table:
-    """Add the stored grades of the trials that are kept, each where its trial stands."""
-    standing = earlier.filter(pc.is_in(earlier["trial_id"], value_set=trial_ids.filter(kept)))
-    both = pa.concat_tables([rows, standing])
-    places = pc.index_in(both["trial_id"], value_set=trial_ids)
-    return both.take(pc.sort_indices(places))  # stable: a trial's grades keep their order
 
 
 def _trial_rows(
@@ -110,7 +97,8 @@ def _trial_rows(
     kept: "pa.ChunkedArray[pa.BooleanScalar]",
 ) -> pa.Table:
     """Return the trials with what their headline grade says, and the answer it was compared with."""
-    said = zip(*(_headline(some[0]) if some else _NOTHING for some in grades), strict=True)
+    nothing = (None,) * len(HEADLINE)
+    said = zip(*(_headline(of_trial[0]) if of_trial else nothing for of_trial in grades), strict=True)
     values = dict(zip(HEADLINE, said, strict=True))
     values["expected"] = tuple(problem.expected if problem else None for problem in problems)
     for name, new in values.items():

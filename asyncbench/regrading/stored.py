@@ -1,0 +1,93 @@
+"""What a results folder holds beside its trials: their problems, and the grades that stand for them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.problems import PROBLEM_SCHEMA, problems_of
+from asyncbench.records import Problem
+from asyncbench.store import GRADES, PARTITIONED_BY, Snapshot, read_problems
+
+MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
+Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
+
+
+def joined(table: pa.Table, left: str, right: str) -> Column:
+    """Return `left/right` of each row; at least one of the two is an id, so that no two pairs look alike."""
+    text: Column = pc.binary_join_element_wise(table[left], table[right], "/")  # type: ignore[call-overload]  # the stubs forget the separator
+    return text
+
+
+class FolderQuestions:
+    """Every problem of a results folder, as it stands now."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the folder's problems/.
+
+        Raises:
+            ProblemSetError: a copy of a problem set is damaged.
+        """
+        self._problems = read_problems(folder).combine_chunks()
+        self._keys = joined(self._problems, "problem_set", "problem_id")
+        self._ready: dict[int, Problem] = {}
+
+    def of(self, trials: pa.Table) -> list[Problem | None]:
+        """Return the problem of each trial; None where no copy holds it."""
+        found = pc.index_in(joined(trials, "problem_set", "problem_id"), value_set=self._keys)
+        if found.null_count:  # of a set that was renamed since: the same questions, all the same
+            ids = self._problems["problem_id"]
+            found = pc.coalesce(found, pc.index_in(trials["problem_id"], value_set=ids))
+        places = found.to_pylist()
+        if len(self._ready) > MOST_READY:
+            self._ready.clear()
+        missing = sorted({place for place in places if place is not None} - self._ready.keys())
+        rows = self._problems.select(PROBLEM_SCHEMA.names).take(pa.array(missing, pa.int64()))
+        self._ready.update(zip(missing, problems_of(rows.to_batches()), strict=True))
+        return [None if place is None else self._ready[place] for place in places]
+
+
+class EarlierGrades:
+    """The stored grades, taken in the order of the trials, in which they are stored as well."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._batches: Iterator[pa.RecordBatch] = snapshot.batches("grades")
+        self._waiting = GRADES.empty_table()
+        self._in_order = True
+
+    def of(self, trials: pa.Table) -> pa.Table:
+        """Return the grades of the next trials, in any number of rows a trial.
+
+        Raises:
+            StoreError: a part cannot be read.
+        """
+        ids = trials["trial_id"].combine_chunks()
+        if self._in_order:
+            found = self._next(ids)
+            self._in_order = len(pc.unique(found["trial_id"])) == len(ids)
+            if self._in_order:
+                return found
+        # another order, as after a compaction: looked up, which takes longer and finds them all the same
+        wanted = pc.field("trial_id").isin(ids)
+        for name in PARTITIONED_BY["grades"]:
+            wanted &= pc.field(name).isin(trials[name].unique())  # so that other partitions are skipped
+        return self._snapshot.read("grades", filters=wanted)
+
+    def _next(self, ids: "pa.Array[pa.StringScalar]") -> pa.Table:
+        """Take rows as long as they are of these trials."""
+        taken = [GRADES.empty_table()]
+        other = -1
+        while other < 0:
+            if not len(self._waiting):
+                batch = next(self._batches, None)
+                if batch is None:
+                    break
+                self._waiting = pa.Table.from_batches([batch], GRADES)
+            other = pc.index(pc.is_in(self._waiting["trial_id"], value_set=ids), False).as_py()
+            count = len(self._waiting) if other < 0 else other
+            taken.append(self._waiting.slice(0, count))
+            self._waiting = self._waiting.slice(count)
+        return pa.concat_tables(taken)
