@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -120,8 +121,13 @@ def _held_still(folder: Path) -> Iterator[None]:
     if not os.access(folder, os.W_OK):
         yield
         return
+    there_before = (folder / LOCK).exists()
     with locked(folder):
-        yield
+        try:
+            yield
+        finally:
+            if not there_before:
+                (folder / LOCK).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -135,7 +141,11 @@ def _built_beside(out: Path) -> Iterator[Path]:
     with storing(draft):
         make_folder(draft, mode=OWNERS)
     with locked(draft):
-        _clear(draft)  # what a dead process left there
+        for path in draft.iterdir():  # what a dead process left there
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
         try:
             yield draft
             shutil.rmtree(draft / TEMPORARY, ignore_errors=True)
@@ -150,51 +160,41 @@ def _built_beside(out: Path) -> Iterator[Path]:
             raise
 
 
-def _clear(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != LOCK:
-            path.unlink()
-
-
 def _copy_problems(found: Sequence[Source], draft: Path) -> None:
     """Copy every problem set; of two states of one, the one written last still is."""
     folder = draft / "problems"
     with storing(folder):
         make_folder(folder)
-        for one in found:
-            for path in sorted((one.folder / "problems").glob("*.parquet")):
-                copy = folder / path.name
-                if not copy.exists():  # the name tells its content
-                    shutil.copyfile(path, copy)  # its rights follow the umask
-                    os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
-                    sync_to_disk(copy)
+        for path in (
+            path for source in found for path in sorted((source.folder / "problems").glob("*.parquet"))
+        ):
+            copy = folder / path.name
+            if not copy.exists():  # the name tells its content
+                shutil.copyfile(path, copy)  # its rights follow the umask
+                os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+                sync_to_disk(copy)
 
 
 def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: Path) -> None:
     """Write the sweep and the manifest of the merged folder."""
-    text = yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode()
-    said: dict[str, object] = {}
-    for one in reversed(found):
-        said |= one.manifest
+    manifests = [source.manifest for source in found]
     asked: dict[str, list[str]] = {}
-    for one in found:
-        for alias, names in named_before(one.folder, one.manifest).items():
+    for source in found:
+        for alias, names in named_before(source.folder, source.manifest).items():
             asked[alias] = list(dict.fromkeys([*asked.get(alias, []), *names]))
-    sets = {name: each for one in found for name, each in one.manifest.get("problem_sets", {}).items()}
+    sets = {name: each for said in manifests for name, each in said.get("problem_sets", {}).items()}
     write_sweep_file(
         draft,
-        text,
-        said
+        yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
+        dict(ChainMap(*manifests))  # what the folder named first says, and the others beside
         | manifest
         | {
-            "created_at": min(str(one.manifest.get("created_at", manifest["created_at"])) for one in found),
+            "created_at": min(str(said.get("created_at", manifest["created_at"])) for said in manifests),
             "asyncbench": version("asyncbench"),
-            "simulated": any(one.manifest.get("simulated") for one in found),
+            "simulated": any(said.get("simulated") for said in manifests),
             "runs": {sweep.name: {"planned": merged_plan(found, sweep)}},
             "problem_sets": dict(sorted(sets.items())),
             ASKED: asked,
-            "merged": [one.folder.resolve().name for one in found],
+            "merged": [source.folder.resolve().name for source in found],
         },
     )

@@ -34,7 +34,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _take(descriptor: int, path: Path) -> None:
     with storing(path):
-        if not _got(descriptor):
+        if not _got(descriptor, path):
             holder = path.read_text().strip() or "unknown"
             raise StoreError(
                 f"{path.parent} is being written by process {holder}: wait until it is done, or give this "
@@ -44,14 +44,15 @@ def _take(descriptor: int, path: Path) -> None:
         os.write(descriptor, b"%d\n" % os.getpid())
 
 
-def _got(descriptor: int) -> bool:
+def _got(descriptor: int, path: Path) -> bool:
     for _ in range(GLANCES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(GLANCE_S)
         else:
-            return True
+            # `merge` removes a lock that it made: one that is gone keeps nobody out.
+            return os.path.samestat(os.fstat(descriptor), path.stat())
     return False
 
 

@@ -1,12 +1,14 @@
 """Folders of one sweep become one: through real sweeps, and over events made by hand where time matters."""
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import nullcontext
 
 import orjson
 import pyarrow.parquet as pq
@@ -409,6 +411,30 @@ def test_another_sweep_is_refused(tmp_path):
         merge_folders(folders, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["night", "day"], ids=["merged", "refused"])
+def test_a_folder_that_had_no_lock_has_none_afterwards(tmp_path, name):
+    folders = [folder_of(tmp_path / folder) for folder in "ab"]
+    for folder in folders:
+        (folder / ".lock").unlink()
+    (folders[1] / "manifest.json").write_text(f'{{"schema_version":1,"sweep":"{name}"}}')
+    with nullcontext() if name == "night" else pytest.raises(ConfigError, match="those of 'day'"):
+        merge_folders(folders, tmp_path / "out")
+    assert [(folder / ".lock").exists() for folder in folders] == [False, False]
+    assert (tmp_path / "out").exists() == (name == "night")
+
+
+def test_a_lock_that_was_removed_while_somebody_waited_for_it_lets_nobody_write(tmp_path, monkeypatch):
+    take = fcntl.flock
+
+    def removed_meanwhile(descriptor, how):
+        take(descriptor, how)
+        (tmp_path / ".lock").unlink()
+
+    monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
+    with pytest.raises(StoreError, match=r"\.lock"), locked(tmp_path):
+        pass
+
+
 def test_imported_results_are_refused(tmp_path):
     folders = [folder_of(tmp_path / name) for name in "ab"]
     (folders[1] / "manifest.json").write_text('{"schema_version":1,"sweep":"night","imported":true}')
@@ -471,4 +497,4 @@ def test_the_command_says_what_stood_twice(tmp_path):
     assert "2 folders: 1 trials, 1 calls" in told.stdout
     assert "1 trials stood in several folders" in told.stdout
     told = CliRunner().invoke(app, ["merge", *map(str, folders), "--out", str(tmp_path / "json"), "--json"])
-    assert json.loads(told.stdout)["joined" if "joined" in told.stdout else "trials_twice"] == 1
+    assert json.loads(told.stdout)["trials_twice"] == 1
