@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -18,6 +19,7 @@ from typing import BinaryIO, Final
 from asyncbench.errors import AsyncbenchError, ConfigError, StoreError
 
 MOST_BYTES: Final = 4_000_000  # of a file that a person writes
+OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are for whoever asked
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -60,6 +62,28 @@ def sync_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_folders(top: Path) -> None:
+    """Wait until the names in a folder, and in all folders below it, are on the disk."""
+    for folder, _, _ in os.walk(top):
+        sync_to_disk(Path(folder))
+
+
+def publish(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, in place of any file of that name."""
+    make_folder(path.parent)
+    sync_to_disk(temporary)
+    temporary.replace(path)
+    sync_to_disk(path.parent)
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder of files that are worth nothing, and give their room free at once."""
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            os.truncate(path, 0)  # some may be open still: removed alone, they would keep their room
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
     """Turn the system's refusal to write `path` of a results folder into a StoreError that names it."""
@@ -67,6 +91,18 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise refused(path, error) from error
+
+
+def write_durably(path: Path, data: bytes, *, temporary: Path) -> None:
+    """Write a file in one step: a reader finds the old bytes or the new, never a part of them.
+
+    Raises:
+        StoreError: the disk is full, or the folder may not be written.
+    """
+    with storing(path):
+        make_folder(temporary.parent)
+        temporary.write_bytes(data)
+        publish(temporary, path)
 
 
 def refused(path: Path, why: OSError | str) -> StoreError:

@@ -187,7 +187,7 @@ def _column(field: "pa.Field[pa.DataType]", values: object, rows: int) -> "pa.Ar
 def json_lines(folder: Path, out: Path) -> Iterator[int]:
     """Write `trials` as JSON Lines, as other tools keep results; yield the rows of each batch."""
     from asyncbench import iter_trials
-    from asyncbench.store.encoding import encode_json
+    from asyncbench.store.rows import encode_json
 
     with out.open("wb") as file:
         for batch in iter_trials(folder):

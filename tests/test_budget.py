@@ -45,9 +45,10 @@ from asyncbench.reports.status import status_of
 from asyncbench.run.progress import cap_text
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.run.sweep_run import run_sweep
-from asyncbench.store.catalog import read_attempts, read_trials, trial_counts
+from asyncbench.store.books import spending_of
+from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
-from asyncbench.store.spending import spending_of
+from asyncbench.store.status import trial_counts
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from asyncbench.sweeps import budget_bounds as budgeting
 from asyncbench.sweeps.budget_bounds import ASKED, check_budget, most_of, open_ledger

@@ -15,13 +15,12 @@ import yaml
 
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import local, make_folder, storing, sync_to_disk
+from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
 from asyncbench.merging.agreement import Source, sources
 from asyncbench.merging.sweep import merged_plan, merged_sweep
 from asyncbench.planning.forecast import FORECAST, joined_forecasts, read_forecasts
 from asyncbench.store import (
     LOCK,
-    OWNERS,
     TEMPORARY,
     JoinedFolders,
     Manifest,
@@ -29,8 +28,6 @@ from asyncbench.store import (
     join_folders,
     locked,
     read_manifest,
-    sync_folders,
-    write_durably,
     write_sweep_file,
 )
 from asyncbench.sweeps import ASKED, named_before

@@ -3,10 +3,11 @@
 from dataclasses import asdict
 from pathlib import Path
 
+from asyncbench.files import write_durably
 from asyncbench.planning.forecast.kept import FORECAST, read_forecasts, with_forecast
 from asyncbench.planning.forecasting import Forecast
 from asyncbench.planning.outlook import ModelPlan, Plan
-from asyncbench.store import TEMPORARY, write_durably
+from asyncbench.store import TEMPORARY
 
 
 def keep_forecast(plan: Plan, *, by: str) -> None:

@@ -4,9 +4,8 @@ In: events of a run. Out: tables, snapshots, and what a folder already holds. Da
 and the copies of problem sets belong here.
 """
 
+from asyncbench.store.books import LOST, Books, spending_of
 from asyncbench.store.catalog import (
-    ModelCounts,
-    TrialCounts,
     failed_ids,
     finished_ids,
     iter_attempts,
@@ -22,15 +21,10 @@ from asyncbench.store.catalog import (
     right_ids,
     steady,
     texts,
-    trial_counts,
 )
-from asyncbench.store.costs import Spending, UnknownCost
-from asyncbench.store.durable import OWNERS, sync_folders, write_durably
-from asyncbench.store.encoding import encode_json
 from asyncbench.store.folder import Store
 from asyncbench.store.generation import Generation
-from asyncbench.store.groups import groups_of
-from asyncbench.store.lock import LOCK, locked, writer_of
+from asyncbench.store.lock import LOCK, left_mark, locked, writer_of
 from asyncbench.store.manifest import (
     IMPORTED,
     SWEEP_FILE,
@@ -44,10 +38,10 @@ from asyncbench.store.manifest import (
     read_manifest,
     write_sweep_file,
 )
-from asyncbench.store.mark import left_mark
 from asyncbench.store.merging import JoinedFolders, join_folders
+from asyncbench.store.partitions import groups_of
 from asyncbench.store.problem_copies import COPY_SCHEMA, Copy, copies, iter_problems, read_problems
-from asyncbench.store.quarantine import QUARANTINE
+from asyncbench.store.rows import encode_json
 from asyncbench.store.salvage import Salvage
 from asyncbench.store.schema import (
     CELL,
@@ -59,10 +53,11 @@ from asyncbench.store.schema import (
     SCHEMAS,
     WAITS,
 )
+from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.snapshot import LOOKS, Filters, MovedError, Snapshot, take_snapshot
-from asyncbench.store.spending import LOST, Books, spending_of
+from asyncbench.store.spending import Spending, UnknownCost
 from asyncbench.store.staging import TEMPORARY, Part, scanned
-from asyncbench.store.upkeep import Upkeep, read_upkeep
+from asyncbench.store.status import ModelCounts, TrialCounts, Upkeep, read_upkeep, trial_counts
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 
 __all__ = [
@@ -76,7 +71,6 @@ __all__ = [
     "LOOKS",
     "LOST",
     "OF_THE_TRIAL",
-    "OWNERS",
     "PARTITIONED_BY",
     "QUARANTINE",
     "SCHEMAS",
@@ -133,12 +127,10 @@ __all__ = [
     "scanned",
     "spending_of",
     "steady",
-    "sync_folders",
     "take_snapshot",
     "texts",
     "trial_counts",
     "verify_folder",
-    "write_durably",
     "write_sweep_file",
     "writer_of",
 ]

@@ -1,10 +1,8 @@
 """What a results folder already holds: its tables, what is finished, what it cost so far."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -12,12 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import History, Outcome
-from asyncbench.store.partitions import part_files
-from asyncbench.store.quarantine import quarantined
-from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.segment import Damage, segments
 from asyncbench.store.snapshot import BATCH_ROWS, LOOKS, Filters, MovedError, Snapshot, take_snapshot
-from asyncbench.store.suspensions import suspended
 
 T = TypeVar("T")
 
@@ -202,61 +195,6 @@ def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> Mapping
     return known_trials(folder, again=again).histories
 
 
-@dataclass(slots=True, kw_only=True)
-class ModelCounts:
-    """How far one model is."""
-
-    outcomes: dict[str, int] = field(default_factory=dict)  # finished trials by outcome
-    attempts: int = 0  # calls that are over
-    cost_usd: float | None = 0.0  # of the calls whose cost is known; None: of none is it known
-    unpriced: int = 0  # calls whose cost is unknown
-    in_flight: int = 0  # calls without an end; when no run is going, they are lost
-    suspended: str | None = None  # the kind of error by which it was refused for good; None: it was not
-    skips: dict[tuple[int, int], int] = field(default_factory=dict)  # by (correct, asked) of their cells
-
-    @property
-    def finished(self) -> int:
-        return sum(self.outcomes.values())
-
-    @property
-    def skipped(self) -> int:
-        """Trials written down as skipped, whatever the rule in force says of them."""
-        return sum(self.skips.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialCounts:
-    """How far a results folder is."""
-
-    models: Mapping[str, ModelCounts]  # by alias, in order
-    written_at: float | None  # UTC, seconds since 1970; None: nothing was written yet
-    damaged: Sequence[Damage]  # lines of the journal that cannot be used
-    quarantined: Mapping[str, int] = field(default_factory=dict)  # of earlier segments, by name
-    waiting: Mapping[str, int] = field(default_factory=dict)  # rows that only the journal holds, by table
-    ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
-
-
-def trial_counts(folder: Path | str) -> TrialCounts:
-    """Count what a results folder holds, whether a run is going, was killed, or is complete.
-
-    Raises:
-        ConfigError: the folder is not a results folder.
-        StoreError: its manifest or its journal cannot be read.
-    """
-    return steady(folder, lambda seen: _counts(Path(folder), seen))
-
-
-def _counts(folder: Path, snapshot: Snapshot) -> TrialCounts:
-    return TrialCounts(
-        models=_by_model(snapshot),
-        written_at=_written_at(folder),
-        damaged=snapshot.damaged,
-        quarantined=quarantined(folder),
-        waiting={name: len(rows) for name, rows in snapshot.journalled.items()},
-        ungraded=len(snapshot.unfinished.replies),
-    )
-
-
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:
     """Return what `use` makes of a folder; looks again when parts were replaced between look and use."""
     return patiently(lambda: use(take_snapshot(Path(folder))))
@@ -268,41 +206,3 @@ def patiently(read: Callable[[], T]) -> T:
         with suppress(MovedError):
             return read()
     return read()
-
-
-def _written_at(folder: Path) -> float | None:
-    parts = [path for name in SCHEMAS for path in part_files(folder, name)]
-    times = []
-    for path in segments(folder / "journal") + parts:
-        with suppress(FileNotFoundError):  # sealed a moment ago
-            times.append(path.stat().st_mtime)
-    return max(times, default=None)
-
-
-def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
-    models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
-    trials = snapshot.read("trials", ["model", "outcome"]).group_by(["model", "outcome"])
-    for row in trials.aggregate([([], "count_all")]).to_pylist():
-        models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
-    attempts = snapshot.read("attempts", ["model", "cost_usd", "started_at"]).group_by("model")
-    known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
-    sums = attempts.aggregate(
-        [([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count"), ("started_at", "max")]
-    )
-    last_begun: dict[str, datetime] = {}
-    for row in sums.to_pylist():
-        last_begun[row["model"]] = row["started_at_max"]
-        model = models[row["model"]]
-        model.attempts = row["count_all"]
-        model.cost_usd = row["cost_usd_sum"]
-        model.unpriced = row["count_all"] - row["cost_usd_count"]
-    keys = ["model", "correct", "asked"]
-    skipped = snapshot.read("skipped", keys).group_by(keys).aggregate([([], "count_all")])
-    for row in skipped.to_pylist():
-        models[row["model"]].skips[row["correct"], row["asked"]] = row["count_all"]
-    for alias, why in suspended(snapshot, last_begun).items():
-        models[alias].suspended = why
-    for sent in snapshot.unfinished.sent.values():
-        models[sent.model].in_flight += 1
-        models[sent.model].suspended = None  # whether it is shows when its last calls have ended
-    return dict(sorted(models.items()))

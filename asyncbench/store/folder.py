@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import StoreError
-from asyncbench.files import local, make_folder, refused, storing
+from asyncbench.files import OWNERS, local, make_folder, refused, storing, write_durably
 from asyncbench.records import Ended, Event, History, Outcome, Result
 from asyncbench.store.catalog import known_trials
-from asyncbench.store.compaction import compact, worthwhile
-from asyncbench.store.durable import OWNERS, write_durably
-from asyncbench.store.generation import Generation, next_generation, settle
+from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
 from asyncbench.store.holdings import (
     accept_loss,
     accept_missing_calls,
@@ -22,7 +20,7 @@ from asyncbench.store.holdings import (
     list_journal,
 )
 from asyncbench.store.journal import Journal, Unfinished, lost, unrecorded
-from asyncbench.store.lock import locked
+from asyncbench.store.lock import left_mark, locked, set_mark, take_away
 from asyncbench.store.manifest import (
     IMPORTED,
     Manifest,
@@ -32,7 +30,6 @@ from asyncbench.store.manifest import (
     read_manifest,
     write_sweep_file,
 )
-from asyncbench.store.mark import left_mark, set_mark, take_away
 from asyncbench.store.partitions import next_number, part_files, seal, without_rows
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, payloads, segments

@@ -22,10 +22,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing
+from asyncbench.files import publish, storing
 from asyncbench.store.checksums import WAYS_OUT, check, fingerprint
-from asyncbench.store.costs import COLUMNS, Told
-from asyncbench.store.durable import publish
 from asyncbench.store.manifest import (
     HOLDS,
     IMPORTED,
@@ -34,9 +32,9 @@ from asyncbench.store.manifest import (
     is_results_folder,
     read_manifest,
 )
-from asyncbench.store.quarantine import QUARANTINE, calls_in, damaged_lines
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.segment import segments
+from asyncbench.store.segment import QUARANTINE, calls_in, damaged_lines, segments
+from asyncbench.store.spending import COLUMNS, Told
 from asyncbench.store.staging import TEMPORARY, Part, PartEntry, scanned
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged

@@ -1,16 +1,19 @@
-"""One writer for each results folder."""
+"""One writer for each results folder, and a mark while a run goes on: what a killed run leaves behind."""
 
 import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing
+from asyncbench.files import storing, sync_to_disk, write_durably
+from asyncbench.store.staging import TEMPORARY
 
 LOCK = ".lock"  # in a results folder
+MARK = ".running"  # holds when the run began: UTC, ISO 8601
 GLANCE_S = 0.02  # more than whoever only looks for a writer holds the lock
 GLANCES = 10
 
@@ -76,3 +79,28 @@ def writer_of(folder: Path) -> int | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def set_mark(folder: Path) -> None:
+    """Say that a run begins; only while the folder is held for writing.
+
+    Raises:
+        StoreError: the disk does not take it.
+    """
+    began_at = datetime.now(UTC).isoformat(timespec="seconds")
+    write_durably(folder / MARK, f"{began_at}\n".encode(), temporary=folder / TEMPORARY / MARK)
+
+
+def take_away(folder: Path) -> None:
+    """Say that the run has ended, however it did; a disk that fails is told of elsewhere."""
+    with suppress(OSError):
+        (folder / MARK).unlink(missing_ok=True)
+        sync_to_disk(folder)  # or it were back when the power fails
+
+
+def left_mark(folder: Path) -> str | None:
+    """Return when a run began that is going on, or died; None: there is none."""
+    try:
+        return (folder / MARK).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None

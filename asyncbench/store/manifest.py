@@ -11,8 +11,7 @@ from typing import Any
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import local
-from asyncbench.store.durable import write_durably
+from asyncbench.files import local, write_durably
 from asyncbench.store.lock import LOCK
 from asyncbench.store.schema import SCHEMA_VERSION
 from asyncbench.store.staging import TEMPORARY

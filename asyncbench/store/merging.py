@@ -14,15 +14,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.files import write_durably
 from asyncbench.records import Ended, Outcome
-from asyncbench.store.durable import write_durably
 from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.manifest import HOLDS, changed_manifest, read_manifest
 from asyncbench.store.partitions import by_partition, next_number
-from asyncbench.store.quarantine import QUARANTINE, lines_of
-from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS, attempt_row
-from asyncbench.store.segment import Damage, segments
+from asyncbench.store.rows import attempt_row
+from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS
+from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments
 from asyncbench.store.snapshot import Snapshot, take_snapshot
 from asyncbench.store.staging import TEMPORARY, Part
 

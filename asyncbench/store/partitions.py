@@ -8,24 +8,30 @@ removed when all its parts stand: whatever stops that half-way, doing it again c
 regrading give parts of several segments new names (see `generation`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import StoreError
-from asyncbench.files import storing, sync_to_disk
-from asyncbench.store.durable import discard
+from asyncbench.files import discard, storing, sync_to_disk
 from asyncbench.store.generation import sealed_up_to
-from asyncbench.store.groups import groups_of
 from asyncbench.store.holdings import declared, standing
-from asyncbench.store.quarantine import QUARANTINE, quarantine, quarantined
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
-from asyncbench.store.segment import Damage, batches, number_of, payloads, segments
+from asyncbench.store.segment import (
+    QUARANTINE,
+    Damage,
+    batches,
+    number_of,
+    payloads,
+    quarantine,
+    quarantined,
+    segments,
+)
 from asyncbench.store.staging import TEMPORARY, Part, read
-from asyncbench.store.supersede import superseded
 from asyncbench.store.tables import tables
 
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
@@ -120,3 +126,70 @@ def by_partition(name: str, table: pa.Table) -> Iterator[tuple[Path, pa.Table]]:
     keys = PARTITIONED_BY[name]
     for group, rows in groups_of(table, keys):
         yield Path(name, *(f"{key}={quote(group[key], safe='')}" for key in keys)), rows
+
+
+def groups_of(table: pa.Table, keys: Sequence[str]) -> Iterator[tuple[dict[str, str], pa.Table]]:
+    """Yield the values of the keys and the rows that have them, which keep their order; groups by their keys.
+
+    Args:
+        table: any rows.
+        keys: columns of text without NULLs.
+    """
+    order: list[tuple[str, Literal["ascending", "descending"]]] = [(key, "ascending") for key in keys]
+    rows = table.sort_by(order)  # stable
+    # Sorted again: group_by promises no order, and that of first occurrence only seems to be it.
+    groups = table.group_by(list(keys)).aggregate([([], "count_all")]).sort_by(order)
+    start = 0
+    for group in groups.to_pylist():
+        count = group.pop("count_all")
+        yield group, rows.slice(start, count)
+        start += count
+
+
+def superseded(
+    table: str, parts: Sequence[Part], earlier: Sequence[Path], folder: Path, *, asked: Sequence[Part] = ()
+) -> list[Part]:
+    """Move rows out of new, finished parts into new states of those earlier parts that hold their trials.
+
+    A trial whose model is called by another alias now cannot stay in its folder: it leaves its earlier part.
+
+    Args:
+        table: its name.
+        parts: its new parts.
+        earlier: its parts that stand.
+        folder: the results folder.
+        asked: new parts of `trials`; in `skipped`, what was asked has no row any more.
+
+    Returns:
+        Finished parts, to be published before the new ones.
+    """
+    if not (parts or asked) or not earlier:
+        return []
+    found, gone = [], _ids(asked)
+    for path, trial_ids in _answered_before(table, _ids([*parts, *asked]), earlier):
+        part = Part(folder, path.relative_to(folder))
+        part.add(read(table, [path], filters=~pc.field("trial_id").isin(trial_ids)))
+        for new in parts:
+            if new.path.parent == path.parent:
+                part.add(new.take(trial_ids).filter(~pc.field("trial_id").isin(gone)))
+        part.finish()
+        found.append(part)
+    return found
+
+
+def _ids(parts: Sequence[Part]) -> "pa.Array[pa.StringScalar]":
+    columns = [part.read(["trial_id"])["trial_id"] for part in parts]
+    return pa.chunked_array(
+        (chunk for column in columns for chunk in column.chunks), pa.string()
+    ).combine_chunks()
+
+
+def _answered_before(
+    table: str, answered: "pa.Array[pa.StringScalar]", earlier: Sequence[Path]
+) -> Iterator[tuple[Path, pa.StringArray]]:
+    """Yield each earlier part that holds some of the trials, with their ids."""
+    found = read(
+        table, earlier, columns=["__filename", "trial_id"], filters=pc.field("trial_id").isin(answered)
+    )
+    for row in found.group_by("__filename").aggregate([("trial_id", "list")]).to_pylist():
+        yield Path(row["__filename"]), pa.array(row["trial_id_list"], pa.string())

@@ -3,22 +3,30 @@
 A line is eight hexadecimal digits, the CRC-32 of what follows them, a space, JSON, and a line feed. What
 a killed process had written stays; a line that was cut short or changed on the disk is recognised, left
 out and reported, and the lines around it are kept. The first line says by which version all were written.
+
+    journal/000002.wal       a segment
+    quarantine/000002.wal    its damaged lines, in their order: never thrown away
 """
 
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Final
 
 import orjson
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.files import refused, storing, sync_to_disk
+from asyncbench.files import refused, storing, sync_to_disk, write_durably
 from asyncbench.store.schema import SCHEMA_VERSION
 
 BATCH_BYTES = 4 * 2**20
+SENT: Final = b'{"sent"'  # how the line of a call begins
+SHORTEST_CALL: Final = 150  # bytes of such a line, at least
+QUARANTINE = "quarantine"  # in a results folder
 _PREFIX = len(b"01234567 ")
 _HEAD_STARTS = b'{"schema_version":'
 
@@ -143,3 +151,48 @@ def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 def _line(payload: bytes) -> bytes:
     return b"%08x %b\n" % (zlib.crc32(payload), payload)
+
+
+def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> None:
+    """Copy the damaged lines of one segment out of it; doing it again changes nothing.
+
+    Raises:
+        StoreError: the disk does not take the copy.
+    """
+    if damaged:
+        name = damaged[0].segment.name
+        write_durably(folder / QUARANTINE / name, lines_of(damaged), temporary=temporary / name)
+
+
+def lines_of(damaged: Sequence[Damage]) -> bytes:
+    """Return the damaged lines of one segment as they stand in it."""
+    found = []
+    with damaged[0].segment.open("rb") as segment:
+        for line in damaged:
+            segment.seek(line.offset)
+            found.append(segment.read(line.size).removesuffix(b"\n") + b"\n")
+    return b"".join(found)
+
+
+def quarantined(folder: Path) -> Mapping[str, int]:
+    """Return how many lines of each segment were set aside, by the segment's name, oldest first."""
+    files = sorted((folder / QUARANTINE).glob("*.wal"))
+    return {file.name: file.read_bytes().count(b"\n") for file in files}
+
+
+def damaged_lines(folder: Path, damaged: Sequence[Damage]) -> Iterator[bytes]:
+    """Yield every damaged line of a folder: those of its journal, `damaged`, and those set aside before."""
+    present = {line.segment.name for line in damaged}
+    for _, some in groupby(damaged, key=lambda line: line.segment):
+        yield from filter(None, lines_of(list(some)).split(b"\n"))
+    for file in sorted((folder / QUARANTINE).glob("*.wal")):
+        if file.name not in present:  # or they were being set aside just now
+            yield from filter(None, file.read_bytes().split(b"\n"))
+
+
+def calls_in(line: bytes) -> int:
+    """Return how many calls may have been written down in a damaged line: one at least.
+
+    A lost line feed joins lines, and a stretch that never reached the disk may read as zeros.
+    """
+    return max(1, line.count(SENT), -(-line.count(0) // SHORTEST_CALL))

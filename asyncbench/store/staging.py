@@ -8,11 +8,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from asyncbench.files import storing
+from asyncbench.files import publish, storing
 from asyncbench.store.checksums import STAMPED, check, fingerprint, stamp
-from asyncbench.store.costs import Spending, Told
-from asyncbench.store.durable import publish
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
+from asyncbench.store.spending import Spending, Told
 
 TEMPORARY = ".tmp"  # in a results folder: files being written; what a dead process left there is worthless
 ROW_GROUP = 8192  # rows: few enough to stream, enough to compress well and to be skipped

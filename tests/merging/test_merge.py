@@ -28,10 +28,10 @@ from asyncbench.reports.overview import report_on
 from asyncbench.reports.status import status_of
 from asyncbench.reports.verifying import health_of
 from asyncbench.run.summary import Exit
-from asyncbench.store.catalog import trial_counts
 from asyncbench.store.folder import Store
 from asyncbench.store.lock import locked
 from asyncbench.store.manifest import changed_manifest, read_manifest
+from asyncbench.store.status import trial_counts
 from asyncbench.sweeps.budget_bounds import ANY, ASKED
 from tests.store import made
 from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep

@@ -26,7 +26,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.run.notify import LONGEST_TEXT, notifier_of
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit, Summary
-from asyncbench.store.mark import left_mark
+from asyncbench.store.lock import left_mark
 from tests.processes import until
 from tests.store.disk import disk_for
 from tests.sweep_files import entry, problem_set, simulator, sweep

@@ -21,7 +21,7 @@ from asyncbench.published import import_files
 from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped
 from asyncbench.regrading import regrade_folder
 from asyncbench.store import folder as of_folder
-from asyncbench.store import generation, mark
+from asyncbench.store import generation, lock
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.partitions import seal
@@ -68,7 +68,7 @@ def said_of(event: Event) -> list[object]:
 def announce() -> None:
     """Let the store tell what it is about to write, and what it has called durable."""
     append, sync, close = Journal.append, Segment.sync, Store.close
-    begin_run, write_file, take_away = Store.begin_run, Store.write_file, mark.take_away
+    begin_run, write_file, take_away = Store.begin_run, Store.write_file, lock.take_away
     appended = Counter[str]()
 
     def appending(self: Journal, event: Event) -> None:

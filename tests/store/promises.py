@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from asyncbench.pricing import picodollars
+from asyncbench.store.books import spending_of
 from asyncbench.store.folder import Store
+from asyncbench.store.lock import left_mark
 from asyncbench.store.manifest import IMPORTED, is_results_folder, read_manifest
-from asyncbench.store.mark import left_mark
 from asyncbench.store.snapshot import take_snapshot
-from asyncbench.store.spending import spending_of
 from asyncbench.store.verify import verify_folder
 
 Call = tuple[str, int]  # trial and attempt

@@ -10,17 +10,10 @@ import pytest
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import History, Outcome
-from asyncbench.store.catalog import (
-    ModelCounts,
-    finished_ids,
-    histories,
-    read_attempts,
-    read_grades,
-    read_trials,
-    trial_counts,
-)
+from asyncbench.store.catalog import finished_ids, histories, read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
+from asyncbench.store.status import ModelCounts, trial_counts
 from tests.store.made import answered, ended, keep, refused, reply, sent, trial, trial_id, without_list
 
 READERS = (read_trials, read_grades, read_attempts)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.records import Allowance, Outcome, Reply, Usage
-from asyncbench.store.encoding import canonical, encode_json
+from asyncbench.store.rows import canonical, encode_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),

@@ -12,9 +12,8 @@ import pytest
 from asyncbench.errors import StoreError
 from asyncbench.store import generation, snapshot
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials, steady
-from asyncbench.store.compaction import MANY_PARTS
 from asyncbench.store.folder import Store
-from asyncbench.store.generation import settle
+from asyncbench.store.generation import MANY_PARTS, settle
 from asyncbench.store.partitions import part_files
 from asyncbench.store.verify import verify_folder
 from tests.store import night
@@ -128,7 +127,7 @@ def test_a_run_that_leaves_many_parts_compacts_them_at_its_end(tmp_path):
 
 
 def test_a_full_part_is_taken_over_as_it_is(folder, monkeypatch):
-    monkeypatch.setattr("asyncbench.store.compaction.FULL_ROWS", 1)
+    monkeypatch.setattr("asyncbench.store.generation.FULL_ROWS", 1)
     before = {path: path.read_bytes() for path in part_files(folder, "trials")}
     with Store.reopen(folder) as store:
         store.compact()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Allowance, Ended, Reply, Usage
-from asyncbench.store.encoding import encode_json
 from asyncbench.store.journal import Journal, Unfinished
+from asyncbench.store.rows import encode_json
 from asyncbench.store.segment import payloads, segments
 from tests.store.disk import disk_for
 from tests.store.made import AT, answered, ended, refused, reply, result, sent, trial, trial_id

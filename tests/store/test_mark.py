@@ -7,8 +7,7 @@ import pytest
 
 from asyncbench.errors import StoreError
 from asyncbench.store.folder import Store
-from asyncbench.store.lock import writer_of
-from asyncbench.store.mark import MARK, left_mark, set_mark, take_away
+from asyncbench.store.lock import MARK, left_mark, set_mark, take_away, writer_of
 
 
 def test_a_run_that_is_going_on_bears_a_mark_and_one_that_ended_does_not(tmp_path):

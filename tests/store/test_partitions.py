@@ -22,7 +22,8 @@ from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim_folder
 from asyncbench.store.partitions import next_number, seal
-from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS, attempt_row, grade_rows, trial_row
+from asyncbench.store.rows import attempt_row, grade_rows, trial_row
+from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS
 from asyncbench.store.staging import ROW_GROUP
 from tests.store.disk import disk_for
 from tests.store.made import (

@@ -9,6 +9,7 @@ import pytest
 from asyncbench.engine import minutes
 from asyncbench.engine.holds import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
+from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.schema import (
     ATTEMPTS,
     GRADES,
@@ -18,11 +19,6 @@ from asyncbench.store.schema import (
     SCHEMAS,
     TRIALS,
     WAITS,
-    attempt_row,
-    grade_rows,
-    lane_row,
-    skipped_row,
-    trial_row,
 )
 from tests.store.made import AT, ended, minute, model, reply, result, skipped, trial
 

@@ -1,0 +1,119 @@
+"""What the calls of a results folder cost, or may have cost: what a budget is counted by."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute
+
+from asyncbench.pricing import picodollars
+from asyncbench.records import Sent
+from asyncbench.store.catalog import steady
+from asyncbench.store.holdings import lost_calls, unknown_loss
+from asyncbench.store.manifest import read_manifest
+from asyncbench.store.segment import calls_in, damaged_lines
+from asyncbench.store.snapshot import MovedError, Snapshot
+from asyncbench.store.spending import COLUMNS, Doubt, Spending, UnknownCost
+
+pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
+
+LOST: Final = "lost"  # the status of a call without an end
+ROWS: Final = 65_536  # at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What the calls of a folder cost, and what of its journal nobody can read any more."""
+
+    by_alias: Mapping[str, Spending]
+    damaged: int = 0  # calls that may have stood in damaged lines of the journal
+    unknown_loss: bool = False  # calls are gone of which nobody knows what they cost
+
+    @property
+    def dearest(self) -> int | None:
+        """Return the most that a call cost or could cost, picodollars; None: of none is it known."""
+        return max((one.dearest for one in self.by_alias.values() if one.dearest is not None), default=None)
+
+    @property
+    def unread(self) -> int:
+        """Return what counts for calls in damaged lines, picodollars: each is taken for the dearest."""
+        return self.damaged * (self.dearest or 0)
+
+    def under(self, kind: str, of: str, also: Collection[str] = ()) -> tuple[int, int]:
+        """Return what a folder's calls count for a cap, picodollars: what is charged, what is set aside.
+
+        Every alias counts for the sweep, and every call of a provider for that, whether or not the sweep
+        still holds them: the money is gone all the same. What cannot be read may be a call of anybody.
+
+        Args:
+            kind: of the cap: `sweep`, `provider` or `model`.
+            of: its name; of a model its alias.
+            also: of a model, aliases that it had before.
+        """
+        sums = [one.under(kind, of) for one in self._held(kind, of, also)]
+        return sum(charged for charged, _ in sums) + self.unread, sum(reserved for _, reserved in sums)
+
+    def doubt_under(self, kind: str, of: str, also: Collection[str] = ()) -> tuple[Doubt, Doubt]:
+        """Return what of both sums of `under` only may have been spent: of charged calls, of the others."""
+        both = [one.doubt_under(kind, of) for one in self._held(kind, of, also)]
+        ended, unended = (
+            Doubt(sum(one[i].most for one in both), sum(one[i].calls for one in both)) for i in (0, 1)
+        )
+        return Doubt(ended.most + self.unread, ended.calls + self.damaged), unended
+
+    def _held(self, kind: str, of: str, also: Collection[str]) -> list[Spending]:
+        named = {of, *also}
+        return [one for alias, one in self.by_alias.items() if kind != "model" or alias in named]
+
+
+def spending_of(folder: Path | str) -> Books:
+    """Return what the calls cost that a folder's own sweep made; imported runs are others' money.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: its manifest, its journal or a part cannot be read.
+    """
+    return steady(folder, lambda seen: _books(Path(folder), seen))
+
+
+def _books(folder: Path, snapshot: Snapshot) -> Books:
+    manifest = read_manifest(folder)
+    try:
+        damaged = sum(map(calls_in, damaged_lines(folder, snapshot.damaged)))
+    except FileNotFoundError as error:
+        raise MovedError(f"{folder}: {error}. Its journal was being sealed: read it again.") from error
+    found = _spending(snapshot, str(manifest["sweep"]))
+    for alias, told in lost_calls(manifest):
+        found.setdefault(alias, Spending()).add_told(told)
+    return Books(by_alias=found, damaged=damaged, unknown_loss=unknown_loss(manifest))
+
+
+_COLUMNS = ("trial_id", "model", *COLUMNS)
+
+
+def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
+    found: dict[str, Spending] = {}
+    imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
+    for batch in snapshot.batches("attempts", _COLUMNS, rows=ROWS):
+        rows = pa.table(batch)
+        if len(imported):
+            rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
+        for alias in pc.unique(rows["model"]).to_pylist():
+            of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
+            found.setdefault(alias, Spending()).add(of_alias)
+    for sent in snapshot.unfinished.sent.values():
+        _add_open(found.setdefault(sent.model, Spending()), sent)
+    return found
+
+
+def _add_open(to: Spending, sent: Sent) -> None:
+    """Add a call without an end."""
+    most = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
+    if most is None:
+        to.unknown[UnknownCost(sent.provider, None, None)] += 1
+        return
+    to.reserved_at[sent.provider] += picodollars(most)
+    to.unended[sent.provider] += 1
+    to.dearest = max(to.dearest or 0, picodollars(most))

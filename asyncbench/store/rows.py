@@ -1,0 +1,250 @@
+"""Records as rows of the tables, and any value as JSON that every reader accepts."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from asyncbench.prompting import recorded_parameters
+from asyncbench.records import Attempt, LaneMinute, Result, Skipped, Usage
+from asyncbench.store.schema import LIMITS, LONGEST_ERROR, WAITS
+
+Row = dict[str, object]
+
+# Records are opened by us: what is not to be stored is left out.
+_OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
+_STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
+
+
+def trial_row(result: Result) -> Row:
+    """Return the row of `trials` that closes a trial; times are microseconds since 1970."""
+    trial, reply, error, headline = result.trial, result.reply, result.error, result.grades[0]
+    problem, model, condition = trial.problem, trial.model, trial.condition
+    response = error or reply
+    return {
+        "trial_id": trial.trial_id,
+        "run": trial.run,
+        "sweep": trial.sweep,
+        "problem_set": trial.problem_set,
+        "problem_id": problem.problem_id,
+        "suite": problem.suite,
+        "task": problem.task,
+        "variant": problem.variant,
+        "representation": problem.representation,
+        "length": problem.length,
+        "repeat": trial.repeat,
+        "condition": condition.name,
+        "style": condition.style,
+        "condition_params": _once(condition, lambda: canonical(condition.described)),
+        "model": model.alias,
+        "provider": model.provider,
+        "model_id": model.model_id,
+        "model_served": reply and reply.model_served,
+        "fingerprint": reply and reply.fingerprint,
+        "upstream": reply and reply.upstream,
+        "service_tier": reply and reply.service_tier,
+        "effort": model.effort,
+        "params": _once(model, lambda: canonical(recorded_parameters(model))),
+        "expected": problem.expected,
+        "reply_text": reply and reply.text,
+        "reasoning_text": reply and reply.reasoning,
+        "finish_reason": reply and reply.finish_reason,
+        "grader": headline.grader,
+        "answer": headline.answer,
+        "outcome": headline.outcome,
+        "exact_match": headline.exact_match,
+        **_token_columns(reply.usage if reply else None),
+        "price_source": result.price_source,
+        "cost_usd": result.cost_usd,
+        "attempts": result.attempts,
+        "queued_s": result.queued_s,
+        "ttft_s": result.ttft_s,
+        "latency_s": result.latency_s,
+        "finished_at": _microseconds(result.finished_at),
+        "error_kind": error and error.kind,
+        "error_message": error and error.message,
+        "http_status": response and response.http_status,
+        "request_id": response and response.request_id,
+        "reused_from": result.reused_from,
+    }
+
+
+def grade_rows(result: Result) -> list[Row]:
+    """Return what the rows of `grades` of a trial add to its own row, one a grader, headline first."""
+    return [
+        {
+            "grader": grade.grader,
+            "grader_version": grade.grader_version,
+            "headline": grade.headline,
+            "answer": grade.answer,
+            "classification": grade.classification,
+            "reason": grade.reason,
+            "outcome": grade.outcome,
+            "exact_match": grade.exact_match,
+            "format_ok": grade.format_ok,
+            "digits_right": grade.digits_right,
+            "digits_total": grade.digits_total,
+            "length_error": grade.length_error,
+            "length_error_total": grade.length_error_total,
+            "abs_error": grade.abs_error,
+            "rel_error": None if grade.rel_error is None else repr(grade.rel_error),  # JSON has no infinity
+            "flags": grade.flags,
+        }
+        for grade in result.grades
+    ]
+
+
+def attempt_row(attempt: Attempt) -> Row:
+    """Return the row of `attempts` of one call; times are microseconds since 1970."""
+    return {
+        "trial_id": attempt.trial_id,
+        "attempt": attempt.attempt,
+        "model": attempt.model,
+        "provider": attempt.provider,
+        "started_at": _microseconds(attempt.started_at),
+        "queued_s": attempt.queued_s,
+        "ttft_s": attempt.ttft_s,
+        "latency_s": attempt.latency_s,
+        "status": attempt.status,
+        "http_status": attempt.http_status,
+        "retry_after_s": attempt.retry_after_s,
+        "request_id": attempt.request_id,
+        **_token_columns(attempt.usage),
+        "cost_usd": attempt.cost_usd,
+        "in_flight": attempt.in_flight,
+        "loop_lag_s": attempt.loop_lag_s,
+        "raw_usage": None if attempt.raw_usage is None else canonical(attempt.raw_usage),
+        "max_tokens": attempt.max_tokens,
+        "reserved_usd": attempt.reserved_usd,
+        "most_usd": attempt.most_usd,
+        "error": attempt.error and attempt.error[:LONGEST_ERROR],
+        "note": attempt.note,
+    }
+
+
+def lane_row(minute: LaneMinute) -> Row:
+    """Return the row of `lanes` of one minute; times are microseconds since 1970."""
+    used = (minute.requests, minute.tokens, minute.input_tokens, minute.output_tokens)
+    return {
+        "lane": minute.lane,
+        "started_at": _microseconds(minute.started_at),
+        "seconds": minute.seconds,
+        **{name: round(amount) for name, amount in zip(LIMITS, used, strict=True)},
+        **{f"{name}_limit": minute.limits.get(name) for name in LIMITS},
+        "share": minute.share,
+        "most_in_flight": minute.most_in_flight,
+        "refused": minute.refused,
+        **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
+        "pauses": "\n".join(minute.pauses) or None,
+    }
+
+
+def skipped_row(skipped: Skipped) -> Row:
+    """Return the row of `skipped` of a trial that is not asked; times are microseconds since 1970."""
+    trial, stop = skipped.trial, skipped.stop
+    problem = trial.problem
+    return {
+        "trial_id": trial.trial_id,
+        "run": trial.run,
+        "model": trial.model.alias,
+        "condition": trial.condition.name,
+        "suite": problem.suite,
+        "task": problem.task,
+        "variant": problem.variant,
+        "representation": problem.representation,
+        "length": problem.length,
+        "problem_id": problem.problem_id,
+        "repeat": trial.repeat,
+        "rule": stop.rule,
+        "asked": stop.asked,
+        "correct": stop.correct,
+        "low": stop.low,
+        "high": stop.high,
+        "skipped_at": _microseconds(skipped.skipped_at),
+    }
+
+
+_KNOWN: dict[int, tuple[object, str]] = {}  # by identity, which holding the record keeps its own
+_MOST_KNOWN = 1000
+
+
+def _once(of: object, text: Callable[[], str]) -> str:
+    """Return the text of a record that thousands of trials share; it is made for the first of them."""
+    if (known := _KNOWN.get(id(of))) is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(of)] = (of, text())
+    return known[1]
+
+
+_UNKNOWN = Usage()
+
+
+def _token_columns(usage: Usage | None) -> Row:
+    usage = usage or _UNKNOWN
+    return {
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+
+
+def _microseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def encode_json(value: object) -> bytes:
+    """Return `value` as one line of JSON: records as objects, NaN and infinity as null.
+
+    Fields that are `UNSTORED` are left out. What JSON or Arrow cannot hold is kept as near as can be: half a
+    surrogate pair becomes U+FFFD, an integer beyond 64 bits its decimal text, anything else unknown its
+    `str`.
+    """
+    return _dumped(value, _OURS)
+
+
+def canonical(value: Mapping[str, object]) -> str:
+    """Return `value` as `encode_json` does, as text with its keys in order: equal values, equal text."""
+    return _dumped(value, _OURS | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _dumped(value: object, option: int) -> bytes:
+    try:
+        return orjson.dumps(value, default=_open, option=option)
+    except TypeError:  # rare: only then is every value looked at
+        return orjson.dumps(_storable(value), default=str, option=option)
+
+
+def _open(value: object) -> object:
+    if (names := _stored(value)) is not None:
+        return {name: getattr(value, name) for name in names}
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _stored(value: object) -> tuple[str, ...] | None:
+    """Return the fields of a record that are stored; None: no record."""
+    kind = type(value)
+    if kind not in _STORED:
+        _STORED[kind] = _fields(kind) if dataclasses.is_dataclass(kind) else None
+    return _STORED[kind]
+
+
+def _fields(record: type[Any]) -> tuple[str, ...]:  # Any: of a dataclass
+    return tuple(one.name for one in dataclasses.fields(record) if one.metadata.get("stored", True))
+
+
+def _storable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else str(value)
+    if isinstance(value, Mapping):
+        return {_storable(str(key)): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    if (names := _stored(value)) is not None:
+        return {name: _storable(getattr(value, name)) for name in names}
+    return value

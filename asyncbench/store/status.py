@@ -1,0 +1,177 @@
+"""How far a results folder is, and the state of its files."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
+from asyncbench.store.catalog import steady
+from asyncbench.store.lock import writer_of
+from asyncbench.store.partitions import part_files
+from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.segment import Damage, quarantined, segments
+from asyncbench.store.snapshot import Snapshot
+from asyncbench.store.staging import TEMPORARY
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelCounts:
+    """How far one model is."""
+
+    outcomes: dict[str, int] = field(default_factory=dict)  # finished trials by outcome
+    attempts: int = 0  # calls that are over
+    cost_usd: float | None = 0.0  # of the calls whose cost is known; None: of none is it known
+    unpriced: int = 0  # calls whose cost is unknown
+    in_flight: int = 0  # calls without an end; when no run is going, they are lost
+    suspended: str | None = None  # the kind of error by which it was refused for good; None: it was not
+    skips: dict[tuple[int, int], int] = field(default_factory=dict)  # by (correct, asked) of their cells
+
+    @property
+    def finished(self) -> int:
+        return sum(self.outcomes.values())
+
+    @property
+    def skipped(self) -> int:
+        """Trials written down as skipped, whatever the rule in force says of them."""
+        return sum(self.skips.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialCounts:
+    """How far a results folder is."""
+
+    models: Mapping[str, ModelCounts]  # by alias, in order
+    written_at: float | None  # UTC, seconds since 1970; None: nothing was written yet
+    damaged: Sequence[Damage]  # lines of the journal that cannot be used
+    quarantined: Mapping[str, int] = field(default_factory=dict)  # of earlier segments, by name
+    waiting: Mapping[str, int] = field(default_factory=dict)  # rows that only the journal holds, by table
+    ungraded: int = 0  # answers that are not graded yet: the next run does, if none is going
+
+
+def trial_counts(folder: Path | str) -> TrialCounts:
+    """Count what a results folder holds, whether a run is going, was killed, or is complete.
+
+    Raises:
+        ConfigError: the folder is not a results folder.
+        StoreError: its manifest or its journal cannot be read.
+    """
+    return steady(folder, lambda seen: _counts(Path(folder), seen))
+
+
+def _counts(folder: Path, snapshot: Snapshot) -> TrialCounts:
+    return TrialCounts(
+        models=_by_model(snapshot),
+        written_at=_written_at(folder),
+        damaged=snapshot.damaged,
+        quarantined=quarantined(folder),
+        waiting={name: len(rows) for name, rows in snapshot.journalled.items()},
+        ungraded=len(snapshot.unfinished.replies),
+    )
+
+
+def _written_at(folder: Path) -> float | None:
+    parts = [path for name in SCHEMAS for path in part_files(folder, name)]
+    times = []
+    for path in segments(folder / "journal") + parts:
+        with suppress(FileNotFoundError):  # sealed a moment ago
+            times.append(path.stat().st_mtime)
+    return max(times, default=None)
+
+
+def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
+    models: defaultdict[str, ModelCounts] = defaultdict(ModelCounts)
+    trials = snapshot.read("trials", ["model", "outcome"]).group_by(["model", "outcome"])
+    for row in trials.aggregate([([], "count_all")]).to_pylist():
+        models[row["model"]].outcomes[row["outcome"]] = row["count_all"]
+    attempts = snapshot.read("attempts", ["model", "cost_usd", "started_at"]).group_by("model")
+    known = pc.ScalarAggregateOptions(min_count=1)  # without any, the sum is unknown, not 0
+    sums = attempts.aggregate(
+        [([], "count_all"), ("cost_usd", "sum", known), ("cost_usd", "count"), ("started_at", "max")]
+    )
+    last_begun: dict[str, datetime] = {}
+    for row in sums.to_pylist():
+        last_begun[row["model"]] = row["started_at_max"]
+        model = models[row["model"]]
+        model.attempts = row["count_all"]
+        model.cost_usd = row["cost_usd_sum"]
+        model.unpriced = row["count_all"] - row["cost_usd_count"]
+    keys = ["model", "correct", "asked"]
+    skipped = snapshot.read("skipped", keys).group_by(keys).aggregate([([], "count_all")])
+    for row in skipped.to_pylist():
+        models[row["model"]].skips[row["correct"], row["asked"]] = row["count_all"]
+    for alias, why in suspended(snapshot, last_begun).items():
+        models[alias].suspended = why
+    for sent in snapshot.unfinished.sent.values():
+        models[sent.model].in_flight += 1
+        models[sent.model].suspended = None  # whether it is shows when its last calls have ended
+    return dict(sorted(models.items()))
+
+
+# a few equal ones of the last kind suspend a model; then their trials stay open
+REFUSALS = (*sorted(FINAL_FOR_LANE), ErrorKind.BAD_REQUEST)
+
+
+def suspended(seen: Snapshot, last_begun: Mapping[str, datetime]) -> dict[str, str]:
+    """Return why each model that is refused for good is: alias → the kind of the error.
+
+    Args:
+        seen: the folder.
+        last_begun: when the last call of each model was begun, by alias.
+    """
+    wanted = ["model", "trial_id", "status", "started_at", "latency_s"]
+    refused = seen.read("attempts", wanted, pc.field("status").isin(pa.array(REFUSALS, pa.string())))
+    asked = pc.unique(refused.filter(pc.field("status") == ErrorKind.BAD_REQUEST.value)["trial_id"])
+    closed = set(seen.read("trials", ["trial_id"], pc.field("trial_id").isin(asked))["trial_id"].to_pylist())
+    ends: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)
+    for row in refused.to_pylist():
+        if row["status"] in FINAL_FOR_LANE or row["trial_id"] not in closed:
+            ended_at = row["started_at"] + timedelta(seconds=row["latency_s"] or 0.0)
+            ends[row["model"]].append((ended_at, row["status"]))
+    last = {model: max(many) for model, many in ends.items()}
+    return {model: why for model, (ended_at, why) in last.items() if last_begun[model] <= ended_at}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What the files of a results folder are like."""
+
+    writer: int | None  # the process that is writing to it, 0: one that does not say; None: nobody is
+    parts: int
+    part_bytes: int
+    segments: int  # of the journal
+    journal_bytes: int
+    leftovers: tuple[str, ...]  # of a dead process, relative to the folder; the next run clears them away
+
+
+def read_upkeep(folder: Path) -> Upkeep:
+    """Look at the files of a results folder; nothing is changed."""
+    writer = writer_of(folder)
+    parts = [path for name in SCHEMAS for path in part_files(folder, name)]
+    journal = segments(folder / "journal")
+    return Upkeep(
+        writer=writer,
+        parts=len(parts),
+        part_bytes=sum(map(_size, parts)),
+        segments=len(journal),
+        journal_bytes=sum(map(_size, journal)),
+        leftovers=_leftovers(folder) if writer is None else (),
+    )
+
+
+def _leftovers(folder: Path) -> tuple[str, ...]:
+    """Return what was being written: the files, and a journal whose rows are in no part yet."""
+    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
+    left = [*sorted(temporary), *segments(folder / "journal")]
+    return tuple(str(path.relative_to(folder)) for path in left)
+
+
+def _size(path: Path) -> int:
+    with suppress(FileNotFoundError):  # sealed, or compacted, a moment ago
+        return path.stat().st_size
+    return 0
