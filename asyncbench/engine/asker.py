@@ -3,9 +3,9 @@
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -33,14 +33,17 @@ from asyncbench.records import (
     Result,
     Sent,
     Stop,
+    Trial,
 )
 
 Ask = Callable[[Request], Awaitable[Reply]]
 GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
 Keep = Callable[[Event], None]
 MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
-Source = AsyncGenerator[tuple[Request, History], None]
+HistoryOf = Callable[[Trial], History | None]  # what earlier runs know of it; None: it need not be asked
+RequestFor = Callable[[Trial], Request]
 
+BATCH: Final = 256  # trials made at a time
 INTERRUPTED: Final = "the run was stopped before the call ended"
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
@@ -64,7 +67,9 @@ class Asker:
     """The trials of one model, from its source to their results."""
 
     model: Model
-    source: Source
+    trials: Iterator[Trial]  # is read in another thread
+    history_of: HistoryOf
+    request_for: RequestFor
     ask: Ask
     grade: GradeReply
     keep: Keep
@@ -76,6 +81,7 @@ class Asker:
     epoch_s: float  # UTC at zero of the loop's clock
     jitter: random.Random
     counting: Counting = Counting.USED
+    tell_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
     tell_suspended: Callable[[str], None] = _nobody  # is called once, with the reason
     tell_fault: Callable[[Exception], None] = _nobody  # is called with what no adapter foresaw
     account: Account | None = None  # of the sweep's budget; None: none holds this model
@@ -199,15 +205,21 @@ class Asker:
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials in the queue: memory does not grow with the set."""
         self._wake = changed
-        async with aclosing(self.source) as source:
-            async for request, history in source:
+        while batch := await asyncio.to_thread(lambda: list(islice(self.trials, BATCH))):
+            self.tell_read()
+            for trial in batch:
                 if self.over:
                     break
-                self.queue.append(self._turn(request, history))
+                if (history := self.history_of(trial)) is None:
+                    continue
+                self.queue.append(self._turn(self.request_for(trial), history))
                 changed()
                 if len(self.queue) >= depth():
                     self._hungry.clear()
                     await self._hungry.wait()
+            if self.over:
+                break
+        self.tell_read()
         self._fed = True
         changed()
         if self.account is not None:

@@ -8,12 +8,13 @@ from asyncbench.problems.identity import identified
 from asyncbench.problems.making import copy_into, generate, write_problems
 from asyncbench.problems.opening import open_set
 from asyncbench.problems.problem_set import ProblemSet, contract_batches
-from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA, ROWS_AT_ONCE, problems_of
+from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA, ROWS_AT_ONCE, ProblemRows, problems_of
 
 __all__ = [
     "PROBLEM_FIELDS",
     "PROBLEM_SCHEMA",
     "ROWS_AT_ONCE",
+    "ProblemRows",
     "ProblemSet",
     "contract_batches",
     "copy_into",

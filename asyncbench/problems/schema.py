@@ -12,6 +12,7 @@ from asyncbench.records import Draft, Problem
 
 ROWS_AT_ONCE = 8192  # of a row group, and of a batch where a whole file passes through memory
 MOST_CHARACTERS = 16_000_000  # of a batch of problems, unless the last one alone has more
+TOGETHER = 64  # problems made at a time
 SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
 PROBLEM_FIELDS: tuple["pa.Field[pa.DataType]", ...] = (
     pa.field("problem_id", pa.string(), nullable=False),  # 32 hexadecimal characters
@@ -61,12 +62,30 @@ def _batch(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+class ProblemRows:
+    """The problems of a batch of this schema: each is made, with its neighbours, when it is asked for."""
+
+    __slots__ = ("_batch", "_made", "_start")
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self._batch = batch
+        self._made: list[Problem] = []
+        self._start = -1
+
+    def problem(self, row: int) -> Problem:
+        """Return the problem of a row, the first being 0."""
+        start = row - row % TOGETHER
+        if start != self._start:
+            values = self._batch.slice(start, TOGETHER).to_pylist()
+            self._made = [Problem(**{**value, "operands": tuple(value["operands"])}) for value in values]
+            self._start = start
+        return self._made[row - start]
+
+
 def problems_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Problem]:
     """Yield the problems of batches of this schema."""
     for batch in batches:
-        for row in batch.to_pylist():
-            row["operands"] = tuple(row["operands"])
-            yield Problem(**row)
+        yield from map(ProblemRows(batch).problem, range(batch.num_rows))
 
 
 def is_text(given: pa.DataType) -> bool:

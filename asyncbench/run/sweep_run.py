@@ -9,13 +9,12 @@ import random
 import shlex
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -29,7 +28,7 @@ from asyncbench.planning.forecast import is_forecast_told, read_forecasts
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.prompting import characters, request_for
 from asyncbench.providers import is_moving_alias, longest_reply_of, open_provider, rates_of
-from asyncbench.records import History, Model, Outcome, Request, Trial
+from asyncbench.records import History, Model, Outcome, Trial
 from asyncbench.run.faults import Faults
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.notify import Notifier, death_in, notifier_of
@@ -77,7 +76,6 @@ from asyncbench.sweeps import (
 )
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
-BATCH = 256  # trials made at a time, off the event loop
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
 OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
 MANY_CALLS = 10_000  # beyond which the threshold no longer grows
@@ -473,20 +471,24 @@ class _Run:
         tell_fault = partial(self.faults.note, model.alias)
         counters = Counters(planned=planned(self.sweep, sets, limit=self.limit, per_cell=self.pilot))
         met = Counters()  # what earlier runs closed, as far as trials were looked at
-        skip = partial(_is_finished, self.store, met)
         needed = self._needed(counters)
+        skip = partial(_is_finished, self.store, met)
         every = trials_of(
             self.sweep,
             model,
             sets,
             limit=self.limit,
             per_cell=self.pilot,
-            skip=skip,
+            skip=skip if needed is None else partial(needed.passes, skip),
             left_out=None if needed is None else needed.left_out,
+            model_of=partial(self.room.model_of, model),
         )
         return Asker(
             model=model,
-            source=_unfinished(every, self.store, self.room, needed, counters, met),
+            trials=every,
+            history_of=partial(_history_of, self.store.histories, needed),
+            request_for=request_for,
+            tell_read=partial(_show_met, counters, met),
             ask=provider.ask,
             grade=partial(graded, tell_fault=tell_fault),
             tell_fault=tell_fault,
@@ -684,30 +686,15 @@ def _is_finished(store: Store, counters: Counters, trial_id: str) -> bool:
     return True
 
 
-async def _unfinished(
-    every: Iterator[Trial],
-    store: Store,
-    room: Room,
-    needed: Needed | None,
-    counters: Counters,
-    met: Counters,
-) -> AsyncGenerator[tuple[Request, History], None]:
-    """Yield trials as requests, without what need not be asked; files are read off the event loop.
+def _history_of(histories: Mapping[str, History], needed: Needed | None, trial: Trial) -> History | None:
+    """Return what earlier runs know of a trial; None: it need not be asked."""
+    history = histories.get(trial.trial_id, UNKNOWN)
+    return history if needed is None or needed.holds(trial, history) else None
 
-    What was left out is counted in `met` by whoever reads, and shown in `counters` here: a thread that a run
-    leaves behind changes nothing that is shown.
-    """
-    every = every if needed is None else needed.following(every)
-    more = True
-    while more:
-        batch = await asyncio.to_thread(lambda: list(islice(every, BATCH)))
-        counters.done_before, counters.failed_before = met.done_before, met.failed_before
-        more = bool(batch)
-        for trial in batch:
-            history = store.histories.get(trial.trial_id, UNKNOWN)
-            if needed is not None and not needed.holds(trial, history):
-                continue
-            yield request_for(room.of(trial, history)), history
+
+def _show_met(counters: Counters, met: Counters) -> None:
+    """Show what was left out: a thread that a run leaves behind changes `met` alone."""
+    counters.done_before, counters.failed_before = met.done_before, met.failed_before
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers import ANY_LONGEST_REPLY
-from asyncbench.records import Condition, History, Model, Outcome, Trial
+from asyncbench.records import Condition, Model, Outcome
 from asyncbench.store import Store, read_trials
 
 
@@ -81,6 +81,7 @@ class Room:
         """
         self.max_tokens, self.had_it = max_tokens, 0
         self._cut: frozenset[str] = frozenset()
+        self._histories = store.histories
         self._models = Lengths()
         if max_tokens is not None:
             had = _room_of_cut(store)
@@ -97,13 +98,13 @@ class Room:
         """Return a model with the longest reply that any of its trials may get."""
         return model if self.max_tokens is None else self._models.of(model, self.max_tokens)
 
-    def of(self, trial: Trial, history: History) -> Trial:
-        """Return a trial as it is asked now, or as it was asked where its answer is already there."""
-        allowed = self.max_tokens if trial.trial_id in self._cut else trial.model.max_tokens
-        if history.ended is not None and history.ended.attempt.max_tokens is not None:
+    def model_of(self, model: Model, trial_id: str) -> Model:
+        """Return a model as it is asked a trial now, or as it was asked where the answer is already there."""
+        allowed = self.max_tokens if trial_id in self._cut else model.max_tokens
+        history = self._histories.get(trial_id)
+        if history is not None and history.ended is not None and history.ended.attempt.max_tokens is not None:
             allowed = history.ended.attempt.max_tokens
-        model = self._models.of(trial.model, allowed)
-        return trial if model is trial.model else replace(trial, model=model)
+        return self._models.of(model, allowed)
 
 
 def _room_of_cut(store: Store) -> Mapping[str, int]:

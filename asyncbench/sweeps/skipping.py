@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -77,7 +78,7 @@ def stopping_of(
 class Needed:
     """Tells of one model's trials, in the planned order, which have to be asked.
 
-    `following` and `left_out` are called where trials are made, be it in another thread; `holds` where they
+    `passes` and `left_out` are called where trials are made, be it in another thread; `holds` where they
     are asked.
     """
 
@@ -96,12 +97,13 @@ class Needed:
         told = self._told.setdefault(ConditionCell(condition, *cell), bytearray())
         told.append(_FAILED if answer is None else answer)
 
-    def following(self, trials: Iterator[Trial]) -> Iterator[Trial]:
-        """Yield the trials that are not closed, and note what stands before each."""
-        for trial in trials:
-            if self._told:
-                self._ahead_of[trial.trial_id], self._told = self._told, {}
-            yield trial
+    def passes(self, closed: Callable[[str], bool], trial_id: str) -> bool:
+        """Return whether a trial is closed; note what stands before one that is not."""
+        if closed(trial_id):
+            return True
+        if self._told:
+            self._ahead_of[trial_id], self._told = self._told, {}
+        return False
 
     def holds(self, trial: Trial, history: History) -> bool:
         """Whether a trial has to be asked, or graded; that it need not be is written down."""
@@ -199,16 +201,14 @@ class SettledTrials:
         found, counters = list[Skipped](), Counters()
         stopping = stopping_of(run.when, self.before, _adding(found), counters, run.now)
         needed = Needed(before=self.before, stopping=stopping)
-        every = needed.following(
-            trials_of(
-                sweep,
-                model,
-                sets,
-                limit=limit,
-                per_cell=per_cell,
-                skip=self.finished.__contains__,
-                left_out=needed.left_out,
-            )
+        every = trials_of(
+            sweep,
+            model,
+            sets,
+            limit=limit,
+            per_cell=per_cell,
+            skip=partial(needed.passes, self.finished.__contains__),
+            left_out=needed.left_out,
         )
         figures = {
             trial_id: (correct, asked) for trial_id, (_, asked, correct) in self.before.skipped.items()

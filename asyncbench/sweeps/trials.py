@@ -10,13 +10,12 @@ from typing import NamedTuple, cast
 import pyarrow as pa
 
 from asyncbench.config import Sweep
-from asyncbench.problems import ProblemSet, problems_of
+from asyncbench.problems import ProblemRows, ProblemSet
 from asyncbench.prompting import TrialIds
 from asyncbench.records import Condition, Model, Problem, Trial
 from asyncbench.suites import SUITES
 
 ROWS_AT_ONCE = 1024  # of a problem set in memory
-TOGETHER = 64  # problems made at a time
 Tasks = Mapping[str, Mapping[str, int]]  # suite → task → problems
 
 
@@ -132,6 +131,7 @@ def trials_of(
     per_cell: int | None = None,
     skip: Callable[[str], bool] = lambda _: False,
     left_out: Callable[[str, Cell, str], None] | None = None,
+    model_of: Callable[[str], Model] | None = None,
 ) -> Iterator[Trial]:
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
@@ -143,6 +143,7 @@ def trials_of(
         per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
         skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
         left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
+        model_of: returns the model as the trial of an id is asked it. None: as given.
     """
     suites = {suite for one in sets for suite in one.tasks}
     ids = {
@@ -166,35 +167,26 @@ def trials_of(
                     sweep=sweep.name,
                     problem_set=name,
                     problem=rows.problem(row),
-                    model=model,
+                    model=model if model_of is None else model_of(trial_id),
                     condition=condition,
                     repeat=repeat,
                 )
 
 
-class _Rows:
-    """A batch of a problem set, of which only the problems wanted are made, and their neighbours."""
+class _Rows(ProblemRows):
+    """A batch of a problem set, with the cell of each row."""
 
-    __slots__ = ("_batch", "_cells", "_made", "_start")
+    __slots__ = ("_cells",)
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        self._batch = batch
+        super().__init__(batch)
         self._cells: list[Cell] = []
-        self._made: list[Problem] = []
-        self._start = -1
 
     def cell(self, row: int) -> Cell:
         if not self._cells:
             columns = (self._batch[name].to_pylist() for name in CELL)
             self._cells = list(map(Cell._make, zip(*columns, strict=True)))
         return self._cells[row]
-
-    def problem(self, row: int) -> Problem:
-        start = row - row % TOGETHER
-        if start != self._start:
-            self._made = list(problems_of([self._batch.slice(start, TOGETHER)]))
-            self._start = start
-        return self._made[row - start]
 
 
 # Where a problem stands among all that are asked, in [0, 1), the number of its set (equal places keep the

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import selectors
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -59,6 +59,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jump.now_s
+
+    def run_in_executor(self, _: Any, func: Any) -> Any:  # type: ignore[override]  # as `to_thread` calls it
+        """Do the work at once: a virtual second waits for no thread."""
+        done: asyncio.Future[Any] = self.create_future()
+        done.set_result(func())
+        return done
 
 
 def violated(rules: Iterable[Callable[[P], None]], played: P, seed: int) -> list[str]:
@@ -182,9 +188,12 @@ class Night:
     def asker(self, ask: Answer, asked: Iterable[tuple[Request, History]], model: Model = MODEL) -> Asker:
         """Return a model that is asked; of no lane yet."""
         asked = list(asked)
+        by_trial = {request.trial.trial_id: (request, history) for request, history in asked}
         return Asker(
             model=model,
-            source=_source(asked),
+            trials=iter([request.trial for request, _ in asked]),
+            history_of=lambda trial: by_trial[trial.trial_id][1],
+            request_for=lambda trial: by_trial[trial.trial_id][0],
             ask=ask,
             grade=_grade,
             keep=self.kept.append,
@@ -207,11 +216,6 @@ class Night:
         await self.scheduler.run()
         self.seconds = asyncio.get_running_loop().time() - started_s
         return self
-
-
-async def _source(asked: list[tuple[Request, History]]) -> AsyncGenerator[tuple[Request, History], None]:
-    for one in asked:
-        yield one
 
 
 def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:

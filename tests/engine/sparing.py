@@ -7,7 +7,7 @@ one without. Wrong answers take longer than right ones, so that counting what en
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -158,18 +158,18 @@ async def _start(
     night, histories = Night(), known_of(before)
     results = [event for event in before if isinstance(event, Result)]
     closed = {one.trial.trial_id: _answer(one) for one in results}
-    asker = night.asker(oracle.ask, (), asked[0].trial.model)
-    asker.counters.planned = len(asked)
+    known_trials = [(one, histories.get(one.trial.trial_id, History())) for one in asked]
+    asker = night.asker(oracle.ask, known_trials, asked[0].trial.model)
     desk = Desk(night)
     if when is None:
-        asker.source = _rest(asked, histories, closed)
+        asker.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
     else:
         skipped = {one.trial.trial_id: said(one.stop) for one in before if isinstance(one, Skipped)}
         right = frozenset(one for one, is_right in closed.items() if is_right)
         failed = frozenset(one for one, is_right in closed.items() if is_right is None)
         known = Before(right=right, failed=failed, again={}, skipped=skipped)
         asker.stopping = stopping_of(when, known, desk.keep, asker.counters, lambda: EPOCH_S)
-        asker.source = needed_source(asked, histories, closed, Needed(before=known, stopping=asker.stopping))
+        spare(asker, asked, closed, Needed(before=known, stopping=asker.stopping))
     asker.counters.done_before = len(closed)
     lane = night.group([asker])
     lane.keep = asker.keep = desk.keep
@@ -192,35 +192,24 @@ def said(stop: Stop) -> tuple[str, int, int]:
     return stop.rule, stop.asked, stop.correct
 
 
-Source = AsyncGenerator[tuple[Request, History], None]
+def spare(asker: Asker, asked: Sequence[Request], closed: Container[str], needed: Needed) -> None:
+    """Feed a model as a run does: trials that are closed are told, the others asked for."""
 
-
-async def _rest(
-    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool | None]
-) -> Source:
-    for one in asked:
-        if one.trial.trial_id not in closed:
-            yield one, known.get(one.trial.trial_id, History())
-
-
-async def needed_source(
-    asked: Sequence[Request], known: Mapping[str, History], closed: Mapping[str, bool | None], needed: Needed
-) -> Source:
-    """As a run feeds its trials: those that are closed are told, the others asked for."""
-    by_trial = {one.trial.trial_id: one for one in asked}
-
-    def open_trials():
+    def open_trials() -> Iterator[Trial]:
         for one in asked:
             trial = one.trial
-            if trial.trial_id not in closed:
+            if not needed.passes(closed.__contains__, trial.trial_id):
                 yield trial
             elif not trial.repeat:
                 needed.left_out(trial.condition.name, problem_cell(trial.problem), trial.trial_id)
 
-    for trial in needed.following(open_trials()):
-        history = known.get(trial.trial_id, History())
-        if needed.holds(trial, history):
-            yield by_trial[trial.trial_id], history
+    known = asker.history_of
+
+    def history_of(trial: Trial) -> History | None:
+        history = known(trial)
+        return history if history is not None and needed.holds(trial, history) else None
+
+    asker.trials, asker.history_of = open_trials(), history_of
 
 
 # ── what holds ───────────────────────────────────────────────────────────────────────────────

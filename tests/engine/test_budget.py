@@ -154,7 +154,6 @@ def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model,
         assert asker.reserve(first)
         asker.account.settle(first.hold, cost)
         assert asker.reserve(second)
-        await asker.source.aclose()
         return second.hold.amount
 
     assert virtually(run()) == picodollars(cost)

@@ -299,12 +299,11 @@ def test_an_answer_that_was_paid_for_is_graded_though_its_cell_is_known():
 def one_model(asked, ask, *, account=None):
     """A night of one model under a rule, and what it skips."""
     night, kept = Night(), list[Skipped]()
-    asker = night.asker(ask, [], asked[0].trial.model)
-    asker.counters.planned = len(asked)
+    asker = night.asker(ask, [(one, History()) for one in asked], asked[0].trial.model)
     asker.account = account
     asker.stopping = Stopping(when=ALIKE, keep=kept.append, counters=asker.counters, now=lambda: 0.0)
     before = Before(right=frozenset(), again={}, skipped={})
-    asker.source = sparing.needed_source(asked, {}, {}, Needed(before=before, stopping=asker.stopping))
+    sparing.spare(asker, asked, {}, Needed(before=before, stopping=asker.stopping))
     asker.rates = lambda _, __: None  # every call of unknown cost: it costs what was set aside
     night.group([asker])
     return night, asker
