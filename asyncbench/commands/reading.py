@@ -195,7 +195,7 @@ def sql(
     asyncbench sql results/overnight "SELECT model, task, length, accuracy FROM accuracy ORDER BY ALL"
 
     The views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency; "DESCRIBE cost"
-    lists a view's columns. Needs DuckDB: pip install 'asyncbench[sql]'.
+    lists a view's columns.
     """
     from asyncbench.queries import asking
 

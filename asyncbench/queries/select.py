@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,26 +20,13 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.shown import fitted, safe
 from asyncbench.store import LOOKS, MovedError, encode_json, patiently, take_snapshot
-from asyncbench.views import VIEWS, Sources, add_views
+from asyncbench.views import VIEWS, Sources, open_views
 
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "1GB"  # DuckDB's own; what needs more is put on the disk
 ROWS = 8192  # of a batch of the result
 MOST_SHOWN = 200  # rows of a table on a screen
-_SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
-    "memory_limit": MEMORY,
-    "preserve_insertion_order": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # FROM name must not find a variable of the program
-}
-_THEN = """
-SET TimeZone = 'UTC';  -- as the tables have it, whatever the machine's is
-SET enable_external_access = false;
-SET lock_configuration = true;
-"""
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"}  # in the parser's tree
 TABLE_FUNCTIONS = {
     *("generate_series", "range", "repeat", "repeat_row", "unnest"),
@@ -168,30 +154,19 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
     Nothing can be changed by it. What does not fit into `MEMORY` is put into temporary files.
 
     Raises:
-        ConfigError: DuckDB is not installed; it is not a results folder; the query is not a SELECT, or wrong.
+        ConfigError: it is not a results folder; the query is not a SELECT, or wrong.
         StoreError: the folder cannot be read.
     """
-    duckdb = _duckdb()
-    with tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill, ExitStack() as held:
+    with ExitStack() as held:
 
         def ask() -> Look:
             held.close()
-            connection = held.enter_context(
-                duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": spill})
-            )
-            _check(connection, query)
-            sources = _contained(connection, Path(folder))
-            with _told_in_one_line(sources):
-                return Look(sources=sources, batches=connection.sql(query).to_arrow_reader(ROWS))
+            views = held.enter_context(open_views(Path(folder), take_snapshot(Path(folder))))
+            _check(views.connection, query)
+            with _told_in_one_line(views.sources):
+                return Look(sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS))
 
         yield Answer(ask)
-
-
-def _contained(connection: "duckdb.DuckDBPyConnection", folder: Path) -> Sources:
-    """Give a connection the views of a folder, and from then on no file and no setting."""
-    sources = add_views(connection, folder, take_snapshot(folder))
-    connection.execute(_THEN)
-    return sources
 
 
 def sql(folder: PathLike[str] | str, query: str) -> pa.Table:
@@ -203,26 +178,15 @@ def sql(folder: PathLike[str] | str, query: str) -> pa.Table:
         return answer.as_table()
 
 
-def _duckdb() -> "Any":  # the module, which may be missing
-    try:
-        import duckdb
-    except ImportError:
-        raise ConfigError(
-            "`asyncbench sql` needs DuckDB, which is not installed: pip install 'asyncbench[sql]'"
-        ) from None
-    return duckdb
-
-
 @contextmanager
 def _told_in_one_line(sources: Sources) -> Iterator[None]:
     """Turn DuckDB's errors into ours; what our readers refused is told in their own words."""
     import duckdb
 
     try:
-        yield
+        with sources.telling():
+            yield
     except (duckdb.Error, OSError, pa.ArrowException) as error:
-        if sources.refused:
-            raise sources.refused[0] from None
         # Arrow has only an OSError for what DuckDB says when rows are taken
         if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
             raise StoreError(f"sql: {_line(error)}") from error

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.store import CELL, Snapshot, steady
+from asyncbench.store import CELL
+from asyncbench.views import counted
 
 CELL_COLUMNS: Final = (
     *("trial_id", *CELL, "repeat", "outcome"),
@@ -46,12 +47,7 @@ def cells_on(folder: Path | str) -> pa.Table:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    return steady(folder, _cells)
-
-
-def _cells(seen: Snapshot) -> pa.Table:
-    trials = seen.read("trials", list(CELL_COLUMNS))
-    return cells_of(trials, seen.read("grades", list(GRADE_COLUMNS), pc.field("headline")))
+    return counted(folder, lambda views: views.table("SELECT * FROM cells"))
 
 
 def cells_of(trials: pa.Table, grades: pa.Table | None = None) -> pa.Table:

@@ -1,12 +1,15 @@
-"""The tables of a results folder as views of DuckDB.
+"""Counting: the tables of a results folder as views of DuckDB, and the one place that sums them.
 
-In: a snapshot of a folder. Out: views over verified parts; `asyncbench sql` offers them to users.
+In: a snapshot of a folder. Out: rows and tables of figures. `asyncbench sql` offers users the same views.
 """
 
-from asyncbench.views.views import VIEWS, Sources, add_views
+from asyncbench.views.counting import FolderViews, counted, open_views
+from asyncbench.views.views import VIEWS, Sources
 
 __all__ = [
     "VIEWS",
+    "FolderViews",
     "Sources",
-    "add_views",
+    "counted",
+    "open_views",
 ]

@@ -1,12 +1,14 @@
-"""The tables of a results folder as views of a DuckDB connection, and three ready sums over them.
+"""The tables of a results folder as views of a DuckDB connection, and ready sums over them.
 
 `trials`, `grades`, `attempts`, `lanes`, `skipped`, `problems`: the rows that every reader gives, those that
-only the journal holds among them. `accuracy`, `cost`, `latency`: the usual questions, in the finest cells.
+only the journal holds among them. `cells`: every count and sum of the finest groups of trials. `accuracy`,
+`cost`, `latency`: the usual questions. `sum_usd(…)` adds dollars.
 
 DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,27 @@ if TYPE_CHECKING:
 
 _CELL = ", ".join(CELL)
 
+# Counts are of trials: `known_tokens` with a count of output tokens, `priced` with a cost, and so on. Sums
+# are of the trials whose amount is known; NULL: of none it is. `independent`: how many independent trials the
+# cell is worth at least, as a problem that was asked again tells little more.
+_CELLS = f"""
+SELECT {_CELL}, count(*) AS trials,
+    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    count(output_tokens) AS known_tokens, count(reasoning_tokens) AS reasoning_known,
+    count(cost_usd) AS priced, count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
+    count(latency_s) AS latencies,
+    count(*) FILTER (format_ok) AS format_ok, count(format_ok) AS format_known,
+    coalesce(sum(digits_right), 0)::BIGINT AS digits_right,
+    coalesce(sum(digits_total), 0)::BIGINT AS digits_total,
+    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
+    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
+    count(*) / (max(repeat) + 1) AS independent
+FROM trials LEFT JOIN
+    (SELECT trial_id, format_ok, digits_right, digits_total FROM grades WHERE headline) USING (trial_id)
+GROUP BY ALL ORDER BY {_CELL}
+"""  # noqa: S608  made of our own words alone
+
 # The Wilson score interval of `stats.Proportion`: p, n and z as there; NULL without trials. A problem counts
 # once, however often it was asked.
 _CENTRE = "(p + z*z / (2*n)) / (1 + z*z / n)"
@@ -34,7 +57,7 @@ _HALF = "z * sqrt(p * (1 - p) / n + z*z / (4*n*n)) / (1 + z*z / n)"
 _ACCURACY = f"""
 WITH counted AS (
     SELECT {_CELL}, count(*) AS trials, max(repeat) + 1 AS repeats,
-        {", ".join(f"count(*) FILTER (outcome = '{one}') AS {one}" for one in Outcome)}
+        {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)}
     FROM trials GROUP BY ALL
 ), shares AS (SELECT *, correct / trials AS p, trials::DOUBLE / repeats AS n, {Z_95} AS z FROM counted)
 SELECT {_CELL}, trials, {", ".join(Outcome)},
@@ -45,11 +68,15 @@ SELECT {_CELL}, trials, {", ".join(Outcome)},
 FROM shares
 """  # noqa: S608  made of our own words alone
 
+# The sum of dollars, exact in any order of rows, as `math.fsum` is: in steps of 2^-80 USD.
+_STEPS = "1208925819614629174706176.0"
+_SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
+
 # Every call counts, those of trials that are still open or were asked again, too.
 _COST = """
 SELECT model, provider, count(*) AS calls, count(*) FILTER (status = 'ok') AS answered,
     count(DISTINCT trial_id) AS trials,
-    count(cost_usd) AS priced_calls, sum(cost_usd) AS cost_usd,
+    count(cost_usd) AS priced_calls, sum_usd(cost_usd) AS cost_usd,
     sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
     sum(cache_write_tokens)::BIGINT AS cache_write_tokens, sum(output_tokens)::BIGINT AS output_tokens,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens
@@ -73,9 +100,11 @@ SELECT model, provider, count(*) AS answered, count(ttft_s) AS streamed,
 FROM attempts WHERE status = 'ok' GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
-SUMS: Mapping[str, str] = {"accuracy": _ACCURACY, "cost": _COST, "latency": _LATENCY}
+SUMS: Mapping[str, str] = {"cells": _CELLS, "accuracy": _ACCURACY, "cost": _COST, "latency": _LATENCY}
 VIEWS = (*SCHEMAS, "problems", *SUMS)
-ROWS = 2048  # of a batch, as DuckDB works on: replies may be long
+ROWS_OF_TEXTS = 2048  # of a batch, as DuckDB works on: replies may be long
+ROWS = 65_536  # of a batch without texts: fewer and larger ones are read twice as fast
+_TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message", "raw_usage", "error"}
 
 # some columns, a filter → rows
 Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
@@ -85,11 +114,21 @@ def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: S
     """Make the views of a folder, as the snapshot has it, in a connection; return where rows come from."""
     sources = Sources()
     for name, schema in SCHEMAS.items():
-        connection.register(name, sources.of(schema, partial(snapshot.batches, name, rows=ROWS)))
-    connection.register("problems", sources.of(PROBLEMS, partial(iter_problems, folder, batch_rows=ROWS)))
+        connection.register(name, sources.of(schema, partial(_batches, snapshot, name)))
+    connection.register(
+        "problems", sources.of(PROBLEMS, partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS))
+    )
+    connection.execute(_SUM_USD)
     for name, query in SUMS.items():
         connection.execute(f"CREATE VIEW {name} AS {query}")
     return sources
+
+
+def _batches(
+    snapshot: Snapshot, name: str, columns: Sequence[str], wanted: pc.Expression | None
+) -> Iterator[pa.RecordBatch]:
+    rows = ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
+    return snapshot.batches(name, columns, wanted, rows=rows)
 
 
 @dataclass(slots=True)
@@ -104,6 +143,16 @@ class Sources:
     def of(self, schema: pa.Schema, rows: Rows) -> ds.Dataset:
         """Return a table that DuckDB can scan, as often as it likes."""
         return _Table(schema, partial(self._read, rows))
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Raise what our readers refused instead of what DuckDB makes of it."""
+        try:
+            yield
+        except Exception:
+            if self.refused:
+                raise self.refused[0] from None
+            raise
 
     def _read(
         self, rows: Rows, columns: Sequence[str], wanted: pc.Expression | None

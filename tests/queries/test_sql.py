@@ -164,12 +164,6 @@ def test_a_damaged_part_is_named_where_the_query_looks_at_it(tmp_path):
             sql(tmp_path, query)
 
 
-def test_without_duckdb_it_says_what_to_install(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(ConfigError, match=r"needs DuckDB.*pip install 'asyncbench\[sql\]'"):
-        sql(folder, "FROM trials")
-
-
 def test_a_table_shows_null_and_says_when_there_is_more(folder):
     with asking(
         folder, "SELECT n, NULL AS nothing, 0.00001::DOUBLE AS small FROM range(1000) AS t(n)"

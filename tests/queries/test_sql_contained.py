@@ -7,7 +7,6 @@ import os
 import pty
 import random
 import shutil
-import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -18,9 +17,11 @@ import pytest
 
 from asyncbench import read_attempts, read_grades, read_problems, read_trials, sql
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
-from asyncbench.queries.select import _SETTINGS, TABLE_FUNCTIONS, _contained
+from asyncbench.queries.select import TABLE_FUNCTIONS
 from asyncbench.store.partitions import part_files
 from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.snapshot import take_snapshot
+from asyncbench.views.counting import open_views
 from tests.commands import CLEAN, asyncbench, asyncbench_here
 from tests.processes import Forked
 from tests.regrading.made import as_now, fill, right, sums
@@ -173,14 +174,10 @@ def test_a_query_changes_nothing_and_reads_nothing_but_the_folder(around, name):
 
 def test_what_passed_the_check_of_a_query_could_open_no_file_either(around):
     before = tree(around)
-    with (
-        tempfile.TemporaryDirectory() as spill,
-        duckdb.connect(config={**_SETTINGS, "temp_directory": spill}) as it,
-    ):
-        _contained(it, around / "night")
+    with open_views(around / "night", take_snapshot(around / "night")) as views:
         for name in ESCAPES.keys() - CRASHES:
             with suppress(duckdb.Error):
-                assert OUTSIDE not in str(it.execute(escape(name, around)).fetchall())
+                assert OUTSIDE not in str(views.connection.execute(escape(name, around)).fetchall())
     assert tree(around) == before
 
 

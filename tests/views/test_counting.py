@@ -1,0 +1,69 @@
+"""Dollars add up exactly, whatever the order of rows; a spoiled part is told in its reader's words."""
+
+import math
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from asyncbench.errors import StoreError
+from asyncbench.store.partitions import part_files
+from asyncbench.views.counting import counted
+from tests.regrading.made import as_now, fill, right, sums
+
+
+@pytest.fixture
+def folder(tmp_path):
+    fill(tmp_path / "night", sums(1, 2, 3), right, graders=as_now)
+    return tmp_path / "night"
+
+
+def summed(folder, costs):
+    def work(views):
+        views.put("calls", pa.table({"usd": pa.array(costs, pa.float64())}))
+        return views.rows("SELECT sum_usd(usd) AS usd FROM calls")[0]["usd"]
+
+    return counted(folder, work)
+
+
+def test_dollars_add_up_as_by_fsum_in_any_order(folder):
+    rng = random.Random(5)
+    for _ in range(3):
+        costs = [rng.uniform(0.5, 1) * 10.0 ** rng.randint(-7, 2) for _ in range(5_000)]
+        exact = math.fsum(costs)
+        assert summed(folder, costs) == exact
+        rng.shuffle(costs)
+        assert summed(folder, costs) == exact != sum(costs)
+
+
+def test_unknown_costs_are_left_out_and_no_known_one_is_unknown(folder):
+    assert summed(folder, [0.1, None, 0.2]) == 0.1 + 0.2
+    assert summed(folder, [None, None]) is None
+
+
+def test_values_are_given_by_name(folder):
+    query = "SELECT count(*) AS n FROM trials WHERE outcome = $outcome"
+    assert counted(folder, lambda views: views.rows(query, {"outcome": "correct"})) == [{"n": 3}]
+    assert counted(folder, lambda views: views.rows(query, {"outcome": "'; DROP VIEW trials"})) == [{"n": 0}]
+
+
+def test_rows_that_are_kept_are_read_once_and_counted_by_later_queries(folder):
+    def work(views):
+        views.keep("right", "SELECT trial_id, task FROM trials WHERE outcome = 'correct'")
+        return views.rows("SELECT count(*) AS n, count(DISTINCT task) AS tasks FROM right")
+
+    assert counted(folder, work) == [{"n": 3, "tasks": 1}]
+
+
+def test_a_part_that_cannot_be_read_is_told_in_its_readers_words(folder):
+    part = part_files(folder, "trials")[0]
+    part.write_bytes(part.read_bytes()[:-100] + bytes(100))
+    with pytest.raises(StoreError, match=r"trials"):
+        counted(folder, lambda views: views.rows("SELECT count(outcome) FROM trials"))
+
+
+def test_views_open_no_file(folder, tmp_path):
+    (other := tmp_path / "other.csv").write_text("a\n1\n")
+    with pytest.raises(duckdb.Error):
+        counted(folder, lambda views: views.rows("FROM read_csv($file)", {"file": str(other)}))
