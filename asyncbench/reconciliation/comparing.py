@@ -1,6 +1,5 @@
 """`reconcile`: a results folder beside a provider's usage export, the gaps, and what may be behind them."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from asyncbench.reconciliation.reading import Export, Told, read_export
 from asyncbench.reconciliation.zones import zone_cause
 from asyncbench.reports import fine
 from asyncbench.results import calls_of
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 
 TOLERANCE: Final = 0.01  # of the larger side
 ALL_MODELS: Final = "all models"
@@ -38,7 +37,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciled(Pages):
+class Reconciled(Report):
     """A folder beside a bill."""
 
     folder: str
@@ -76,8 +75,7 @@ class Reconciled(Pages):
         shares = [self.gap_share(measure) for measure in MEASURES]
         return all(share is None or share <= self.tolerance for share in shares)
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares are parts of 1, gaps what the bill has beyond the folder."""
+    def _data(self) -> dict[str, object]:
         told = {"folder": self.folder, "file": self.file, "simulated": self.simulated}
         told |= {"format": self.export.format, "verified": self.export.verified}
         told |= {"columns": self.export.columns, "unread": self.export.unread}
@@ -87,13 +85,12 @@ class Reconciled(Pages):
             for one in self.causes
         ]
         left = [{"model": one.model, "why": one.why, **_side(one.told)} for one in self.left_out]
-        return json.dumps(
+        return (
             told
             | {"gap_shares": {measure: self.gap_share(measure) for measure in MEASURES}}
             | {"whole": _as_mapping(self.whole)}
             | {"models": [*map(_as_mapping, self.models)], "days": [*map(_as_mapping, self.days)]}
-            | {"left_out": left, "causes": causes},
-            indent=2,
+            | {"left_out": left, "causes": causes}
         )
 
     def _notes(self) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """`report --style anatomy`: what is wrong with wrong answers, where digits fail, and what right ones take."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +33,7 @@ from asyncbench.results.anatomy import (
     read_errors,
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.store import ENTRANT, read_manifest
 
 MEANING = (
@@ -53,7 +52,7 @@ UNLIKE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnatomyReport(Pages):
+class AnatomyReport(Report):
     """What was found out about a folder's answers, and how it is shown."""
 
     folder: str
@@ -77,23 +76,19 @@ class AnatomyReport(Pages):
         """How many answers are wrong or could not be read."""
         return sum(one.wrong + one.unread for one in self.findings)
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares in [0, 1], null where nothing is known."""
-        return json.dumps(
-            {
-                "folder": self.folder,
-                "simulated": self.simulated,
-                "graders": [asdict(one) for one in self.graders],
-                "wrong": self.wrong,
-                "examined": self.examined,
-                "most_of_a_group": self.most_of_a_group,
-                "kinds": KINDS,
-                "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
-                "models": list(self._models()),
-                "nothing": None if self.by_asked else no_trials(self.folder),
-            },
-            indent=2,
-        )
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "graders": [asdict(one) for one in self.graders],
+            "wrong": self.wrong,
+            "examined": self.examined,
+            "most_of_a_group": self.most_of_a_group,
+            "kinds": KINDS,
+            "groups": [self._group(*one) for one in zip(self.findings, self.worths, strict=True)],
+            "models": list(self._models()),
+            "nothing": None if self.by_asked else no_trials(self.folder),
+        }
 
     def _group(self, one: ErrorFindings, worth: Worth) -> dict[str, object]:
         return {

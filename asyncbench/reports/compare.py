@@ -1,6 +1,5 @@
 """`compare A B FOLDER`: two models on the same questions, as tables and examples."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from asyncbench.records import Outcome
 from asyncbench.reports.comparison import EXAMPLES, Compared, ComparisonRow, Question, compared
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results import lost_notes
-from asyncbench.shown import SIMULATED, Pages, Sheet, as_lines, middle_cut, safe, safe_notes, shown_width
+from asyncbench.shown import SIMULATED, Report, Sheet, as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
@@ -25,7 +24,7 @@ HEAD: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Pages):
+class Comparison(Report):
     """Two models, as they are shown."""
 
     found: Compared
@@ -40,34 +39,30 @@ class Comparison(Pages):
             (f"{a.name} in {a.folder}", f"{b.name} in {b.folder}") if a.name == b.name else (a.name, b.name)
         )
 
-    def as_json(self) -> str:
-        """Return everything as JSON: every question where the two differ."""
+    def _data(self) -> dict[str, object]:
         found = self.found
-        return json.dumps(
-            {
-                "a": asdict(found.a),
-                "b": asdict(found.b),
-                "simulated": found.simulated,
-                "rows": list(map(_row_mapping, found.rows)),
-                "problems_needed": found.needed,
-                "outcomes_a": found.outcomes_a,
-                "outcomes_b": found.outcomes_b,
-                "asked_a_alone": found.asked_a_alone,
-                "asked_b_alone": found.asked_b_alone,
-                "only_a": list(map(asdict, found.only_a)),
-                "only_b": list(map(asdict, found.only_b)),
-            },
-            indent=2,
-        )
+        return {
+            "a": asdict(found.a),
+            "b": asdict(found.b),
+            "simulated": found.simulated,
+            "rows": list(map(_row_mapping, found.rows)),
+            "problems_needed": found.needed,
+            "outcomes_a": found.outcomes_a,
+            "outcomes_b": found.outcomes_b,
+            "asked_a_alone": found.asked_a_alone,
+            "asked_b_alone": found.asked_b_alone,
+            "only_a": list(map(asdict, found.only_a)),
+            "only_b": list(map(asdict, found.only_b)),
+        }
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return the tables, then the questions with the answers below each other."""
-        return "\n\n".join([Pages.as_text(self, width=width), *self._examples_as_text(width)])
+        return "\n\n".join([Report.as_text(self, width=width), *self._examples_as_text(width)])
 
     def as_markdown(self) -> str:
         """Return the same in Markdown, the questions as tables."""
         sheets = (self._questions(title, those).as_markdown() for title, those in self._ways())
-        return "\n".join([Pages.as_markdown(self), *sheets])
+        return "\n".join([Report.as_markdown(self), *sheets])
 
     def _notes(self) -> Iterator[str]:
         found = self.found

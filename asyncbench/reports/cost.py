@@ -1,6 +1,5 @@
 """`report --style cost`: what a folder's calls cost, for what, and what was expected."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from asyncbench.results import (
     unknown_by_cause,
     untold,
 )
-from asyncbench.shown import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text
+from asyncbench.shown import SIMULATED, Report, Sheet, dollars, per_correct, per_correct_text
 from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of, steady
 
 pc: Any = pyarrow.compute  # see `calls`
@@ -80,7 +79,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostReport(Pages):
+class CostReport(Report):
     """Where the money of a folder went."""
 
     folder: str
@@ -108,13 +107,12 @@ class CostReport(Pages):
         spent = self.whole.spent
         return spent.priced_tokens / spent.tokens if spent.tokens else None
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares are parts of 1."""
+    def _data(self) -> dict[str, object]:
         told = {
             name: getattr(self, name) for name in ("folder", "simulated", "imported", "reused", "unended")
         }
         lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses")}
-        return json.dumps(
+        return (
             told
             | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
             | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
@@ -124,8 +122,7 @@ class CostReport(Pages):
             | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
             | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
             | {"budgets": [asdict(one) for one in self.budgets]}
-            | {"nothing": self._nothing},
-            indent=2,
+            | {"nothing": self._nothing}
         )
 
     @property

@@ -1,6 +1,5 @@
 """`report --style heatmap`: where models break, as shaded tables: model × task, and task × length."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +28,7 @@ from asyncbench.results import (
     skips_in,
     summed,
 )
-from asyncbench.shown import SIMULATED, Cell, Pages, Sheet, of_accuracy, shaded
+from asyncbench.shown import SIMULATED, Cell, Report, Sheet, of_accuracy, shaded
 from asyncbench.store import ENTRANT, read_grades, read_manifest, read_trials
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
@@ -75,7 +74,7 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyMaps(Pages):
+class AccuracyMaps(Report):
     """The accuracies of a results folder by task and by length, and how they are shown."""
 
     folder: str
@@ -89,22 +88,18 @@ class AccuracyMaps(Pages):
     tasks: tuple[Square, ...]
     lengths: tuple[Square, ...]  # of known length
 
-    def as_json(self) -> str:
-        """Return everything as JSON; accuracies in [0, 1]."""
-        return json.dumps(
-            {
-                "folder": self.folder,
-                "simulated": self.simulated,
-                "graders": [asdict(one) for one in self.graders],
-                "skipped": self.skipped,
-                "lapsed": self.lapsed,
-                "without_length": self.without_length,
-                "tasks": [self._mapping(one) for one in self.tasks],
-                "lengths": [self._mapping(one) for one in self.lengths],
-                "nothing": None if self.tasks else no_trials(self.folder),
-            },
-            indent=2,
-        )
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "graders": [asdict(one) for one in self.graders],
+            "skipped": self.skipped,
+            "lapsed": self.lapsed,
+            "without_length": self.without_length,
+            "tasks": [self._mapping(one) for one in self.tasks],
+            "lengths": [self._mapping(one) for one in self.lengths],
+            "nothing": None if self.tasks else no_trials(self.folder),
+        }
 
     def _mapping(self, one: Square) -> dict[str, object]:
         who = dict(zip(ENTRANT, one.asked, strict=True))

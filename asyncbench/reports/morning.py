@@ -1,6 +1,5 @@
 """The morning after: who is better, what it cost, what needs attention and where to look, on one screen."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from asyncbench.reports.standings import (
 from asyncbench.reports.status import Status, status_of
 from asyncbench.results import lost_briefly, no_trials
 from asyncbench.shown import (
-    Pages,
+    Report,
     Sheet,
     as_lines,
     columns,
@@ -60,33 +59,29 @@ class MorningColumn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Morning(Pages):
+class Morning(Report):
     """A results folder at a glance; in Markdown and LaTeX with nobody left out."""
 
     standings: Standings
     status: Status
     imported: bool  # recorded by others: nothing can be asked again
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
+    def _data(self) -> dict[str, object]:
         title, lines = self._listed()
-        return json.dumps(
-            {
-                "folder": self.status.folder,
-                "sweep": self.status.sweep,
-                "simulated": self._simulated,
-                "trials": self._trials,
-                "planned": self._planned,
-                "cost_usd": self.status.cost_usd,
-                "unpriced_attempts": self.status.unpriced_attempts,
-                "over": title,
-                "lines": list(map(standing_mapping, lines)),
-                "attention": list(self._attention()),
-                "models": list(map(asdict, self.status.models)),
-                "nothing": self._nothing,
-            },
-            indent=2,
-        )
+        return {
+            "folder": self.status.folder,
+            "sweep": self.status.sweep,
+            "simulated": self._simulated,
+            "trials": self._trials,
+            "planned": self._planned,
+            "cost_usd": self.status.cost_usd,
+            "unpriced_attempts": self.status.unpriced_attempts,
+            "over": title,
+            "lines": list(map(standing_mapping, lines)),
+            "attention": list(self._attention()),
+            "models": list(map(asdict, self.status.models)),
+            "nothing": self._nothing,
+        }
 
     def as_text(self, *, width: int | None = None, height: int = HIGHEST) -> str:
         """Return it for a screen.

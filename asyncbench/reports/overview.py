@@ -1,6 +1,5 @@
 """The core report: run × model × condition × suite/task, from a results folder, with pyarrow alone."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,7 +36,7 @@ from asyncbench.results import (
     stopped_note,
     stopped_sheet,
 )
-from asyncbench.shown import SIMULATED, Pages, Sheet, count, dollars, percent, seconds
+from asyncbench.shown import SIMULATED, Report, Sheet, count, dollars, percent, seconds
 from asyncbench.stats import quantile, wilson
 from asyncbench.store import (
     ENTRANT,
@@ -108,7 +107,7 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Pages):
+class Overview(Report):
     """A folder's figures, and how they are shown."""
 
     folder: str
@@ -124,11 +123,8 @@ class Report(Pages):
     stopped: tuple[StoppedCell, ...] = ()
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(
-            asdict(self) | {"nothing": None if self.suites else no_trials(self.folder)}, indent=2
-        )
+    def _data(self) -> dict[str, object]:
+        return asdict(self) | {"nothing": None if self.suites else no_trials(self.folder)}
 
     def _notes(self) -> Iterator[str]:
         simulated = [SIMULATED] if self.simulated else []
@@ -183,7 +179,7 @@ class Report(Pages):
             yield _sheet("Cannot be priced again", UNPRICED_HEAD, map(_unpriced_row, self.unpriced))
 
 
-def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Report:
+def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overview:
     """Return the figures of a results folder.
 
     Args:
@@ -200,7 +196,7 @@ def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Repor
     return _report(folder, trials, read_attempts(folder, columns=["model", "cost_usd"]))
 
 
-def _priced_again(folder: Path, at: datetime) -> Report:
+def _priced_again(folder: Path, at: datetime) -> Overview:
     columns = sorted({*COLUMNS, *TRIAL_COLUMNS})
     attempts = read_attempts(folder, columns=list(ATTEMPT_COLUMNS))
     again = repriced(folder, read_trials(folder, columns=columns), attempts, now=at)
@@ -210,7 +206,7 @@ def _priced_again(folder: Path, at: datetime) -> Report:
     return replace(report, prices=prices, unpriced=again.unpriced)
 
 
-def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
+def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Overview:
     grades, skips = (
         read_grades(folder, GRADES, pc.field("headline")),
         skips_in(folder, STOPPED_COLUMNS),
@@ -218,7 +214,7 @@ def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Report:
     cells, manifest = stopped_cells_of(folder, skips), read_manifest(Path(folder))
     plan, asked = _plan(manifest), trials.group_by(list(ENTRANT)).aggregate([]).to_pylist()
     names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
-    return Report(
+    return Overview(
         folder=str(folder),
         simulated=any_simulated(trials),
         graders=graders_of(grades),

@@ -1,6 +1,5 @@
 """`report --style quota`: how much of what was paid for each lane used, and what the rest was lost to."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -9,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.store import LIMITS, WAITS, read_lanes, read_manifest
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
@@ -49,7 +48,7 @@ class LimitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaReport(Pages):
+class QuotaReport(Report):
     """The lanes of a folder, as a whole and minute by minute."""
 
     folder: str
@@ -57,11 +56,10 @@ class QuotaReport(Pages):
     lanes: tuple[LimitUse, ...]
     minutes: tuple[LimitUse, ...]
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares are parts of 1."""
+    def _data(self) -> dict[str, object]:
         whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
-        return json.dumps(whole | {name: list(found) for name, found in uses.items()}, indent=2, default=str)
+        return whole | {name: list(found) for name, found in uses.items()}
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:

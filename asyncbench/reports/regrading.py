@@ -1,6 +1,5 @@
 """What a regrade changed, as tables: by model, from which outcome to which, with examples."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.suites import SUITES
 
 NOT_GRADED = "not graded"
@@ -21,19 +20,18 @@ EXAMPLE_HEAD = ("model", "before → now", "expected", "read before", "read now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegradeReport(Pages):
+class RegradeReport(Report):
     """A regrade as it is shown: what one grader changed, or the headline graders."""
 
     found: Regraded
     grader: str | None  # None: the headline graders
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
+    def _data(self) -> dict[str, object]:
         shown = asdict(self.found)
         shown |= {
             name: [asdict(one) for one in getattr(self, f"_{name}")()] for name in ("moves", "examples")
         }
-        return json.dumps(shown, indent=2)
+        return shown
 
     def _moves(self) -> list[Move]:
         return [one for one in self.found.moves if self._shows(one)]

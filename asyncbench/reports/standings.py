@@ -1,6 +1,5 @@
 """Who is better, by how much, and is that real: rankings over problems in common, with ties."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -35,7 +34,16 @@ from asyncbench.results import (
     skips_in,
 )
 from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
-from asyncbench.shown import SIMULATED, Pages, Sheet, dollars, per_correct, per_correct_text, percent, seconds
+from asyncbench.shown import (
+    SIMULATED,
+    Report,
+    Sheet,
+    dollars,
+    per_correct,
+    per_correct_text,
+    percent,
+    seconds,
+)
 from asyncbench.stats import (
     Accuracy,
     Proportion,
@@ -140,7 +148,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standings(Pages):
+class Standings(Report):
     """The rankings of a results folder: of all suites together, if there are several, then suite by suite."""
 
     folder: str
@@ -150,20 +158,16 @@ class Standings(Pages):
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(
-            {
-                "folder": self.folder,
-                "simulated": self.simulated,
-                "asked": self.asked,
-                "skipped": self.skipped,
-                "lapsed": self.lapsed,
-                "rankings": list(map(_ranking_mapping, self.rankings)),
-                "nothing": None if self.rankings else no_trials(self.folder),
-            },
-            indent=2,
-        )
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "asked": self.asked,
+            "skipped": self.skipped,
+            "lapsed": self.lapsed,
+            "rankings": list(map(_ranking_mapping, self.rankings)),
+            "nothing": None if self.rankings else no_trials(self.folder),
+        }
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:

@@ -1,12 +1,11 @@
 """What is said where a folder has nothing to show: which folder, and what to do."""
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.shown import Pages, Sheet
+from asyncbench.shown import Report, Sheet
 from asyncbench.store import read_trials
 
 
@@ -16,15 +15,14 @@ def no_trials(folder: Path | str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing(Pages):
+class Nothing(Report):
     """A report in which there is nothing."""
 
     folder: str
     said: str
 
-    def as_json(self) -> str:
-        """Return the sentence as JSON."""
-        return json.dumps({"folder": self.folder, "nothing": self.said}, indent=2)
+    def _data(self) -> dict[str, object]:
+        return {"folder": self.folder, "nothing": self.said}
 
     def _notes(self) -> Iterator[str]:
         yield self.said

@@ -19,7 +19,7 @@ from asyncbench.shown.screen import (
 )
 from asyncbench.shown.tables import (
     SIMULATED,
-    Pages,
+    Report,
     Sheet,
     count,
     dollars,
@@ -36,7 +36,7 @@ __all__ = [
     "SIMULATED",
     "Cell",
     "Goodness",
-    "Pages",
+    "Report",
     "Sheet",
     "as_lines",
     "columns",

@@ -5,10 +5,13 @@ What others wrote (models' names, questions, replies) is made harmless here, in 
 it exactly.
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from math import floor, log10
+from typing import Any
 
 from rich.text import Text
 
@@ -97,30 +100,53 @@ def latex_of(parts: Iterable[str | Sheet]) -> str:
     )
 
 
-class Pages:
-    """A report that is some notes and then some tables, for a terminal or in Markdown."""
+class Report:
+    """What was found out: notes and tables for people, data for programs.
+
+    A style says what is in it; every form it can be had in is written here.
+    """
 
     __slots__ = ()
 
     def as_text(self, *, width: int | None = None) -> str:
-        """Return tables for a terminal; `width` in characters, None: as wide as the terminal."""
-        tables = (sheet.as_text(width=width) for sheet in self._sheets())
-        return "\n\n".join(["\n".join(safe_notes(self._notes(), width=width)), *tables])
+        """Return it for a terminal; `width` in characters, None: as wide as the terminal."""
+        shown: list[str] = []
+        for of_notes, parts in groupby(self._parts(), key=lambda part: isinstance(part, str)):
+            if of_notes:
+                shown.append("\n".join(safe_notes(parts, width=width)))
+            else:
+                shown.extend(sheet.as_text(width=width) for sheet in parts)
+        return "\n\n".join(shown)
 
     def as_markdown(self) -> str:
-        """Return the same tables in Markdown."""
-        tables = (sheet.as_markdown() for sheet in self._sheets())
-        return "\n".join([*(f"**{safe_note_markdown(note)}**\n" for note in self._notes()), *tables])
+        """Return the same in Markdown."""
+        return "\n".join(
+            f"**{safe_note_markdown(part)}**\n" if isinstance(part, str) else part.as_markdown()
+            for part in self._parts()
+        )
 
     def as_latex(self) -> str:
-        """Return the same tables in LaTeX."""
-        return latex_of([*self._notes(), *self._sheets()])
+        """Return the same in LaTeX."""
+        return latex_of(self._parts())
+
+    def as_json(self, *, indent: int | None = 2) -> str:
+        """Return all data as JSON; `indent` None: on one line."""
+        return json.dumps(self._data(), indent=indent, default=str)
+
+    def _parts(self) -> Iterator[Any]:
+        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet`."""
+        yield from self._notes()
+        yield from self._sheets()
 
     def _notes(self) -> Iterator[str]:
-        raise NotImplementedError
+        return iter(())
 
     def _sheets(self) -> Iterator[Sheet]:
-        raise NotImplementedError
+        return iter(())
+
+    def _data(self) -> Mapping[str, object]:
+        """Return what `--json` has; by default every field of the record."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]  # a style is a dataclass, or has its own
 
 
 def percent(share: float | None, interval: tuple[float, float] | None) -> str:

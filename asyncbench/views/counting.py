@@ -63,7 +63,8 @@ class FolderViews:
 
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
-        self.connection.register(name, self.table(query, values))
+        with self.sources.telling():
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}", values)
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""

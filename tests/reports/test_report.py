@@ -9,7 +9,7 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Result, Usage
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.status import status_of
-from asyncbench.shown.tables import SIMULATED, Pages, markdown
+from asyncbench.shown.tables import SIMULATED, Report, markdown
 from asyncbench.stats import Proportion
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
@@ -267,4 +267,4 @@ def test_it_is_written_as_every_other_report_is(folder):
     notes = report.as_text(width=300).split("\n\n")[0].splitlines()
     assert notes[0] == SIMULATED
     assert notes[1].startswith("Graded:")
-    assert report.as_text(width=300) == Pages.as_text(report, width=300)
+    assert report.as_text(width=300) == Report.as_text(report, width=300)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from asyncbench.shown import latex
-from asyncbench.shown.tables import SIMULATED, Pages, Sheet
+from asyncbench.shown.tables import SIMULATED, Report, Sheet
 
 HOSTILE = (
     r"\input{/etc/passwd}",
@@ -146,7 +146,7 @@ def test_pdflatex_sets_hostile_names_and_wide_and_long_tables_within_the_line(tm
     ]
 
 
-class Made(Pages):
+class Made(Report):
     def _notes(self):
         yield SIMULATED
         yield "A \\note of 100 %."

@@ -50,8 +50,8 @@ def test_values_are_given_by_name(folder):
 
 def test_rows_that_are_kept_are_read_once_and_counted_by_later_queries(folder):
     def work(views):
-        views.keep("right", "SELECT trial_id, task FROM trials WHERE outcome = 'correct'")
-        return views.rows("SELECT count(*) AS n, count(DISTINCT task) AS tasks FROM right")
+        views.keep("correct", "SELECT trial_id, task FROM trials WHERE outcome = $o", {"o": "correct"})
+        return views.rows("SELECT count(*) AS n, count(DISTINCT task) AS tasks FROM correct")
 
     assert counted(folder, work) == [{"n": 3, "tasks": 1}]
 

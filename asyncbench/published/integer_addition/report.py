@@ -1,6 +1,5 @@
 """`report --style integer-addition`: what that benchmark publishes and more, from any results folder."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from asyncbench.published.integer_addition.counts import (
 )
 from asyncbench.published.integer_addition.tables import sheets, things, without_success
 from asyncbench.results import Graded, graded_by, graders_of, left_out_at_import, left_out_of
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.store import read_manifest
 
 MEANING = (
@@ -26,7 +25,7 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerAdditionReport(Pages):
+class IntegerAdditionReport(Report):
     """A folder's figures, and how they are shown."""
 
     folder: str
@@ -36,9 +35,8 @@ class IntegerAdditionReport(Pages):
     without_operands: int  # additions whose operands no file in problems/ tells
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares in [0, 1]."""
-        return json.dumps(asdict(self), indent=2)
+    def _data(self) -> dict[str, object]:
+        return asdict(self)
 
     def _sheets(self) -> Iterator[Sheet]:
         yield from sheets(self.lines)

@@ -1,6 +1,5 @@
 """`report --style nupa`: what the paper "Number Cookbook" publishes of a model, from any results folder."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from asyncbench.published.nupa.counts import (
 )
 from asyncbench.published.nupa.tables import MARK, sheets
 from asyncbench.results import Asked, Graded, graded_by, left_out_at_import, left_out_of, names_of
-from asyncbench.shown import SIMULATED, Pages, Sheet
+from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.store import read_manifest
 from asyncbench.suites.nupa import GRADERS, Number, range_of
 
@@ -33,7 +32,7 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NupaReport(Pages):
+class NupaReport(Report):
     """A folder's figures of NUPA, and how they are shown."""
 
     folder: str
@@ -44,20 +43,16 @@ class NupaReport(Pages):
     planned: Mapping[Asked, int]
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
-    def as_json(self) -> str:
-        """Return everything as JSON; shares in [0, 1], null where nothing is known."""
-        return json.dumps(
-            {
-                "folder": self.folder,
-                "simulated": self.simulated,
-                "graders": [asdict(one) for one in self.graders],
-                "left_out": self.left_out,
-                "empty": self.empty,
-                "models": [self._model(asked, lines) for asked, lines in by_asked(self.lines).items()],
-                "lines": [_line(line) for line in self.lines],
-            },
-            indent=2,
-        )
+    def _data(self) -> dict[str, object]:
+        return {
+            "folder": self.folder,
+            "simulated": self.simulated,
+            "graders": [asdict(one) for one in self.graders],
+            "left_out": self.left_out,
+            "empty": self.empty,
+            "models": [self._model(asked, lines) for asked, lines in by_asked(self.lines).items()],
+            "lines": [_line(line) for line in self.lines],
+        }
 
     def _sheets(self) -> Iterator[Sheet]:
         yield from sheets(self.lines)
