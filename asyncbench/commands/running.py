@@ -78,21 +78,12 @@ def _piloted(
     quiet: bool,
 ) -> "Summary":
     """Ask the first problems of each task and length, for at most `budget`, USD."""
-    from asyncbench.run import default_screen, run_sweep
+    from asyncbench.run import RunOptions, default_screen, run_as_told
 
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
-    return asyncio.run(
-        run_sweep(
-            sweep,
-            pilot=pilot,
-            limit=limit,
-            models=aliases_typed(models),
-            budget_usd=budget,
-            env=env,
-            screen=screen,
-        )
-    )
+    options = RunOptions(pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget)
+    return asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
 
 
 def run(
@@ -132,7 +123,7 @@ def run(
     --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
     """
     from asyncbench.config import load_sweep, sweep_from
-    from asyncbench.run import default_screen, run_sweep
+    from asyncbench.run import RunOptions, default_screen, run_as_told
 
     ad_hoc = sweep_as_typed(sweep_file, model, problems, out)
     sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
@@ -140,21 +131,18 @@ def run(
         check_ad_hoc_budget(sweep, budget, model or ())
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
-    summary = asyncio.run(
-        run_sweep(
-            sweep,
-            limit=limit,
-            models=aliases_typed(models),
-            budget_usd=budget,
-            retry=_outcomes(retry),
-            max_tokens=max_tokens,
-            reuse=reuse,
-            ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
-            accept_loss=accept_loss,
-            env=env,
-            screen=default_screen(quiet=quiet or as_json),
-        )
+    options = RunOptions(
+        limit=limit,
+        models=aliases_typed(models),
+        budget_usd=budget,
+        retry=_outcomes(retry),
+        max_tokens=max_tokens,
+        reuse=reuse,
+        ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
+        accept_loss=accept_loss,
     )
+    screen = default_screen(quiet=quiet or as_json)
+    summary = asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
     typer.echo(summary.as_json() if as_json else summary.as_text())
     if not (quiet or as_json):
         _show_morning(summary.out)

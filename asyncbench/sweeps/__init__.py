@@ -27,6 +27,7 @@ from asyncbench.sweeps.preflight import (
     open_sources,
     raise_file_limit,
     read_env_file,
+    sets_in_folder,
     sources_of,
 )
 from asyncbench.sweeps.retry_room import Room, check_longer
@@ -81,6 +82,7 @@ __all__ = [
     "priced",
     "raise_file_limit",
     "read_env_file",
+    "sets_in_folder",
     "settle",
     "sources_of",
     "still_skipped",

@@ -3,19 +3,22 @@
 import resource
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
+
+import orjson
 
 from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError
 from asyncbench.files import text_of
-from asyncbench.problems import ProblemSet, open_set
+from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.prompting import most_beside, said_before
 from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store import planned, read_manifest
 from asyncbench.suites import SUITES, Kind
-from asyncbench.sweeps.trials import AskedSet, conditions_of
+from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
 # of them.
@@ -111,6 +114,37 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
 def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
     """Return where these models' problems come from, each once, in order."""
     return tuple({source.place: source for model in models for source in sweep.problems_of(model)}.values())
+
+
+def sets_in_folder(
+    sweep: Sweep, models: Sequence[Model], opened: Mapping[str, ProblemSet], folder: Path
+) -> dict[str, tuple[AskedSet, ...]]:
+    """Copy or generate every problem set into a results folder; return what each model is asked, by alias.
+
+    Args:
+        sweep: where each model's problems come from.
+        models: those that are asked.
+        opened: the problem sets that are files, by their place in the sweep.
+        folder: the results folder; with these copies it stands alone.
+    """
+    out = folder / "problems"
+    placed = {
+        source.place: copy_into(opened[source.place], out)
+        if source.place in opened
+        else _generated(source, out)
+        for source in sources_of(sweep, models)
+    }
+    return asked_by_model(sweep, models, placed)
+
+
+def _generated(source: ProblemSource, folder: Path) -> ProblemSet:
+    suite = SUITES[str(source.suite)]
+    parameters = suite.parsed(source.parameters, place=source.place)
+    made_with = orjson.dumps([suite.generator_version, source.seed, parameters], option=orjson.OPT_SORT_KEYS)
+    out = folder / f"{suite.name}-{blake2b(made_with, digest_size=6).hexdigest()}.parquet"
+    if out.exists():
+        return open_set(out, name=suite.name)
+    return replace(generate(suite, out, seed=source.seed, workers=1, **source.parameters), name=suite.name)
 
 
 def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:

@@ -17,7 +17,7 @@ from asyncbench.problems import open_set
 from asyncbench.records import Outcome
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.run.summary import Exit, exit_code
-from asyncbench.run.sweep_run import _cause
+from asyncbench.run.sweep_run import first_cause
 from asyncbench.sweeps import preflight
 from tests.providers.raw_server import answering, raw_server
 from tests.sweep_files import ADAPTERS, entry, outcomes, problem_set, simulator, sweep
@@ -376,12 +376,12 @@ def test_more_calls_in_flight_than_the_system_has_files_are_refused(tmp_path):
 
 def test_many_tasks_that_met_a_full_disk_met_one_cause():
     full = StoreError("disk full")
-    assert _cause(BaseExceptionGroup("all", [ExceptionGroup("lane", [full, StoreError("too")])])) is full
+    assert first_cause(BaseExceptionGroup("all", [ExceptionGroup("lane", [full, StoreError("too")])])) is full
 
 
 def test_a_bug_is_never_hidden_behind_a_full_disk():
     both = ExceptionGroup("all", [StoreError("disk full"), KeyError("ours")])
-    assert _cause(both) is both
+    assert first_cause(both) is both
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""What the engine is given of each model: what is to be asked, and how it is sent, graded and kept."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from functools import partial
+
+from asyncbench.engine import Asker, Counters, Counting, LoopLag
+from asyncbench.prompting import characters, request_for
+from asyncbench.providers import longest_reply_of, open_provider, rates_of
+from asyncbench.records import History, Model, Trial
+from asyncbench.run.state import RunState
+from asyncbench.sweeps import Needed, graded, most_usd_of, stopping_of, trials_of
+
+UNKNOWN = History()  # of a trial that no earlier run knows
+
+
+def asker_of(
+    run: RunState, model: Model, *, simulator_url: str | None, lag: LoopLag, stack: AsyncExitStack
+) -> Asker:
+    """Return the asker of a model; `stack` closes its connections."""
+    provider = open_provider(model, key=run.keys[model.alias], simulator_url=simulator_url)
+    stack.push_async_callback(provider.aclose)
+    tell_fault = partial(run.faults.note, model.alias)
+    counters = Counters(planned=run.planned(model))
+    met = Counters()  # what earlier runs closed, as far as trials were looked at
+    needed = _needed(run, counters)
+    return Asker(
+        model=model,
+        trials=_trials(run, model, needed, met),
+        history_of=partial(_history_of, run, needed),
+        request_for=request_for,
+        tell_read=partial(_show_met, counters, met),
+        ask=provider.ask,
+        grade=partial(graded, tell_fault=tell_fault),
+        tell_fault=tell_fault,
+        keep=run.salvage.keep,
+        characters=characters,
+        longest=lambda request: longest_reply_of(request.trial.model, request.trial.condition),
+        rates=rates_of(model),
+        counters=counters,
+        lag=lag,
+        epoch_s=time.time() - asyncio.get_running_loop().time(),
+        jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
+        counting=Counting(model.limits.counts),
+        tell_suspended=partial(run.notifier.suspended, model.alias),
+        account=None if run.ledger is None else run.ledger.account_of(model.alias),
+        most_usd=most_usd_of(run.sweep, model),
+        stopping=None if needed is None else needed.stopping,
+    )
+
+
+def _needed(run: RunState, counters: Counters) -> Needed | None:
+    when = run.sweep.stop_when
+    if when is None or run.before is None:
+        return None
+    stopping = stopping_of(when, run.before, run.salvage.keep, counters, time.time)
+    return Needed(before=run.before, stopping=stopping)
+
+
+def _trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:
+    """Return a model's unfinished trials; those that earlier runs closed are counted in `met`."""
+    skip = partial(is_finished, run, met)
+    return trials_of(
+        run.sweep,
+        model,
+        run.sets[model.alias],
+        limit=run.options.limit,
+        per_cell=run.options.pilot,
+        skip=skip if needed is None else partial(needed.passes, skip),
+        left_out=None if needed is None else needed.left_out,
+        model_of=partial(run.room.model_of, model),
+    )
+
+
+def _history_of(run: RunState, needed: Needed | None, trial: Trial) -> History | None:
+    """Return what earlier runs know of a trial; None: it need not be asked."""
+    history = run.store.histories.get(trial.trial_id, UNKNOWN)
+    return history if needed is None or needed.holds(trial, history) else None
+
+
+def _show_met(counters: Counters, met: Counters) -> None:
+    """Show what was left out: a thread that a run leaves behind changes `met` alone."""
+    counters.done_before, counters.failed_before = met.done_before, met.failed_before
+
+
+def is_finished(run: RunState, counters: Counters, trial_id: str) -> bool:
+    """Return whether a trial needs no call, and count it."""
+    if trial_id not in run.store.finished:
+        return False
+    counters.done_before += 1
+    counters.failed_before += trial_id in run.store.failed
+    return True

@@ -1,0 +1,150 @@
+"""The second part of a run: simulators, connections and lanes, driven until done, stopped or out of time."""
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from asyncbench.engine import Asker, Counters, Lane, LoopLag, Scheduler
+from asyncbench.errors import StoreError
+from asyncbench.run.askers import asker_of
+from asyncbench.run.interrupts import on_interrupt
+from asyncbench.run.state import RunState
+from asyncbench.simulator import Settings, Simulator, running
+
+DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
+YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
+OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
+MANY_CALLS = 10_000  # beyond which the threshold no longer grows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driven:
+    """What asks, and the simulators that this run started to answer."""
+
+    scheduler: Scheduler
+    simulators: Sequence[Simulator]
+
+    @property
+    def askers(self) -> list[Asker]:
+        """One for each model."""
+        return [asker for lane in self.scheduler.lanes for asker in lane.askers]
+
+    @property
+    def counters(self) -> dict[str, Counters]:
+        """What each model's trials came to, by alias."""
+        return {asker.model.alias: asker.counters for asker in self.askers}
+
+
+@contextlib.asynccontextmanager
+async def drivable(run: RunState) -> AsyncIterator[Driven]:
+    """Start simulators and open connections for as long as the body lasts."""
+    lag = LoopLag()
+    async with contextlib.AsyncExitStack() as stack:
+        simulators = await asyncio.to_thread(_simulators, run, stack)
+        lanes: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
+        for model in run.models:
+            simulator = simulators.get(model.replay)
+            url = None if simulator is None else simulator.url
+            asker = asker_of(run, model, simulator_url=url, lag=lag, stack=stack)
+            lanes.setdefault(model.limits.group or model.alias, []).append(asker)
+        scheduler = Scheduler(lanes=[_lane(run, name, askers) for name, askers in lanes.items()], lag=lag)
+        yield Driven(scheduler=scheduler, simulators=list(simulators.values()))
+
+
+async def drive(run: RunState, driven: Driven) -> None:
+    """Ask until all is done, or the run is stopped: by Ctrl-C, its deadline, its budget or the disk."""
+    scheduler, screen = driven.scheduler, run.screen
+
+    def stop_for_the_disk(error: StoreError) -> None:
+        scheduler.stop(drain_s=DRAIN_S)
+        screen.say(f"{error} Stopping: up to {DRAIN_S:.0f} s for calls in flight.")
+
+    def interrupt() -> None:
+        if scheduler.stopped:
+            scheduler.stop(drain_s=0)
+            screen.say("leaving now; calls in flight are given up and will be asked again")
+        else:
+            scheduler.stop(drain_s=DRAIN_S)
+            screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
+
+    run.salvage.stop = stop_for_the_disk
+    calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in run.models))
+    async with asyncio.TaskGroup() as beside:
+        tasks = [
+            beside.create_task(run.salvage.tend(), name="store"),
+            beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
+        ]
+        with _deadline(run, scheduler), on_interrupt(interrupt), _rare_garbage_collection(calls):
+            await scheduler.run()
+        for task in tasks:
+            task.cancel()
+
+
+@contextlib.contextmanager
+def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
+    """Stop the run when its time is over, unless it is being stopped anyway."""
+    if run.within_s is None:
+        yield
+        return
+
+    def ring() -> None:
+        if not scheduler.stopped:
+            run.screen.say(f"deadline: up to {DRAIN_S:.0f} s for calls in flight; the rest stays open")
+            scheduler.pass_deadline(drain_s=DRAIN_S)
+
+    loop = asyncio.get_running_loop()
+    alarm = loop.call_later(max(0.0, run.within_s), ring)
+    if run.ledger is not None:
+        run.ledger.ends_s = loop.time() + run.within_s
+    try:
+        yield
+    finally:
+        alarm.cancel()
+
+
+@contextlib.contextmanager
+def _rare_garbage_collection(calls: int) -> Iterator[None]:
+    """Keep the cyclic collector from walking through the SDKs' million objects again and again.
+
+    Calls leave few cycles behind, but they allocate a lot, and each collection held up every request in
+    flight: a quarter of the CPU of a call, and half a second at a time with 5,000 in flight. What is alive
+    now is set aside; what `calls` in flight hold is not taken for garbage; the young are still collected.
+    """
+    threshold = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS + OBJECTS_OF_A_CALL * calls, *threshold[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        gc.unfreeze()
+
+
+def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str | None, Simulator]:
+    """Start a simulator for the models that need one, and one for each folder that is replayed."""
+    problems: dict[str | None, set[Path]] = {}
+    for model in run.models:
+        if model.simulated and model.base_url is None:
+            asked = run.sets[model.alias]
+            problems.setdefault(model.replay, set()).update(one.problems.path for one in asked)
+    started = {}
+    for replay, paths in problems.items():
+        folders = () if replay is None else (Path(replay),)
+        settings = Settings(problems=tuple(sorted(paths)), replay=folders)
+        started[replay] = stack.enter_context(running(settings))
+    return started
+
+
+def _lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
+    return Lane(
+        name=name,
+        askers=askers,
+        limits=askers[0].model.limits,
+        keep=run.salvage.keep,
+        say=run.screen.say,
+        lag=askers[0].lag,
+        epoch_s=askers[0].epoch_s,
+    )

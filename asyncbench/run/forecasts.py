@@ -1,0 +1,67 @@
+"""What a run forecasts: before its first call all that is open, at its end what the rest would take."""
+
+import time
+from collections.abc import Collection
+
+from asyncbench.errors import StoreError
+from asyncbench.planning import Outlook, Plan, keep_forecast, plan_of, prices_of, rates_asked
+from asyncbench.planning.forecast import is_forecast_told, read_forecasts
+from asyncbench.records import Model
+from asyncbench.run.state import RunState
+from asyncbench.run.summary import BudgetUse
+from asyncbench.store import finished_ids
+
+FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
+
+
+def write_forecast(run: RunState) -> None:
+    """Write down what is expected, for a report to judge by, where that is new and soon found out."""
+    planned = {model.alias: run.planned(model) for model in run.models}
+    finished = run.store.finished
+    if max(sum(planned.values()), len(finished)) > FORECAST_UNASKED:
+        return
+    try:
+        if not all(_is_forecast(run, model, planned[model.alias]) for model in run.models):
+            keep_forecast(_quick_plan(run, finished), by="run")
+    except StoreError as error:
+        run.screen.say(f"nothing is forecast: {error}")
+
+
+def _is_forecast(run: RunState, model: Model, trials: int) -> bool:
+    """Return whether so many trials of a model, at today's prices, were forecast before."""
+    prices = prices_of(rates_asked(model, condition, time.time()) for condition in run.sweep.conditions)
+    before = read_forecasts(run.store.folder)
+    return is_forecast_told(before, model.alias, limit=run.options.limit, trials=trials, prices=prices)
+
+
+def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
+    """Return what the rest takes at the 95th percentile, USD, where the sweep's own budget stopped the run.
+
+    None where nobody needs to know, too few replies tell it, or it is not soon found out.
+    """
+    options = run.options
+    if use.to_go_on is None or not options.may_raise_budget or options.pilot is not None or run.store.again:
+        return None
+    if sum(map(run.planned, run.models)) > FORECAST_UNASKED:
+        return None
+    found = _quick_plan(run, finished_ids(run.store.folder))
+    held = {account.model for account in use.ledger.accounts}
+    costs = [
+        None if plan.guessed else plan.cost_at(Outlook.CAREFUL)
+        for plan in found.models
+        if plan.left and plan.model in held
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def _quick_plan(run: RunState, finished: Collection[str]) -> Plan:
+    return plan_of(
+        run.sweep,
+        run.models,
+        run.sets,
+        limit=run.options.limit,
+        finished=finished,
+        begun=True,
+        quick=True,
+    )

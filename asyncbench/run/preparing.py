@@ -1,0 +1,189 @@
+"""The first part of a run: what can be refused is checked, and its folder made ready for the first call."""
+
+import asyncio
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+from asyncbench.config import Sweep, as_mapping, load_sweep, seconds_left, with_budget
+from asyncbench.providers import is_moving_alias, rates_of
+from asyncbench.run.faults import Faults
+from asyncbench.run.forecasts import write_forecast
+from asyncbench.run.notify import death_in, notifier_of
+from asyncbench.run.progress import Quiet, Screen
+from asyncbench.run.state import RunOptions, RunState
+from asyncbench.store import Salvage, Store
+from asyncbench.sweeps import (
+    ASKED,
+    Answers,
+    Before,
+    Room,
+    check_budget,
+    check_conditions,
+    check_kinds,
+    check_longer,
+    check_replays,
+    check_reuse,
+    check_tokens,
+    chosen_models,
+    corrected,
+    held_models,
+    keys_for,
+    named,
+    named_before,
+    open_ledger,
+    open_sources,
+    planned_tasks,
+    raise_file_limit,
+    sets_in_folder,
+    take_over,
+)
+
+
+async def open_run(
+    sweep: Sweep | Path | str, options: RunOptions, *, env: Mapping[str, str] | None, screen: Screen | None
+) -> RunState:
+    """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
+    sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
+    sweep = with_budget(sweep, options.budget_usd, place="run")
+    models = chosen_models(sweep, options.models)
+    check_budget(sweep, models)
+    models = held_models(sweep, models)
+    env = os.environ if env is None else env
+    screen = screen or Quiet()
+    keys = keys_for(models, env)
+    notifier = notifier_of(sweep, models, env, screen.say, limit=options.limit)
+    opened = await asyncio.to_thread(open_sources, sweep, models)
+    check_conditions(sweep, models, opened)
+    check_replays(models)
+    check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
+    check_reuse(options.reuse, options.ignore, out=sweep.out)
+    models = raise_file_limit(models)
+    within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
+    death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
+    store = await asyncio.to_thread(
+        Store.open, sweep.out, sweep=sweep.name, again=options.retry, accept=options.accept_loss
+    )
+    return RunState(
+        sweep=sweep,
+        models=models,
+        options=options,
+        keys=keys,
+        opened=opened,
+        within_s=within_s,
+        death=death if store.dead else None,
+        store=store,
+        salvage=Salvage(store),
+        screen=screen,
+        notifier=notifier,
+        faults=Faults(store.folder, keys.values()),
+    )
+
+
+async def prepare(run: RunState) -> None:
+    """Make the folder ready: problem sets, budget, manifest, forecast, answers of another folder."""
+    options, store = run.options, run.store
+    run.room = await asyncio.to_thread(Room, store, options.max_tokens)
+    other = options.reuse
+    answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=options.ignore)
+    run.notifier.command = options.command(run.sweep)
+    run.notifier.died(run.death)
+    await asyncio.to_thread(store.begin_run)
+    run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)
+    check_kinds(run.sweep.conditions, [asked for sets in run.sets.values() for asked in sets])
+    for model in run.models:
+        check_tokens(run.room.most(model), run.sweep.conditions, run.sets[model.alias])
+    run.started_s = time.monotonic()
+    run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
+    await asyncio.to_thread(_describe, run)
+    if options.pilot is None and store.finished:
+        await asyncio.to_thread(write_forecast, run)  # as it was known before this run
+    for caution in await asyncio.to_thread(list, _cautions(run)):
+        run.screen.say(caution)
+    if answers is not None:
+        await _take_over(run, answers)
+    if run.sweep.stop_when is not None:
+        run.before = await asyncio.to_thread(Before.of, store.folder, again=store.again)
+
+
+def _describe(run: RunState) -> None:
+    """Write down in the folder what is being run, before the first call."""
+    sweep, store = run.sweep, run.store
+    used = {asked.problems.path.name: asked.problems for sets in run.sets.values() for asked in sets}
+    # Models and conditions that are not asked this time keep the plan they had.
+    before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
+    plans = {alias: before.get(alias, {}) | planned_tasks(sweep, sets) for alias, sets in run.sets.items()}
+    store.write_sweep_file(
+        yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
+        {
+            "asyncbench": version("asyncbench"),
+            "python": platform.python_version(),
+            "simulated": any(model.simulated for model in sweep.models),
+            "runs": {sweep.name: {"planned": before | plans}},
+            ASKED: named(named_before(store.folder, store.manifest), run.models),
+            "budget": None if run.ledger is None else run.ledger.described(),
+            "problem_sets": {
+                name: {"name": made.name, "rows": made.rows, "digest": made.digest, "seed": made.seed}
+                for name, made in sorted(used.items())
+            },
+        },
+    )
+
+
+async def _take_over(run: RunState, answers: Answers) -> None:
+    taken = await take_over(
+        answers,
+        run.sweep,
+        [replace(model, budget_params={}) for model in run.models],  # nothing is sent
+        run.sets,
+        limit=run.options.limit,
+        store=run.store,
+        salvage=run.salvage,
+    )
+    run.screen.say(f"{taken:,} answers were taken over from {answers.folder}")
+
+
+def _cautions(run: RunState) -> Iterator[str]:
+    """Yield what is said before the first call and refuses nothing."""
+    yield from _damage(run)
+    if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
+        outside = " and no budget holds them" if run.caps else ""
+        yield (
+            f"no price is known for {', '.join(unpriced)}: their cost will be NULL{outside}. "
+            "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
+        )
+    for model in run.models:
+        if not model.simulated and (why := is_moving_alias(model.model_id)):
+            yield f"{why}. The report tells who answered."
+    yield from _unchanged(run)
+
+
+def _damage(run: RunState) -> Iterator[str]:
+    for damage in run.store.damaged:
+        yield f"{damage.segment.name}, line {damage.line}: damaged and left out; the rest is kept"
+    for path in run.store.lost:
+        yield f"{path}: taken for lost; what its calls cost counts still"
+    if any(path.startswith("grades/") for path in run.store.lost):
+        yield f"lost grades are made anew by `asyncbench regrade {run.sweep.out} --write`"
+
+
+def _unchanged(run: RunState) -> Iterator[str]:
+    """Yield what stays as it was though another would be right: that asks for grades, not for answers."""
+    used = dict.fromkeys(asked.problems.path for sets in run.sets.values() for asked in sets)
+    if changed := corrected(run.store.folder, list(used)):
+        yield (
+            f"{changed:,} finished trials were graded by answers that have changed since. They are not "
+            f"asked again: `asyncbench regrade {run.sweep.out}` shows what changes, --write keeps it"
+        )
+    if run.room.had_it:
+        yield (
+            f"{run.room.had_it:,} trials were cut at {run.room.max_tokens:,} tokens or more before: "
+            "they stay as they are"
+        )

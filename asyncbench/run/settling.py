@@ -1,0 +1,71 @@
+"""The third part of a run: what it did not come to is counted, and what it skips is written down."""
+
+import asyncio
+from collections import Counter
+
+from asyncbench.engine import Counters
+from asyncbench.records import Model
+from asyncbench.run.askers import is_finished
+from asyncbench.run.driving import Driven
+from asyncbench.run.state import RunState
+from asyncbench.sweeps import settle as settle_stopped
+from asyncbench.sweeps import trials_of, unsettled
+
+
+async def settle(run: RunState, driven: Driven) -> None:
+    """Count what earlier runs finished; write down what is skipped, unless the run shall leave at once."""
+    await asyncio.to_thread(_count_finished, run, driven)
+    models = {
+        asker.model.alias: (asker.model, asker.stopping)
+        for asker in driven.askers
+        if asker.stopping is not None and unsettled(asker.stopping)
+    }
+    if not models or (driven.scheduler.stopped and not driven.scheduler.overdue):
+        return
+    run.screen.say("working out what of this run is skipped")
+    run.before = None  # memory need not hold twice which trials there are
+    for asker in driven.askers:
+        if asker.stopping is not None:
+            asker.stopping.forget()
+    reopened = await settle_stopped(
+        run.sweep,
+        models,
+        run.sets,
+        limit=run.options.limit,
+        per_cell=run.options.pilot,
+        folder=run.store.folder,
+        salvage=run.salvage,
+    )
+    if reopened:
+        run.screen.say(
+            f"{reopened:,} trials that were skipped are open again, for by the new answers too little is "
+            "known of their cells; running it again asks them"
+        )
+
+
+def _count_finished(run: RunState, driven: Driven) -> None:
+    """Count what earlier runs finished of that to which this one, ending early, did not come."""
+    met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
+    for asker in driven.askers:
+        if met.total() >= len(run.store.finished):
+            return  # of others nothing is finished
+        if asker.counters.open:
+            before = _before_of(run, asker.model)
+            asker.counters.done_before = met[asker.model.alias] = before.done_before
+            asker.counters.failed_before = before.failed_before
+
+
+def _before_of(run: RunState, model: Model) -> Counters:
+    """Count what earlier runs finished of all that one model is asked; no trial is made for it."""
+    before = Counters()
+
+    def count(trial_id: str) -> bool:
+        is_finished(run, before, trial_id)
+        return True
+
+    options = run.options
+    trials = trials_of(
+        run.sweep, model, run.sets[model.alias], limit=options.limit, per_cell=options.pilot, skip=count
+    )
+    next(trials, None)  # all are skipped
+    return before

@@ -1,0 +1,59 @@
+"""The last part of a run: what came of it, and what to do next."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+
+from asyncbench.run.driving import Driven
+from asyncbench.run.forecasts import rest_usd_of
+from asyncbench.run.state import RunState
+from asyncbench.run.summary import BudgetUse, Exit, Summary
+from asyncbench.store import planned as planned_in
+from asyncbench.sweeps import unpriced
+
+
+async def sum_up(run: RunState, driven: Driven) -> Summary:
+    """Return what a run did, while its simulators still answer."""
+    seen = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
+    budget = await asyncio.to_thread(_budget_use, run)
+    more_usd = budget.to_go_on if budget is not None and run.options.may_raise_budget else None
+    names = {condition.name for condition in run.sweep.conditions}
+    return Summary(
+        sweep=run.sweep.name,
+        out=run.sweep.out,
+        models=driven.counters,
+        causes=_causes(driven),
+        seconds=time.monotonic() - run.started_s,
+        simulated=any(model.simulated for model in run.models),
+        seen=seen,
+        budget=budget,
+        command=run.options.command(run.sweep, more_usd),
+        raises_budget=more_usd is not None,
+        asked_again=bool(run.store.again),
+        conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
+    )
+
+
+def _budget_use(run: RunState) -> BudgetUse | None:
+    if run.ledger is None:
+        return None
+    aliases = {model.alias for model in run.models}
+    use = BudgetUse(ledger=run.ledger, outside=[alias for alias in unpriced(run.sweep) if alias in aliases])
+    return replace(use, rest_usd=rest_usd_of(run, use))
+
+
+def _causes(driven: Driven) -> frozenset[Exit]:
+    """Return why a run ended before all was done."""
+    scheduler, models = driven.scheduler, driven.counters.values()
+    causes = set()
+    if scheduler.overdue:
+        if any(counters.open for counters in models):
+            causes.add(Exit.DEADLINE)
+    elif scheduler.stopped:
+        causes.add(Exit.INTERRUPTED)
+    if any(counters.budget_stopped and counters.open for counters in models):
+        causes.add(Exit.BUDGET)
+    if not all(counters.complete for counters in models):
+        causes.add(Exit.UNFINISHED)
+    return frozenset(causes)
