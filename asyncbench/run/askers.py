@@ -26,7 +26,7 @@ def asker_of(
     tell_fault = partial(run.faults.note, model.alias)
     counters = Counters(planned=run.planned(model))
     met = Counters()  # what earlier runs closed, as far as trials were looked at
-    needed = _needed(run, counters)
+    needed = _needed(run, model, counters)
     return Asker(
         model=model,
         trials=_trials(run, model, needed, met),
@@ -52,12 +52,13 @@ def asker_of(
     )
 
 
-def _needed(run: RunState, counters: Counters) -> Needed | None:
+def _needed(run: RunState, model: Model, counters: Counters) -> Needed | None:
     when = run.sweep.stop_when
     if when is None or run.before is None:
         return None
     stopping = stopping_of(when, run.before, run.salvage.keep, counters, time.time)
-    return Needed(before=run.before, stopping=stopping)
+    run.needed[model.alias] = Needed(before=run.before, stopping=stopping)
+    return run.needed[model.alias]
 
 
 def _trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -> Iterator[Trial]:

@@ -16,17 +16,16 @@ async def settle(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished; write down what is skipped, unless the run shall leave at once."""
     await asyncio.to_thread(_count_finished, run, driven)
     models = {
-        asker.model.alias: (asker.model, asker.stopping)
-        for asker in driven.askers
-        if asker.stopping is not None and unsettled(asker.stopping)
+        model.alias: (model, needed.stopping)
+        for model in run.models
+        if (needed := run.needed.get(model.alias)) is not None and unsettled(needed.stopping)
     }
     if not models or (driven.scheduler.stopped and not driven.scheduler.overdue):
         return
     run.screen.say("working out what of this run is skipped")
     run.before = None  # memory need not hold twice which trials there are
-    for asker in driven.askers:
-        if asker.stopping is not None:
-            asker.stopping.forget()
+    for needed in run.needed.values():
+        needed.forget()
     reopened = await settle_stopped(
         run.sweep,
         models,

@@ -13,7 +13,7 @@ from asyncbench.run.faults import Faults
 from asyncbench.run.notify import Death, Notifier
 from asyncbench.run.progress import Screen
 from asyncbench.store import SWEEP_FILE, Salvage, Store
-from asyncbench.sweeps import AskedSet, Before, Room, planned
+from asyncbench.sweeps import AskedSet, Before, Needed, Room, planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,7 @@ class RunState:
     started_s: float = field(init=False)  # of `time.monotonic`
     ledger: Ledger | None = None  # None: there is no budget
     before: Before | None = None  # None: no rule stops a cell
+    needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 
     @property
     def caps(self) -> Sequence[Cap]:

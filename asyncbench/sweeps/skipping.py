@@ -50,6 +50,9 @@ class Before:
         return None if trial_id in self.failed else trial_id in self.right
 
 
+_NOTHING_BEFORE = Before(right=frozenset(), again={}, skipped={})
+
+
 def still_skipped(folder: Path, when: StopWhen) -> frozenset[str]:
     """Return the trials written down as skipped that a rule skips still; raises as `read_trials` does."""
     rows = read_skipped(folder, ("trial_id", "asked", "correct")).to_pylist()
@@ -119,6 +122,11 @@ class Needed:
             return False
         self.stopping.plan(trial)
         return True
+
+    def forget(self) -> None:
+        """Let go of what tells which trials to ask, for nothing more is asked."""
+        self.before = _NOTHING_BEFORE
+        self.stopping.forget()
 
 
 # ── what a run did not come to ───────────────────────────────────────────────────────────────
