@@ -1,7 +1,7 @@
 """What a results folder says of trials, as rows that every format is written from."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -10,20 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.providers import is_simulated
-from asyncbench.published.names import problems_file
+from asyncbench.published.places import problems_file
 from asyncbench.records import Condition, Outcome
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
 
 Row = dict[str, Any]  # Any: the columns of `trials` and what `_added` adds
-Asked = Mapping[
-    str, tuple[int, tuple[str, ...], str]
-]  # problem id → its place in the set, operands, question
+Asked = Mapping[str, tuple[int, tuple[str, ...], str]]  # problem id → place in the set, operands, question
 
 TRIALS = (
     *("trial_id", "run", "problem_id", "suite", "task", "variant", "representation", "length", "repeat"),
@@ -68,7 +65,7 @@ def parts_of(
         ConfigError: they are of other tasks than the format knows, or there are none.
         StoreError: the folder cannot be read.
     """
-    trials = read_trials(folder, [*OF_A_PART, "finished_at"], _of(suites))
+    trials = read_trials(folder, [*OF_A_PART, "finished_at"], pc.field("suite").isin(list(suites)))
     rows = trials.group_by(OF_A_PART).aggregate([("finished_at", "max")]).to_pylist()
     if not rows:
         raise ConfigError(f"{folder} holds no finished trial of {', '.join(suites)}: nothing to export")
@@ -77,42 +74,30 @@ def parts_of(
     several = len({row["condition"] for row in rows}) > 1
     imported = bool(manifest.get(IMPORTED))
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
-    file = itemgetter("run") if imported else itemgetter(*ENTRANT)
+    file = itemgetter("run") if imported else itemgetter("run", "model", "condition")
     rows.sort(key=lambda row: (order.get(row["run"], len(order)), file(row)))
     return [
-        _part(list(of_a_file), imported=imported, several=several) for _, of_a_file in groupby(rows, key=file)
+        ExportedPart(
+            run=first["run"],
+            model=first["model"],
+            condition=first["condition"],
+            imported=imported,
+            suffix=f"+{quote(first['condition'], safe='')}" if several else "",
+            last=max(row["finished_at_max"] for row in (first, *others)),
+        )
+        for first, *others in (list(of_a_file) for _, of_a_file in groupby(rows, key=file))
     ]
-
-
-def _part(rows: Sequence[Row], *, imported: bool, several: bool) -> ExportedPart:
-    condition = rows[0]["condition"]
-    return ExportedPart(
-        run=rows[0]["run"],
-        model=rows[0]["model"],
-        condition=condition,
-        imported=imported,
-        suffix=f"+{quote(condition, safe='')}" if several else "",
-        last=max(row["finished_at_max"] for row in rows),
-    )
 
 
 def rows_of(part: ExportedPart, folder: Path, suites: Collection[str], asked: Asked) -> list[Row]:
     """Return the trials of a file, in the order of the problem set.
 
+    Each has its headline grade and, where it was imported, the recorded accounting.
+
     Raises:
         StoreError: the folder cannot be read, or the problem of a trial is not in it.
     """
-    rows = [_added(row, asked, folder) for row in _table(part, folder, suites).to_pylist()]
-    return sorted(rows, key=itemgetter("repeat", "place"))
-
-
-def _of(suites: Collection[str]) -> pc.Expression:
-    return pc.field("suite").isin(pa.array(suites, pa.string()))
-
-
-def _table(part: ExportedPart, folder: Path, suites: Collection[str]) -> pa.Table:
-    """Return trials with the headline grade, and, where it was imported, the recorded accounting."""
-    wanted = _of(suites) & (pc.field("run") == part.run)
+    wanted = pc.field("suite").isin(list(suites)) & (pc.field("run") == part.run)
     if not part.imported:
         wanted &= (pc.field("model") == part.model) & (pc.field("condition") == part.condition)
     trials = read_trials(folder, TRIALS, wanted)
@@ -120,7 +105,8 @@ def _table(part: ExportedPart, folder: Path, suites: Collection[str]) -> pa.Tabl
     table = trials.join(read_grades(folder, GRADES, same & pc.field("headline")), "trial_id")
     if part.imported:
         table = table.join(read_attempts(folder, ["trial_id", "raw_usage"], same), "trial_id")
-    return table
+    rows = [_added(row, asked, folder) for row in table.to_pylist()]
+    return sorted(rows, key=itemgetter("repeat", "place"))
 
 
 def asked_in(run: str, folder: Path, *, imported: bool) -> Asked:
@@ -143,19 +129,15 @@ def _added(row: Row, asked: Asked, folder: Path) -> Row:
         raise StoreError(f"{folder}: no file in problems/ holds problem {row['problem_id']}: put it back")
     place, operands, question = asked[row["problem_id"]]
     recorded = row.get("raw_usage")
+    # What a condition adds to the bare question; the digest only tells one text from another.
+    params = {k: value for k, value in json.loads(row["condition_params"]).items() if k != "turns_digest"}
+    style = {} if row["style"] == Condition().style else {"style": row["style"]}
     return row | {
         "place": place,
         "operands": operands,
         "question": question,
         "accounting": None if recorded is None else json.loads(recorded),  # None: it is our own trial
-        "asked": _asked(row),
+        "asked": params | style,
         "failed": row["outcome"] == Outcome.FAILED,
         "simulated": is_simulated(row["provider"]),
     }
-
-
-def _asked(row: Row) -> Row:
-    """Return what a condition adds to the bare question; the digest only tells one text from another."""
-    params = json.loads(row["condition_params"])
-    style = {} if row["style"] == Condition().style else {"style": row["style"]}
-    return {key: value for key, value in params.items() if key != "turns_digest"} | style

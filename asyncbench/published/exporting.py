@@ -18,8 +18,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
 from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of, rows_of
 from asyncbench.published.formats import FileFormat, format_named
-from asyncbench.published.names import file_of
-from asyncbench.published.places import check_folder
+from asyncbench.published.places import check_folder, file_of
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, planned, read_manifest
 
 
@@ -65,7 +64,7 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     """
     chosen, folder, out = format_named(form), Path(folder), local(out)
     manifest = read_manifest(folder)
-    parts = parts_of(folder, manifest, chosen.suites, chosen.tasks)
+    parts = parts_of(folder, manifest, chosen.SUITES, chosen.TASK_NAMES)
     paths = _paths(parts, chosen, out)
     with _all_or_none(paths, out) as drafts:
         write = partial(_written, drafts=drafts, folder=folder, chosen=chosen, manifest=manifest)
@@ -79,7 +78,7 @@ def _paths(parts: Sequence[ExportedPart], chosen: FileFormat, out: Path) -> list
     check_folder(out)
     paths: list[Path] = []
     for part in parts:
-        path = out / (file_of(part.run, chosen.ending) if part.imported else chosen.file_name(part))
+        path = out / (file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part))
         if path in paths:
             raise ConfigError(f"two files would be {path}")
         _refuse_existing(path)
@@ -99,20 +98,16 @@ def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
         out.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".export-", dir=out) as drafts:
             yield Path(drafts)
-            _move(Path(drafts), paths)
-
-
-def _move(drafts: Path, paths: Sequence[Path]) -> None:
-    moved: list[Path] = []
-    try:
-        for path in paths:
-            _refuse_existing(path)
-            moved.append(path)
-            (drafts / path.name).rename(path)
-    except BaseException:  # an interruption too: what is left there would be in the way of another try
-        for path in moved:
-            path.unlink(missing_ok=True)
-        raise
+            moved: list[Path] = []
+            try:
+                for path in paths:
+                    _refuse_existing(path)
+                    moved.append(path)
+                    (Path(drafts) / path.name).rename(path)
+            except BaseException:  # an interruption too: what is left would be in the way of another try
+                for path in moved:
+                    path.unlink(missing_ok=True)
+                raise
 
 
 def _rows(parts: Sequence[ExportedPart], folder: Path, chosen: FileFormat) -> Iterator[list[Row]]:
@@ -120,7 +115,7 @@ def _rows(parts: Sequence[ExportedPart], folder: Path, chosen: FileFormat) -> It
     for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
         asked = asked_in(run, folder, imported=imported)
         for part in of_a_run:
-            yield rows_of(part, folder, chosen.suites, asked)
+            yield rows_of(part, folder, chosen.SUITES, asked)
 
 
 def _written(

@@ -12,8 +12,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, storing
 from asyncbench.published.formats import format_named
 from asyncbench.published.keeping import ImportedRun, Keeper
-from asyncbench.published.names import run_of
-from asyncbench.published.places import check_file, check_folder
+from asyncbench.published.places import check_file, check_folder, run_of
 from asyncbench.published.recorded import RecordedRun
 from asyncbench.run import Exit
 from asyncbench.store import Store, check_owner, is_results_folder, read_manifest
@@ -80,51 +79,39 @@ def import_files(
     chosen = format_named(form)
     read = chosen.reader(plan)
     folder = local(out).resolve()
-    _check_place(folder)
-    paths = _paths([Path(file) for file in files], chosen.ending)
-    _check(paths, chosen.ending)
-    recordings = _once_usable(map(read, paths), there=is_results_folder(folder))
-    with Store.open(folder, sweep=_sweep(folder), imported=True) as store:
+    there = is_results_folder(folder)
+    sweep = str(read_manifest(folder)["sweep"]) if there else folder.name
+    check_folder(folder)
+    with storing(folder):
+        check_owner(folder, sweep=sweep, imported=True)
+    paths = _paths([Path(file) for file in files], chosen.ENDING)
+    recordings = _once_usable(map(read, paths), there=there)
+    with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
 
 
-def _check_place(folder: Path) -> None:
-    """Refuse what cannot be a results folder of imported runs."""
-    check_folder(folder)
-    with storing(folder):
-        check_owner(folder, sweep=_sweep(folder), imported=True)
-
-
-def _sweep(folder: Path) -> str:
-    """Return the name of the folder, or the one it had when the first files were imported."""
-    return str(read_manifest(folder)["sweep"]) if is_results_folder(folder) else folder.name
-
-
 def _paths(given: Sequence[Path], ending: str) -> list[Path]:
-    """Return the files that are meant: of a folder those with the format's ending, by name."""
-    found: list[Path] = []
-    for path in given:
-        if not isdir(path):
-            found.append(path)
-            continue
-        within = sorted(one for one in path.glob(f"*{ending}") if not one.name.startswith("."))
-        if not within:
-            raise ConfigError(f"{path}: no {ending} files in this folder")
-        found += within
-    return found
+    """Return the files that are meant: of a folder those with the format's ending, by name.
 
-
-def _check(paths: Sequence[Path], ending: str) -> None:
-    """Refuse files that cannot be read, or that would not be runs of their own."""
+    Raises:
+        ConfigError: one cannot be read, or two would be the same run.
+    """
     runs: dict[str, Path] = {}
-    for path in paths:
-        run = run_of(path, ending)
-        check_file(path)
-        if run in runs:
-            raise ConfigError(
-                f"{runs[run]} and {path} would both be run {run!r}; rename one, or import it elsewhere"
-            )
-        runs[run] = path
+    for path in given:
+        files = [path]
+        if isdir(path):
+            files = sorted(file for file in path.glob(f"*{ending}") if not file.name.startswith("."))
+        if not files:
+            raise ConfigError(f"{path}: no {ending} files in this folder")
+        for file in files:
+            run = run_of(file, ending)
+            check_file(file)
+            if run in runs:
+                raise ConfigError(
+                    f"{runs[run]} and {file} would both be run {run!r}; rename one, or import it elsewhere"
+                )
+            runs[run] = file
+    return list(runs.values())
 
 
 def _once_usable(recordings: Iterator[RecordedRun], *, there: bool) -> Iterator[RecordedRun]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.problems import identified, write_problems
 from asyncbench.prompting import TrialIds
-from asyncbench.published.names import problems_file
+from asyncbench.published.places import problems_file
 from asyncbench.published.recorded import Recorded, RecordedRun
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
 from asyncbench.store import Store, encode_json, take_snapshot
@@ -48,16 +48,19 @@ class Keeper:
             StoreError: the folder cannot be written.
         """
         store = self._store
-        problems = tuple(identified(one.draft for one in recording.trials))
-        trials = _trials(recording, problems, sweep=store.manifest["sweep"])
+        problems = tuple(identified(recorded.draft for recorded in recording.trials))
+        trials = [
+            _trial(recorded, problem, run=recording.run, sweep=store.manifest["sweep"])
+            for recorded, problem in zip(recording.trials, problems, strict=True)
+        ]
         if recording.run in self._runs:
             self._refuse_another(recording, trials)
         if problems:
             write_problems(problems, store.folder / problems_file(recording.run))
         self._describe(recording)
         fresh = [trial.trial_id not in store.finished for trial in trials]
-        for one, trial in compress(zip(recording.trials, trials, strict=True), fresh):
-            for event in _events(one, trial, called_before=trial.trial_id in store.histories):
+        for recorded, trial in compress(zip(recording.trials, trials, strict=True), fresh):
+            for event in _events(recorded, trial, called_before=trial.trial_id in store.histories):
                 store.keep(event)
         return ImportedRun(
             run=recording.run,
@@ -68,12 +71,15 @@ class Keeper:
 
     def _refuse_another(self, recording: RecordedRun, trials: Sequence[Trial]) -> None:
         """Refuse a file that is not the one imported under its name before, nor has grown from it."""
-        found = {trial.trial_id: one for trial, one in zip(trials, recording.trials, strict=True)}
+        found = {trial.trial_id: recorded for trial, recorded in zip(trials, recording.trials, strict=True)}
+        held = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == recording.run)
+        times = held["finished_at"].cast(pa.int64())  # microseconds since 1970
+        held = held.set_column(held.schema.get_field_index("finished_at"), "finished_at", times)
         lost = changed = 0
-        for row in self._held(recording.run).to_pylist():
-            if (one := found.get(row.pop("trial_id"))) is None:
+        for row in held.to_pylist():
+            if (recorded := found.get(row.pop("trial_id"))) is None:
                 lost += 1
-            elif _told(one, like=row) != row:
+            elif _told(recorded, like=row) != row:
                 changed += 1
         found_wrong = ((lost, "are not in this file"), (changed, "this file tells otherwise"))
         if wrong := [f"{count:,} trials that {what}" for count, what in found_wrong if count]:
@@ -82,12 +88,6 @@ class Keeper:
                 f"{' and '.join(wrong)}: rename it, import it into another folder, or give the same plan "
                 "as before"
             )
-
-    def _held(self, run: str) -> pa.Table:
-        """Return what the folder held of a run; times are microseconds since 1970."""
-        table = self._before.read("trials", ["trial_id", *TOLD], pc.field("run") == run)
-        times = table["finished_at"].cast(pa.int64())
-        return table.set_column(table.schema.get_field_index("finished_at"), "finished_at", times)
 
     def _describe(self, recording: RecordedRun) -> None:
         """Note the run in the manifest, before its trials: if they are cut short, the plan is known."""
@@ -98,7 +98,7 @@ class Keeper:
             "planned": recording.planned,
         }
         manifest = self._store.manifest
-        simulated = any(one.model.simulated for one in recording.trials)
+        simulated = any(recorded.model.simulated for recorded in recording.trials)
         self._store.write_manifest(
             {
                 "asyncbench": version("asyncbench"),
@@ -108,72 +108,61 @@ class Keeper:
         )
 
 
-def _told(one: Recorded, *, like: dict[str, object]) -> dict[str, object]:
+def _told(recorded: Recorded, *, like: dict[str, object]) -> dict[str, object]:
     """Return what a record tells, as the folder would hold it; a time that is only its file's may change."""
-    usage = one.reply.usage if one.reply else None
+    usage = recorded.reply.usage if recorded.reply else None
     told: dict[str, object] = {
-        "reply_text": one.reply.text if one.reply else None,
+        "reply_text": recorded.reply.text if recorded.reply else None,
         "input_tokens": usage.input_tokens if usage else None,
         "output_tokens": usage.output_tokens if usage else None,
-        "cost_usd": one.cost_usd,
-        "finished_at": round(one.at * 1_000_000) if one.timed else like["finished_at"],
+        "cost_usd": recorded.cost_usd,
+        "finished_at": round(recorded.at * 1_000_000) if recorded.timed else like["finished_at"],
     }
     stored: dict[str, object] = orjson.loads(encode_json(told))
     return stored
 
 
-def _trials(recording: RecordedRun, problems: Sequence[Problem], *, sweep: str) -> list[Trial]:
-    """Return the trials of a run, with their ids, in file order."""
-    return [
-        _trial(one, problem, run=recording.run, sweep=sweep)
-        for one, problem in zip(recording.trials, problems, strict=True)
-    ]
-
-
-def _trial(one: Recorded, problem: Problem, *, run: str, sweep: str) -> Trial:
+def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Trial:
     version = SUITES[problem.suite].prompt_version
-    trial_ids = TrialIds(one.model, one.condition, run=run)
+    trial_ids = TrialIds(recorded.model, recorded.condition, run=run)
     return Trial(
         trial_id=trial_ids.of(problem.problem_id, prompt_version=version, repeat=0),
         run=run,
         sweep=sweep,
         problem_set=run,
         problem=problem,
-        model=one.model,
-        condition=one.condition,
+        model=recorded.model,
+        condition=recorded.condition,
     )
 
 
-def _events(one: Recorded, trial: Trial, *, called_before: bool) -> Iterator[Ended | Result]:
+def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterator[Ended | Result]:
     """Yield what a run would have written down; an import that was killed may have begun it."""
+    reply = recorded.reply
     if not called_before:
-        yield Ended(attempt=_attempt(one, trial), reply=one.reply)
+        last_call = Attempt(
+            trial_id=trial.trial_id,
+            attempt=recorded.attempts,
+            model=recorded.model.alias,
+            provider=recorded.model.provider,
+            started_at=recorded.at,
+            latency_s=recorded.latency_s,
+            status="failed" if reply is None else "ok",
+            usage=reply.usage if reply else None,
+            cost_usd=recorded.cost_usd,
+            raw_usage=recorded.accounting,
+        )
+        yield Ended(attempt=last_call, reply=reply)
     yield Result(
         trial=trial,
-        reply=one.reply,
+        reply=reply,
         error=None,
-        grades=grade(trial.problem, one.reply, trial.condition.style),
-        attempts=one.attempts,
-        cost_usd=one.cost_usd,
-        price_source=None if one.cost_usd is None else "recorded",
+        grades=grade(trial.problem, reply, trial.condition.style),
+        attempts=recorded.attempts,
+        cost_usd=recorded.cost_usd,
+        price_source=None if recorded.cost_usd is None else "recorded",
         queued_s=None,
         ttft_s=None,
-        latency_s=one.latency_s,
-        finished_at=one.at,
-    )
-
-
-def _attempt(one: Recorded, trial: Trial) -> Attempt:
-    """Return the one call that is recorded, the last."""
-    return Attempt(
-        trial_id=trial.trial_id,
-        attempt=one.attempts,
-        model=one.model.alias,
-        provider=one.model.provider,
-        started_at=one.at,
-        latency_s=one.latency_s,
-        status="failed" if one.reply is None else "ok",
-        usage=one.reply.usage if one.reply else None,
-        cost_usd=one.cost_usd,
-        raw_usage=one.accounting,
+        latency_s=recorded.latency_s,
+        finished_at=recorded.at,
     )

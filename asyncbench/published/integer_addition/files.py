@@ -21,10 +21,13 @@ from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.fields import (
+from asyncbench.published.places import run_of
+from asyncbench.published.recorded import (
     Fields,
+    Planned,
+    Recorded,
+    RecordedRun,
     content,
-    field,
     flag,
     inner,
     is_whole,
@@ -32,12 +35,12 @@ from asyncbench.published.fields import (
     model_of,
     number,
     parsed,
+    sifted,
     text,
+    told,
     whole,
     within,
 )
-from asyncbench.published.names import run_of
-from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites import draft_addition, draft_string
 
@@ -60,6 +63,7 @@ SECTIONS = (
     Section("string_rehearsal", "string_rehearsal", "String Rehearsal"),
 )
 SUITES = tuple(section.suite for section in SECTIONS)
+TASK_NAMES = SUITES  # each has one, of its own name
 
 
 # ── in ───────────────────────────────────────────────────────────────────────────────────────
@@ -103,7 +107,7 @@ def _checked(value: object) -> Fields:
         section = inner(fields, key)
         with within(key):
             whole(section, "tries")
-            if not isinstance(results := field(section, "results"), list):
+            if not isinstance(results := told(section, "results"), list):
                 raise ValueError(f"'results' is {shown(results)}, not a list")
     flag(fields, "simulated")
     return fields
@@ -120,7 +124,7 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
     fields = mapping(entry, "a result")
     named = model_of(fields, simulated=simulated)
     return Recorded(
-        draft=_sum(fields) if suite == "integer_addition" else _text(fields, suite),
+        draft=_draft(fields, suite),
         model=named,
         reply=Reply(
             text=text(fields, "response"),
@@ -134,23 +138,21 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
     )
 
 
-def _sum(fields: Fields) -> Draft:
-    left, right = (_operand(fields, key) for key in ("int1", "int2"))
-    return draft_addition(left, right, length=len(str(max(left, right))))
-
-
-def _operand(fields: Fields, key: str) -> int:
-    value = field(fields, key)
-    if not is_whole(value) or value < 0:
-        raise ValueError(f"{key!r} is {shown(value)}, not a whole number from 0 on")
-    return int(value)
-
-
-def _text(fields: Fields, suite: str) -> Draft:
+def _draft(fields: Fields, suite: str) -> Draft:
+    if suite == "integer_addition":
+        left, right = (_operand(fields, key) for key in ("int1", "int2"))
+        return draft_addition(left, right, length=len(str(max(left, right))))
     string = text(fields, "string")
     if not (string.isascii() and string.isalnum()):
         raise ValueError(f"'string' is {shown(string)}, not letters A-Z, a-z and digits alone")
     return draft_string(suite, string)
+
+
+def _operand(fields: Fields, key: str) -> int:
+    value = told(fields, key)
+    if not is_whole(value) or value < 0:
+        raise ValueError(f"{key!r} is {shown(value)}, not a whole number from 0 on")
+    return int(value)
 
 
 def _time(path: Path, run: str) -> float:
@@ -164,15 +166,15 @@ def _time(path: Path, run: str) -> float:
 
 def _planned(trials: Sequence[Recorded], fields: Fields) -> Planned:
     """Return the tries of each task: each model's own results, and what is left for the commonest model."""
-    results = Counter((one.draft.suite, one.model.alias) for one in trials)
-    models = [name for name, _ in Counter(one.model.alias for one in trials).most_common()]
+    results = Counter((trial.draft.suite, trial.model.alias) for trial in trials)
+    models = [name for name, _ in Counter(trial.model.alias for trial in trials).most_common()]
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {name: {ASKED: {}} for name in models}
-    for section in (section for section in SECTIONS if section.key in fields):
-        suite, tries = section.suite, fields[section.key]["tries"]
-        left = max(0, tries - sum(results[suite, name] for name in models))
-        for name in models:
-            if count := results[suite, name] + (left if name == models[0] else 0):
-                planned[name][ASKED][suite] = {suite: count}
+    for key, suite, _ in SECTIONS:
+        if key in fields:
+            left = max(0, fields[key]["tries"] - sum(results[suite, name] for name in models))
+            for name in models:
+                if count := results[suite, name] + (left if name == models[0] else 0):
+                    planned[name][ASKED][suite] = {suite: count}
     return planned
 
 

@@ -18,29 +18,34 @@ from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.exported import ExportedPart, Row, stamp, unsaid
-from asyncbench.published.fields import (
+from asyncbench.published.places import run_of
+from asyncbench.published.recorded import (
     MOST,
     Fields,
-    content,
-    field,
+    Planned,
+    Recorded,
+    RecordedRun,
     flag,
     inner,
     is_whole,
+    lines,
     mapping,
     model_of,
     number,
     parsed,
+    sifted,
     text,
+    told,
     whole,
     within,
 )
-from asyncbench.published.names import run_of
-from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
 from asyncbench.records import Condition, Draft, Reply, Usage
 from asyncbench.suites import ARITHMETIC_TASKS, SUITE, answer, draft_arithmetic
 
 ENDING = ".jsonl"
 NAME = SUITE.name
+SUITES: tuple[str, ...] = (NAME,)
+TASK_NAMES = tuple(ARITHMETIC_TASKS)
 KEYS = (
     *("model", "variant", "depth", "operands", "correct", "raw_response"),
     *("parsed", "classification", "error", "tokens", "cost", "timestamp"),
@@ -81,20 +86,9 @@ def read(path: Path, *, plan: Plan) -> RecordedRun:
     Raises:
         ConfigError: the file cannot be read.
     """
-    trials, left_out = sifted(_lines(path), partial(_recorded, plan=plan))
-    return RecordedRun(
-        run=run_of(path, ENDING),
-        path=path,
-        trials=trials,
-        left_out=left_out,
-        planned=_planned(trials, plan),
-    )
-
-
-def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    for count, line in enumerate(content(path).split(b"\n"), start=1):
-        if line.strip():
-            yield f"{path}, line {count}", line
+    trials, left_out = sifted(lines(path), partial(_recorded, plan=plan))
+    planned = _planned(trials, plan)
+    return RecordedRun(run=run_of(path, ENDING), path=path, trials=trials, left_out=left_out, planned=planned)
 
 
 def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
@@ -102,8 +96,8 @@ def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
     tasks = cast("tuple[str, ...]", plan["variants"])
     of_a_task = _of_a_task(plan)
     held: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for one in trials:
-        held[one.model.alias][one.condition.name][one.draft.task] += 1
+    for trial in trials:
+        held[trial.model.alias][trial.condition.name][trial.draft.task] += 1
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
     for model, conditions in held.items():
         commonest, *others = sorted(conditions, key=lambda name: -conditions[name].total())
@@ -117,14 +111,20 @@ def _planned(trials: Iterable[Recorded], plan: Plan) -> Planned:
 def _recorded(line: bytes, *, plan: Plan) -> Recorded:
     fields = mapping(parsed(line), "a trial")
     failed = flag(fields, "failed_to_get_reply")
+    condition = Condition()
+    if fields.get("extra_context") is not None:
+        thousands = whole(fields, "extra_context")
+        name = f"context-{thousands}k" if thousands else "plain"
+        condition = Condition(name=name, described={"extra_context": thousands})
+    accounting = {key: fields[key] for key in ACCOUNTING if key in fields}  # its keys tell its generation
     return Recorded(
         draft=_draft(fields, plan),
         model=model_of(fields, simulated=flag(fields, "simulated")),
-        condition=_condition(fields),
+        condition=condition,
         reply=_reply(fields, failed=failed),
         attempts=1 if fields.get("attempts") is None else whole(fields, "attempts", least=1),
         cost_usd=None if fields.get("cost") is None else number(fields, "cost"),
-        accounting=_accounting(fields),
+        accounting=accounting | {"tokens": {key: fields["tokens"][key] for key in TOKENS}},
         at=_time(text(fields, "timestamp")),
     )
 
@@ -137,22 +137,18 @@ def _draft(fields: Fields, plan: Plan) -> Draft:
     if depth not in (depths := cast("tuple[int, ...]", plan["depths"])):
         planned = ",".join(map(str, depths))
         raise ValueError(f"'depth' is {depth}, outside the plan, --depths {planned}: give the plan it is of")
-    lhs, rhs = _operands(field(fields, "operands"), task)
+    operands = told(fields, "operands")
+    if not isinstance(operands, list) or len(operands) != 2:
+        raise ValueError(f"'operands' is {shown(operands)}, not a list of two numbers")
+    lhs, rhs = (_as_text(operand, "operands", task) for operand in operands)
     expected = answer(task, lhs, rhs)
-    if (correct := _as_text(field(fields, "correct"), "correct", task)) != expected:
+    if (correct := _as_text(told(fields, "correct"), "correct", task)) != expected:
         right = "has no exact answer" if expected is None else f"is {shown(expected)}"
         raise ValueError(
             f"'correct' is {shown(correct)}, but {shown(lhs)} {ARITHMETIC_TASKS[task].sign} {shown(rhs)} "
             f"{right}"
         )
     return draft_arithmetic(task, depth, lhs, rhs, expected=expected)
-
-
-def _operands(given: object, task: str) -> tuple[str, str]:
-    if not isinstance(given, list) or len(given) != 2:
-        raise ValueError(f"'operands' is {shown(given)}, not a list of two numbers")
-    lhs, rhs = (_as_text(one, "operands", task) for one in given)
-    return lhs, rhs
 
 
 def _as_text(value: object, key: str, task: str) -> str:
@@ -165,28 +161,14 @@ def _as_text(value: object, key: str, task: str) -> str:
     return str(value)
 
 
-def _condition(fields: Fields) -> Condition:
-    if fields.get("extra_context") is None:
-        return Condition()
-    thousands = whole(fields, "extra_context")
-    name = f"context-{thousands}k" if thousands else "plain"
-    return Condition(name=name, described={"extra_context": thousands})
-
-
 def _reply(fields: Fields, *, failed: bool) -> Reply | None:
     tokens = inner(fields, "tokens")
     with within("tokens"):
         prompt, completion = (whole(tokens, key) for key in TOKENS)
     if failed:
         return None
-    said = "" if field(fields, "raw_response") is None else text(fields, "raw_response")
+    said = "" if told(fields, "raw_response") is None else text(fields, "raw_response")
     return Reply(text=said, usage=Usage(input_tokens=prompt, output_tokens=completion), http_status=None)
-
-
-def _accounting(fields: Fields) -> Mapping[str, object]:
-    """Return what was counted, as it stood: which keys a line has tells its generation."""
-    recorded = {key: fields[key] for key in ACCOUNTING if key in fields}
-    return recorded | {"tokens": {key: fields["tokens"][key] for key in TOKENS}}
 
 
 def _time(written: str) -> float:
@@ -226,12 +208,8 @@ def notes(rows: list[Row]) -> list[str]:
         for count, what in ((unpriced, "cost"), (untold, "number of tokens"))
         if count
     ]
-    return zeros + unsaid(rows, _said_of_asking)
-
-
-def _said_of_asking(asked: Row) -> set[str]:
-    """Return the parts of a condition that a line tells."""
-    return {"extra_context", "context"} if _padding(asked) else {"extra_context"}
+    # Of small talk that came first, a line tells how much.
+    return zeros + unsaid(rows, lambda asked: {"extra_context", "context" if _padding(asked) else ""})
 
 
 def _line(row: Row) -> Row:
@@ -248,19 +226,22 @@ def _line(row: Row) -> Row:
         "error": row["abs_error"],
         "timestamp": stamp(row["finished_at"]),
         "simulated": True,
-        **(_counted(row) if row["accounting"] is None else _in_order(row["accounting"])),
+        **_accounting(row),
     }
     return {key: said[key] for key in KEYS if key in said and (key != "simulated" or row["simulated"])}
 
 
-def _counted(row: Row) -> Row:
-    """Return the accounting of a trial that we asked; that of a failed one is 0 in this format."""
-    tokens = [0 if row["failed"] else row[name] or 0 for name in ("input_tokens", "output_tokens")]
+def _accounting(row: Row) -> Row:
+    """Return what was counted, as it was recorded; of a trial that we asked: a failed one has 0."""
+    recorded, failed = row["accounting"], row["failed"]
+    if recorded is not None:
+        return {**recorded, "tokens": {key: recorded["tokens"][key] for key in TOKENS}}
+    tokens = [0 if failed else row[name] or 0 for name in ("input_tokens", "output_tokens")]
     return {
         "tokens": dict(zip(TOKENS, tokens, strict=True)),
-        "cost": 0.0 if row["failed"] else row["cost_usd"] or 0.0,
+        "cost": 0.0 if failed else row["cost_usd"] or 0.0,
         "attempts": row["attempts"],
-        "failed_to_get_reply": row["failed"],
+        "failed_to_get_reply": failed,
         "extra_context": _padding(row["asked"]),
     }
 
@@ -269,8 +250,3 @@ def _padding(asked: Row) -> int:
     """Return how many thousand tokens of small talk came first; 0: none, or a file of one's own."""
     context = re.fullmatch(r"(\d+)k", str(asked.get("context")))
     return int(context[1]) if context else 0
-
-
-def _in_order(recorded: Row) -> Row:
-    """Return an accounting as it was recorded, its tokens in the usual order."""
-    return {**recorded, "tokens": {key: recorded["tokens"][key] for key in TOKENS}}

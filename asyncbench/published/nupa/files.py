@@ -15,32 +15,50 @@ problem is only known by its answer.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import chain, groupby, zip_longest
+from itertools import accumulate, chain, groupby, zip_longest
+from operator import itemgetter
 from os import PathLike
 from pathlib import Path
 from reprlib import repr as shown
+from typing import Final
 from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import writing
 from asyncbench.problems import ProblemSet, identified, write_problems
 from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.fields import Fields, content, field, flag, mapping, model_of, parsed, text
-from asyncbench.published.names import run_of
-from asyncbench.published.places import check_file
-from asyncbench.published.recorded import Planned, Recorded, RecordedRun, sifted
+from asyncbench.published.places import check_file, run_of
+from asyncbench.published.recorded import (
+    Fields,
+    Planned,
+    Recorded,
+    RecordedRun,
+    content,
+    flag,
+    lines,
+    mapping,
+    model_of,
+    parsed,
+    sifted,
+    text,
+    told,
+)
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites import parts
 from asyncbench.suites.nupa import BASE_TASKS, FORMAT, STYLES, TASKS, NupaTask, draft_nupa, template
 
 NAME = "nupa"
 ENDING = ".jsonl"
+SUITES: tuple[str, ...] = (NAME,)
 TASK_NAMES = BASE_TASKS
 PROFILE = "reference"  # of what the published code made
 OURS = ("question", "style", "simulated")  # keys of a line that only ours have
 NO_QUESTION = "(its question is not recorded) ="
+
+_NAMES: Final = {(task.task, task.variant, task.representation): task.name for task in TASKS.values()}
 
 
 # ── the test set ─────────────────────────────────────────────────────────────────────────────
@@ -77,29 +95,21 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
 
 def _drafts(file: Path, tasks: Fields, left_out: list[str]) -> Iterator[Draft]:
     """Yield what can be used in balanced order; note the rest."""
-    cells = [
-        [(f"{file}, {name}, {length}[{i}]", name, length, entry) for i, entry in enumerate(_listed(entries))]
-        for name, lengths in tasks.items()
-        for length, entries in mapping(lengths, f"what {shown(name)} holds, length → problems").items()
-    ]
+    cells = list[list[tuple[str, str, str, object]]]()
+    for name, lengths in tasks.items():
+        for length, entries in mapping(lengths, f"what {shown(name)} holds, length → problems").items():
+            if not isinstance(entries, list):
+                raise ValueError(f"{shown(entries)} is not a list of problems")
+            place = f"{file}, {name}, {length}"
+            cells.append([(f"{place}[{i}]", name, length, entry) for i, entry in enumerate(entries)])
     for place, name, length, entry in filter(None, chain.from_iterable(zip_longest(*cells))):
         try:
-            yield _problem(name, length, entry)
+            if not isinstance(entry, str) or "=" not in entry:
+                raise ValueError(f"{shown(entry)} is not a question with an answer behind its =")
+            asked, _, answer = entry.partition("=")
+            yield _draft(_task(name), _length(length), f"{asked}=", answer.strip())
         except ValueError as error:
             left_out.append(f"{place}: {error}")
-
-
-def _listed(entries: object) -> list[object]:
-    if not isinstance(entries, list):
-        raise ValueError(f"{shown(entries)} is not a list of problems")
-    return entries
-
-
-def _problem(name: str, length: str, entry: object) -> Draft:
-    if not isinstance(entry, str) or "=" not in entry:
-        raise ValueError(f"{shown(entry)} is not a question with an answer behind its =")
-    asked, _, answer = entry.partition("=")
-    return _draft(_task(name), _length(length), f"{asked}=", answer.strip())
 
 
 def _task(name: str) -> NupaTask:
@@ -120,17 +130,7 @@ def _draft(task: NupaTask, length: int, question: str, answer: str) -> Draft:
         parts(answer, task.answer_type)
     except ValueError:
         raise ValueError(f"the answer {shown(answer)} is not written as {task.answer_type}") from None
-    operands = _operands(task, question)
-    try:
-        made = None if operands is None else draft_nupa(task, operands, profile=PROFILE, expected=answer)
-    except (ValueError, ArithmeticError, IndexError):
-        made = None  # operands of which the task makes nothing: it is the answer that counts
-    return replace(made or _bare(task), length=length, question=question, expected=answer)
-
-
-def _bare(task: NupaTask) -> Draft:
-    """Return a problem of a task of which nothing else is known."""
-    return Draft(
+    made = Draft(
         suite=NAME,
         task=task.task,
         variant=task.variant,
@@ -141,12 +141,11 @@ def _bare(task: NupaTask) -> Draft:
         answer_type=task.answer_type,
         extra=json.dumps({"profile": PROFILE, "task_name": task.name, "length_class": task.length_class}),
     )
-
-
-def _operands(task: NupaTask, question: str) -> tuple[str, ...] | None:
-    """Return the operands that a question shows; None where it is worded otherwise."""
     found = next(filter(None, (form.fullmatch(question) for form in _forms(task))), None)
-    return None if found is None else found.groups()
+    # operands of which the task makes nothing are let go: it is the answer that counts
+    with suppress(ValueError, ArithmeticError, IndexError):
+        made = draft_nupa(task, found.groups(), profile=PROFILE, expected=answer) if found else made
+    return replace(made, length=length, question=question, expected=answer)
 
 
 @cache
@@ -189,73 +188,54 @@ def read(path: Path, *, style: str = STYLES[0]) -> RecordedRun:
     return RecordedRun(run=run, path=path, trials=trials, left_out=left_out, planned=_planned(trials))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """One reply of a line, which may hold several to the same question."""
-
-    line: object  # its JSON, or the complaint that it is none
-    sample: int
-    samples: int
-
-
-def _entries(path: Path) -> Iterator[tuple[str, _Entry]]:
-    for count, line in enumerate(content(path).split(b"\n"), start=1):
-        if line.strip():
-            value = _value(line)
-            replies = value.get("generated_text") if isinstance(value, dict) else None
-            samples = max(1, len(replies)) if isinstance(replies, list) else 1
-            for sample in range(samples):
-                yield f"{path}, line {count}", _Entry(line=value, sample=sample, samples=samples)
+def _entries(path: Path) -> Iterator[tuple[str, tuple[object, int, int]]]:
+    """Yield each reply: its line, or the complaint that it is no JSON; and which of how many it holds."""
+    for place, line in lines(path):
+        value: object
+        try:
+            value = parsed(line)
+        except ValueError as error:
+            value = error
+        replies = value.get("generated_text") if isinstance(value, dict) else None
+        samples = max(1, len(replies)) if isinstance(replies, list) else 1
+        for sample in range(samples):
+            yield place, (value, sample, samples)
 
 
-def _value(line: bytes) -> object:
-    try:
-        return parsed(line)
-    except ValueError as error:
-        return error
-
-
-def _recorded(entry: _Entry, *, run: str, style: str, at: float) -> Recorded:
-    if isinstance(entry.line, ValueError):
-        raise entry.line
-    fields = mapping(entry.line, "a reply")
+def _recorded(entry: tuple[object, int, int], *, run: str, style: str, at: float) -> Recorded:
+    line, sample, samples = entry
+    if isinstance(line, ValueError):
+        raise line
+    fields = mapping(line, "a reply")
     task = _task(text(fields, "task"))
     question = text(fields, "question") if "question" in fields else NO_QUESTION
     asked = text(fields, "style") if "style" in fields else style
     if asked not in STYLES:
         raise ValueError(f"'style' is {shown(asked)}, none of {', '.join(STYLES)}")
     truth = text(fields, "groundtruth").strip()
-    reply = _reply(field(fields, "generated_text"), entry.sample)
+    given = told(fields, "generated_text")
+    reply = given[sample] if isinstance(given, list) and given else given
+    if not isinstance(reply, str):
+        raise ValueError(f"'generated_text' is {shown(given)}, not a list of texts")
+    ours = [key for key in OURS if key in fields]
     return Recorded(
-        draft=_draft(task, _length(field(fields, "digit")), question, truth),
+        draft=_draft(task, _length(told(fields, "digit")), question, truth),
         model=model_of({"model": run}, simulated=flag(fields, "simulated")),
         condition=Condition(name=asked, style=asked),
         reply=Reply(text=reply, http_status=None),
-        accounting={
-            "sample": entry.sample,
-            "samples": entry.samples,
-            "ours": [key for key in OURS if key in fields],
-        },
+        accounting={"sample": sample, "samples": samples, "ours": ours},
         at=at,
         timed=False,
     )
 
 
-def _reply(given: object, sample: int) -> str:
-    reply = given[sample] if isinstance(given, list) and given else given
-    if not isinstance(reply, str):
-        raise ValueError(f"'generated_text' is {shown(given)}, not a list of texts")
-    return reply
-
-
 def _planned(trials: Iterable[Recorded]) -> Planned:
     """Return what a file holds: it says nothing of what it was to hold."""
     planned: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for one in trials:
-        tasks = (
-            planned.setdefault(one.model.alias, {}).setdefault(one.condition.name, {}).setdefault(NAME, {})
-        )
-        tasks[one.draft.task] = tasks.get(one.draft.task, 0) + 1
+    for trial in trials:
+        conditions = planned.setdefault(trial.model.alias, {})
+        tasks = conditions.setdefault(trial.condition.name, {}).setdefault(NAME, {})
+        tasks[trial.draft.task] = tasks.get(trial.draft.task, 0) + 1
     return planned
 
 
@@ -269,8 +249,11 @@ def file_name(part: ExportedPart) -> str:
 
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
     """Yield the lines of a file; replies that were read from one line are one again."""
-    for _, of_a_line in groupby(filter(_replied, rows), key=_Lines()):
-        yield json.dumps(_line(list(of_a_line))) + "\n"
+    replied = [row for row in rows if not row["failed"]]
+    # Each of our own replies begins a line, and so does the first sample of a recorded one.
+    numbers = accumulate(not (row["accounting"] and row["accounting"]["sample"]) for row in replied)
+    for _, of_a_line in groupby(zip(numbers, replied, strict=True), key=itemgetter(0)):
+        yield json.dumps(_line([row for _, row in of_a_line])) + "\n"
 
 
 def notes(rows: list[Row]) -> list[str]:
@@ -280,31 +263,10 @@ def notes(rows: list[Row]) -> list[str]:
     return ([said] if failed else []) + unsaid(rows, lambda _: {"style"})
 
 
-def _replied(row: Row) -> bool:
-    return not row["failed"]
-
-
-class _Lines:
-    """Numbers the lines of a file: each of our own replies has one, recorded ones share theirs as before."""
-
-    def __init__(self) -> None:
-        self._line = 0
-
-    def __call__(self, row: Row) -> int:
-        self._line += not (row["accounting"] and row["accounting"]["sample"])
-        return self._line
-
-
 def _line(rows: list[Row]) -> Row:
     first = rows[0]
-    task = next(
-        one
-        for one in TASKS.values()
-        if (one.task, one.variant, one.representation)
-        == (first["task"], first["variant"], first["representation"])
-    )
     said = {
-        "task": task.name,
+        "task": _NAMES[first["task"], first["variant"], first["representation"]],
         "digit": first["length"],
         "generated_text": [row["reply_text"] for row in rows],
         "groundtruth": first["expected"],
