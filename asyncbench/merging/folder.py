@@ -1,10 +1,9 @@
 """merge_folders(): built beside, put in place in one step; the folders that are merged stay as they are."""
 
-import json
 import os
 import shutil
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -19,6 +18,7 @@ from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, 
 from asyncbench.merging.agreement import Source, sources
 from asyncbench.merging.sweep import merged_plan, merged_sweep
 from asyncbench.planning.forecast import FORECAST, joined_forecasts, read_forecasts
+from asyncbench.shown import Report
 from asyncbench.store import (
     LOCK,
     TEMPORARY,
@@ -34,32 +34,26 @@ from asyncbench.sweeps import ASKED, named_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class Merged(Report):
     """What a merge brought together."""
 
     out: str
     folders: tuple[str, ...]
     joined: JoinedFolders
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        found = {"out": self.out, "folders": self.folders, **asdict(self.joined)}
-        return json.dumps(found, indent=2)
-
-    def as_text(self) -> str:
-        """Return what there is now, and what stood twice."""
+    def _notes(self) -> Iterator[str]:
         found = self.joined
-        lines = [f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"]
+        yield f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"
         if found.trials_twice or found.attempts_twice:
-            calls = (
-                f"; so did {found.attempts_twice:,} calls, which count once" if found.attempts_twice else ""
-            )
-            lines.append(
-                f"{found.trials_twice:,} trials stood in several folders, and each has its best answer{calls}"
-            )
+            twice = f"{found.trials_twice:,} trials stood in several folders, and each has its best answer"
+            calls = f"; so did {found.attempts_twice:,} calls, which count once"
+            yield twice + (calls if found.attempts_twice else "")
         if found.damaged:
-            lines.append(f"{found.damaged:,} damaged lines of their journals are kept apart")
-        return "\n".join([*lines, f"results in {self.out}; `asyncbench report {self.out}`"])
+            yield f"{found.damaged:,} damaged lines of their journals are kept apart"
+        yield f"results in {self.out}; `asyncbench report {self.out}`"
+
+    def _data(self) -> Mapping[str, object]:
+        return {"out": self.out, "folders": self.folders, **asdict(self.joined)}
 
 
 def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | str) -> Merged:

@@ -3,8 +3,8 @@
 In: recorded trials, or a results folder. Out: a results folder, files in their format, and their tables. Each
 benchmark has a folder of its own; each module imports only from lines above its own:
 
-    fields · names · places
-    recorded · exported
+    places · recorded
+    exported
     llm_arithmetic · integer_addition · nupa
     formats · keeping
     importing · exporting

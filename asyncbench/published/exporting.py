@@ -1,11 +1,10 @@
 """export_folder(): results as files of another project."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -19,6 +18,7 @@ from asyncbench.files import local, writing
 from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of, rows_of
 from asyncbench.published.formats import FileFormat, format_named
 from asyncbench.published.places import check_folder, file_of
+from asyncbench.shown import Report
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, planned, read_manifest
 
 
@@ -32,18 +32,14 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class Exported(Report):
     """What an export wrote."""
 
     files: tuple[ExportedFile, ...]
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps(asdict(self), indent=2)
-
-    def as_text(self) -> str:
-        """Return a line for each file."""
-        return "\n".join("; ".join([f"{one.path}: {one.trials:,} trials", *one.notes]) for one in self.files)
+    def _notes(self) -> Iterator[str]:
+        for file in self.files:
+            yield "; ".join([f"{file.path}: {file.trials:,} trials", *file.notes])
 
 
 def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:

@@ -1,8 +1,7 @@
 """import_files(): what others recorded becomes a results folder like any other."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
 from os.path import isdir
@@ -15,11 +14,12 @@ from asyncbench.published.keeping import ImportedRun, Keeper
 from asyncbench.published.places import check_file, check_folder, run_of
 from asyncbench.published.recorded import RecordedRun
 from asyncbench.run import Exit
+from asyncbench.shown import Report
 from asyncbench.store import Store, check_owner, is_results_folder, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class Imported(Report):
     """What an import brought into a results folder."""
 
     out: Path
@@ -28,31 +28,19 @@ class Imported:
     @property
     def left_out(self) -> tuple[str, ...]:
         """The complaint about each line that could not be used."""
-        return tuple(one for run in self.runs for one in run.left_out)
+        return tuple(complaint for run in self.runs for complaint in run.left_out)
 
     @property
     def exit(self) -> Exit:
         """The exit code of a command that did only this."""
         return Exit.UNFINISHED if self.left_out else Exit.COMPLETE
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps({"out": str(self.out), "runs": [asdict(run) for run in self.runs]}, indent=2)
-
-    def as_text(self) -> str:
-        """Return a line for each run, and where it all is."""
-        return "\n".join(
-            [*map(_sentence, self.runs), f"results in {self.out}; `asyncbench report {self.out}`"]
-        )
-
-
-def _sentence(run: ImportedRun) -> str:
-    parts = [f"{run.run}: {run.trials:,} trials imported"]
-    if run.there_before:
-        parts.append(f"{run.there_before:,} were there before")
-    if run.left_out:
-        parts.append(f"{len(run.left_out):,} could not be used")
-    return ", ".join(parts)
+    def _notes(self) -> Iterator[str]:
+        for run in self.runs:
+            before = f", {run.there_before:,} were there before" if run.there_before else ""
+            left_out = f", {len(run.left_out):,} could not be used" if run.left_out else ""
+            yield f"{run.run}: {run.trials:,} trials imported{before}{left_out}"
+        yield f"results in {self.out}; `asyncbench report {self.out}`"
 
 
 def import_files(

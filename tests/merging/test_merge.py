@@ -105,9 +105,9 @@ def test_a_merged_folder_reports_and_is_regraded_like_any_other(halves):
 def test_the_folders_that_are_merged_stay_as_they_are(halves):
     folder, _ = halves
     sources = [folder / "a", folder / "b"]
-    before = {path: path.read_bytes() for one in sources for path in files(one)}
+    before = {path: path.read_bytes() for source in sources for path in files(source)}
     merge_folders(sources, folder / "unchanged")
-    assert {path: path.read_bytes() for one in sources for path in files(one)} == before
+    assert {path: path.read_bytes() for source in sources for path in files(source)} == before
 
 
 def test_the_forecasts_of_both_folders_are_taken_along(halves):
