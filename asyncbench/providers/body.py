@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 
 from asyncbench.prompting import merged_params
-from asyncbench.records import Request
+from asyncbench.records import Condition, Model
 
 
-def finished(body: Mapping[str, object], request: Request) -> dict[str, object]:
+def finished(body: Mapping[str, object], model: Model, condition: Condition) -> dict[str, object]:
     """Return a body without what is not set, what a budget adds and then `params` merged into it last.
 
     Where we write an object ourselves, `params` add to it: `reasoning: {summary: auto}` leaves the effort
     of the sweep in its place.
     """
     said = {name: value for name, value in body.items() if value is not None}
-    model, condition = request.trial.model, request.trial.condition
     return merged_params(merged_params(said, model.budget_params), {**model.params, **condition.params})
 
 

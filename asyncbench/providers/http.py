@@ -1,5 +1,7 @@
 """OpenAI's wire formats straight over aiohttp and orjson: for self-hosted servers, and for speed."""
 
+from dataclasses import replace
+
 import aiohttp
 
 from asyncbench.errors import ConfigError
@@ -34,9 +36,18 @@ class HttpProvider:
     async def ask(self, request: Request) -> Reply:
         """Make one call, once; see `Provider`."""
         content, stream = encoded(self._wire.body(request)), request.trial.model.stream
+        if self._session is None:
+            authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            headers = {"Content-Type": "application/json", **authorization}
+            self._session = session(self._endpoint, headers=headers)
         async with Call(self._endpoint.timeouts, key=self._key) as call:
             try:
-                return await self._post(content, call, stream=stream)
+                # Not `async with`, which costs a twentieth more.
+                response = await self._session.post(self._url, data=content, allow_redirects=False)
+                try:
+                    return await self._read(response, call, stream=stream)
+                finally:
+                    response.release()  # to be used again where the body was read to its end
             except (aiohttp.ClientError, OSError, TooLongError) as error:
                 raise broken(error, key=self._key, sent=call.handed_over, answered=call.answered) from error
 
@@ -45,34 +56,13 @@ class HttpProvider:
         if self._session is not None:
             await self._session.close()
 
-    async def _post(self, content: bytes, call: Call, *, stream: bool) -> Reply:
-        if self._session is None:
-            self._session = self._opened()
-        # Not `async with`, which costs a twentieth more.
-        response = await self._session.post(self._url, data=content, allow_redirects=False)
-        try:
-            return await self._read(response, call, stream=stream)
-        finally:
-            response.release()  # to be used again where the body was read to its end
-
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         chunks, most = response.content.iter_any(), self._endpoint.most_bytes
+        requests_per = self._endpoint.requests_per
+        head = Response(status=response.status, headers=response.headers, body=b"", requests_per=requests_per)
         if stream and response.status < 300 and not is_json(response.headers):
-            head = self._received(response, b"")
             return await read_stream(chunks, self._wire, head, call, key=self._key, most=most)
-        whole = self._received(response, await whole_body(chunks, most))
+        whole = replace(head, body=await whole_body(chunks, most))
         if whole.status >= 300:
             raise refusal(whole, key=self._key)
         return whole_reply(whole, self._wire, call, key=self._key)
-
-    def _received(self, response: aiohttp.ClientResponse, body: bytes) -> Response:
-        return Response(
-            status=response.status,
-            headers=response.headers,
-            body=body,
-            requests_per=self._endpoint.requests_per,
-        )
-
-    def _opened(self) -> aiohttp.ClientSession:
-        authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return session(self._endpoint, headers={"Content-Type": "application/json", **authorization})

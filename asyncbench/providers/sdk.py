@@ -1,11 +1,11 @@
 """What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,34 +13,89 @@ import httpx2
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
+from asyncbench.providers.connections import broken
 from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
+from asyncbench.providers.failures import encoded, refusal
 from asyncbench.providers.pool import session
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.response import Response
+from asyncbench.providers.secrets import hush
 from asyncbench.providers.sse import TooLongError
 from asyncbench.providers.streams import is_json, read_stream, whole_body, whole_reply
-from asyncbench.providers.wire import Wire
-from asyncbench.records import Reply
+from asyncbench.providers.wire import Json, Wire
+from asyncbench.records import Reply, Request
 
-BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through
+_BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
 
-def limits(endpoint: Endpoint) -> httpx2.Limits:
-    """Return as many connections as calls may be in flight: none waits for another's."""
-    return httpx2.Limits(
-        max_connections=endpoint.connections,
-        max_keepalive_connections=endpoint.connections,
-        keepalive_expiry=KEEPALIVE_S,
-    )
+class SdkProvider:
+    """Any wire format through the `post` of an SDK, which serves the key, headers, connections and errors.
 
-
-def timeout(endpoint: Endpoint) -> httpx2.Timeout:
-    """Return the one deadline that `Call` does not keep.
-
-    A plain number would also limit the wait for a free connection, and start a timer at every chunk.
+    Its typed `create` would cost twice the time, and drop what the SDK does not know yet.
     """
-    return httpx2.Timeout(None, connect=endpoint.timeouts.connect)
+
+    refusals: ClassVar[type[Any]]  # the SDK's errors with a response: their classes know the status alone
+    errors: ClassVar[type[Exception]]  # all of the SDK's
+    stream_class: ClassVar[type[Any]]  # never made: `cast_to` wins
+
+    def __init__(
+        self,
+        client: Any,  # the SDKs share no type
+        endpoint: Endpoint,
+        wire: Wire,
+        *,
+        options: Callable[[Json], Any],  # a body → what a call has beside the SDK's own, in its words
+    ) -> None:
+        client._custom_headers = {}  # those of the environment
+        self._client, self._options, self._endpoint, self._wire = client, options, endpoint, wire
+        # The whole address: given a part of it, an SDK would join and parse it anew for each call.
+        self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call, once; see `Provider`."""
+        body, stream, key = self._wire.body(request), request.trial.model.stream, self._endpoint.api_key
+        content, options = encoded(body), self._options(body)
+        async with Call(self._endpoint.timeouts, key=key) as call:
+            try:
+                response = await self._client.post(
+                    self._url,
+                    content=content,
+                    cast_to=httpx2.Response,
+                    options=options,
+                    stream=True,  # the body is read by us
+                    stream_cls=self.stream_class,
+                )
+                return await _read(response, self._wire, call, self._endpoint, stream=stream)
+            except self.refusals as error:
+                hush(error, key=key)
+                refused = _response(error.response, error.response.content, self._endpoint.requests_per)
+                raise refusal(refused, key=key) from error
+            except (self.errors, *_BREAKS) as error:
+                raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._client.close()
+
+
+def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> httpx2.AsyncClient:
+    """Make an SDK's aiohttp client, with as many connections as calls may be in flight.
+
+    `Call` keeps all deadlines but one. A plain number would also limit the wait for a free connection, and
+    start a timer at every chunk.
+    """
+    client = make(
+        limits=httpx2.Limits(
+            max_connections=endpoint.connections,
+            max_keepalive_connections=endpoint.connections,
+            keepalive_expiry=KEEPALIVE_S,
+        ),
+        timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect),
+        trust_env=trusts_environment(endpoint),
+        follow_redirects=False,
+    )
+    return pooled(client, endpoint)
 
 
 def trusts_environment(endpoint: Endpoint) -> bool:
@@ -81,17 +136,7 @@ async def _read_refusal(response: httpx2.Response, *, most: int) -> None:
         response._content = await whole_body(chunks, most)
 
 
-def joined(base_url: httpx2.URL, path: str) -> str:
-    """Return the whole address: given a part of it, an SDK would join and parse it anew for each call."""
-    return f"{str(base_url).rstrip('/')}/{path}"
-
-
-def received(response: httpx2.Response, *, requests_per: Span) -> Response:
-    """Return a response that was read to its end."""
-    return _response(response, response.content, requests_per)
-
-
-async def read(
+async def _read(
     response: httpx2.Response, wire: Wire, call: Call, endpoint: Endpoint, *, stream: bool
 ) -> Reply:
     """Read a good response, whole or as it comes, and close it.
@@ -104,7 +149,10 @@ async def read(
     key, most = endpoint.api_key, endpoint.most_bytes
     head = _response(response, b"", endpoint.requests_per)
     try:
-        async with aclosing(_chunks(response)) as chunks:
+        # Straight from the transport where nothing is to be decompressed.
+        packed = "content-encoding" in response.headers
+        body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
+        async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
             if stream and not is_json(response.headers):
                 return await read_stream(chunks, wire, head, call, key=key, most=most)
             body = await whole_body(chunks, most)
@@ -119,10 +167,3 @@ def _response(response: httpx2.Response, body: bytes, requests_per: Span) -> Res
         name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers.raw
     }
     return Response(status=response.status_code, headers=headers, body=body, requests_per=requests_per)
-
-
-def _chunks(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
-    """Return the body as it comes: straight from the transport where nothing is to be decompressed."""
-    if "content-encoding" in response.headers:
-        return response.aiter_bytes()
-    return response.stream.__aiter__()  # type: ignore[union-attr, return-value]  # of an asynchronous client

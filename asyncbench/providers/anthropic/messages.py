@@ -43,7 +43,7 @@ class MessagesWire:
             **at("output_config.effort", model.effort),
             "stream": model.stream or None,
         }
-        return finished(body, request)
+        return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read a message.

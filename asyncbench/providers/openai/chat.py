@@ -36,7 +36,7 @@ class ChatWire:
             **self._thinking(model),
             **streaming(model, self._quirks),
         }
-        return finished(body, request)
+        return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read the first choice of a chat completion.

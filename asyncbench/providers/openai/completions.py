@@ -38,7 +38,7 @@ class CompletionsWire:
             **at(self._quirks.seed, model.seed),
             **streaming(model, self._quirks),
         }
-        return finished(body, request)
+        return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read the first choice of a completion.

@@ -57,7 +57,7 @@ class ResponsesWire:
             **at("reasoning.effort", model.effort),
             "stream": model.stream,  # said either way: left out, transformers serve streams all the same
         }
-        return finished(body, request)
+        return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read a response.
