@@ -7,10 +7,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+import orjson
+
 from asyncbench.errors import StoreError
 from asyncbench.files import OWNERS, local, make_folder, refused, storing, write_durably
-from asyncbench.records import Ended, Event, History, Outcome, Result
-from asyncbench.store.catalog import known_trials
+from asyncbench.records import Ended, Event, Outcome, Result
+from asyncbench.store.catalog import KnownTrials, known_trials
 from asyncbench.store.generation import Generation, compact, next_generation, settle, worthwhile
 from asyncbench.store.holdings import (
     accept_loss,
@@ -19,7 +21,7 @@ from asyncbench.store.holdings import (
     check_holdings,
     list_journal,
 )
-from asyncbench.store.journal import Journal, Unfinished, lost, unrecorded
+from asyncbench.store.journal import Journal, ToldCalls, Unfinished, lost
 from asyncbench.store.lock import left_mark, locked, set_mark, take_away
 from asyncbench.store.manifest import (
     IMPORTED,
@@ -52,26 +54,28 @@ class Store:
     One thread at a time may use it; `tend` takes what is slow to another.
     """
 
-    def __init__(self, folder: Path, *, sweep: str, imported: bool, accept: bool, held: ExitStack) -> None:
-        """Use `Store.open` or `Store.reopen`."""
+    def __init__(
+        self, folder: Path, *, sweep: str, imported: bool, again: Collection[Outcome] | None, accept: bool
+    ) -> None:
+        """Use `Store.open` or `Store.reopen`; `again` is None where nobody will ask."""
         self.folder = folder
         self.damaged: list[Damage] = []
-        self._held = held
         self._sealing = threading.RLock()  # one thread at a time
         self._closed = False
-        settle(self.folder)
-        claim_folder(folder, sweep=sweep, imported=imported)
-        begin_list(folder, accept=accept)
-        self.lost = accept_loss(folder) if accept else []
-        check_holdings(folder, calls=not accept)
-        self._recover()
-        if accept:
-            accept_missing_calls(folder)
-        check_holdings(folder)
-        self.finished = frozenset[str]()
-        self.failed = frozenset[str]()
-        self.again: Mapping[str, Outcome] = {}
-        self.histories: Mapping[str, History] = {}
+        with ExitStack() as held:
+            held.enter_context(locked(folder))
+            settle(folder)
+            claim_folder(folder, sweep=sweep, imported=imported)
+            begin_list(folder, accept=accept)
+            self.lost = accept_loss(folder) if accept else []
+            check_holdings(folder, calls=not accept)
+            self._recover(held)
+            if accept:
+                accept_missing_calls(folder)
+            known = KnownTrials() if again is None else known_trials(folder, again=again)
+            self.finished, self.failed = known.finished, known.failed
+            self.again, self.histories = known.again, known.histories
+            self._held = held.pop_all()
 
     @classmethod
     def open(
@@ -100,7 +104,7 @@ class Store:
         check_owner(path, sweep=sweep, imported=imported)
         with storing(path):
             make_folder(path, mode=OWNERS)
-        return cls._locked(path, sweep=sweep, imported=imported, know=again, accept=accept)
+        return cls(path, sweep=sweep, imported=imported, again=again, accept=accept)
 
     @classmethod
     def reopen(cls, folder: Path | str) -> Self:
@@ -115,33 +119,9 @@ class Store:
         path = Path(folder).absolute()
         manifest = read_manifest(path)
         imported = manifest.get(IMPORTED, False)
-        store = cls._locked(path, sweep=manifest["sweep"], imported=imported, know=None)
+        store = cls(path, sweep=manifest["sweep"], imported=imported, again=None, accept=False)
         tell_damage(path, store.damaged)
         return store
-
-    @classmethod
-    def _locked(
-        cls,
-        path: Path,
-        *,
-        sweep: str,
-        imported: bool,
-        know: Collection[Outcome] | None,
-        accept: bool = False,
-    ) -> Self:
-        """Open a folder under its lock; `know`: what counts as unfinished, None where nobody will ask."""
-        with ExitStack() as held:
-            held.enter_context(locked(path))
-            store = cls(path, sweep=sweep, imported=imported, accept=accept, held=held)
-            if know is not None:
-                store._learn(know)
-            store._held = held.pop_all()
-        return store
-
-    def _learn(self, again: Collection[Outcome]) -> None:
-        found = known_trials(self.folder, again=again)
-        self.finished, self.failed = found.finished, found.failed
-        self.again, self.histories = found.again, found.histories
 
     @property
     def manifest(self) -> Manifest:
@@ -155,11 +135,12 @@ class Store:
         Raises:
             StoreError: the disk took only a part, or nothing.
         """
-        if not (isinstance(event, Result) and event.reply is None and self._answered(event.trial.trial_id)):
+        if (
+            not isinstance(event, Result)
+            or event.reply is not None
+            or self.again.get(event.trial.trial_id, Outcome.FAILED) is Outcome.FAILED
+        ):
             self._journal.append(event)
-
-    def _answered(self, trial_id: str) -> bool:
-        return self.again.get(trial_id, Outcome.FAILED) is not Outcome.FAILED
 
     @property
     def dead(self) -> bool:
@@ -212,15 +193,20 @@ class Store:
                     raise refused(segment.path, "somebody has removed it")
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
+        def seal_complete() -> None:
+            with self._sealing:
+                if not self._closed:
+                    self._seal_complete()
+
         now_s = asyncio.get_running_loop().time
         sealed_at_s = now_s()
         while True:
             await asyncio.sleep(look_every_s)
             journal = self._journal
             full = journal.results >= at_results or journal.segment.size >= SEAL_AT_BYTES
-            if full or (journal.holds_rows and now_s() - sealed_at_s >= every_s):
+            if full or (journal.rows and now_s() - sealed_at_s >= every_s):
                 journal.rotate()
-                await asyncio.to_thread(self._seal)
+                await asyncio.to_thread(seal_complete)
                 sealed_at_s = now_s()
 
     def close(self) -> None:
@@ -235,8 +221,8 @@ class Store:
                 self._journal.rotate()
                 self._seal_complete()
                 with suppress(StoreError):  # all is sealed: many parts are merely slower than few
-                    self._compact(worth=True)
-                self._close_journal()
+                    _compact(self.folder, all_tables=False)
+                _close_journal(self._journal, self.folder)
                 settle(self.folder)
 
     @contextmanager
@@ -262,20 +248,7 @@ class Store:
             StoreError: a part is damaged, or the disk does not take it; the parts stay as they were.
         """
         with self._sealing:
-            before = self._parts()
-            self._compact(worth=False)
-            return before, self._parts()
-
-    def _parts(self) -> int:
-        return sum(len(part_files(self.folder, name)) for name in SCHEMAS)
-
-    def _compact(self, *, worth: bool) -> None:
-        """Compact every table, or only those where it is worth it."""
-        for name in SCHEMAS:
-            parts = part_files(self.folder, name)
-            if worthwhile(parts) or not worth:
-                with next_generation(self.folder, name, parts) as new:
-                    compact(new)
+            return _compact(self.folder, all_tables=True)
 
     def __enter__(self) -> Self:
         return self
@@ -283,30 +256,24 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _recover(self) -> None:
+    def _recover(self, held: ExitStack) -> None:
         """Begin a segment with what earlier ones left unfinished, then seal those: harmless to repeat."""
-        folder, left = self.folder / "journal", Unfinished()
+        folder, left, told = self.folder / "journal", Unfinished(), ToldCalls()
         for segment in segments(folder):
-            left.follow(payloads(segment, []))
-        told = unrecorded(payload for segment in segments(folder) for payload in payloads(segment, []))
+            for payload in payloads(segment, []):
+                line = orjson.loads(payload)
+                left.follow(line)
+                told.follow(line)
         self._journal = Journal(folder, number=next_number(self.folder), unfinished=left)
-        self._held.callback(self._close_journal)
-        lacking = without_rows(told.keys() - left.sent.keys(), self.folder)
-        for attempt in [*map(lost, left.sent.values()), *(told[call] for call in sorted(lacking))]:
+        held.callback(lambda: _close_journal(self._journal, self.folder))
+        unrecorded = told.unrecorded()
+        lacking = without_rows(unrecorded.keys() - left.sent.keys(), self.folder)
+        for attempt in [*map(lost, left.sent.values()), *(unrecorded[call] for call in sorted(lacking))]:
             self._journal.append(Ended(attempt=attempt, reply=None))
         self._seal_complete()
 
-    def _close_journal(self) -> None:
-        """Stop writing; a segment of no event leaves the list before it goes, or it would be missed."""
-        if self._journal.empty:
-            try:
-                list_journal(self.folder, but=self._journal.segment.path)
-            except StoreError:
-                self._journal.segment.close()
-                return
-        self._journal.close()
-
     def _seal_complete(self) -> None:
+        """Make every segment but the present one into parts."""
         current = self._journal.segment
         current.sync()  # what was carried into it must outlive where it came from
         for segment in segments(self.folder / "journal"):
@@ -314,7 +281,25 @@ class Store:
                 self.damaged += seal(segment, self.folder)
         list_journal(self.folder)
 
-    def _seal(self) -> None:
-        with self._sealing:
-            if not self._closed:
-                self._seal_complete()
+
+def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
+    """Compact every table, or only those where it is worth it; return the parts before and after."""
+    before = after = 0
+    for name in SCHEMAS:
+        parts = part_files(folder, name)
+        if all_tables or worthwhile(parts):
+            with next_generation(folder, name, parts) as new:
+                compact(new)
+        before, after = before + len(parts), after + len(part_files(folder, name))
+    return before, after
+
+
+def _close_journal(journal: Journal, folder: Path) -> None:
+    """Stop writing; a segment of no event leaves the list before it goes, or it would be missed."""
+    if journal.empty:
+        try:
+            list_journal(folder, but=journal.segment.path)
+        except StoreError:
+            journal.segment.close()
+            return
+    journal.close()

@@ -12,12 +12,10 @@ After its first line, which names the version, a line of it holds one of:
 So each segment can be made into tables on its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
@@ -46,16 +44,15 @@ class Unfinished:
     def close(self, trial_id: str) -> None:
         self.replies.pop(trial_id, None)
 
-    def follow(self, payloads: Iterable[bytes]) -> None:
-        """Take in what the next lines of a journal say, oldest first."""
-        for payload in payloads:
-            match orjson.loads(payload):
-                case {"sent": sent}:
-                    self.begin(Sent(**sent))
-                case {"attempt": row, "reply": reply} | {"carried": row, "reply": reply}:
-                    self.end(_ended(row, reply))
-                case {"trial": {"trial_id": trial_id}}:
-                    self.close(trial_id)
+    def follow(self, line: Mapping[str, Any]) -> None:  # Any: JSON of our own
+        """Take in the next line of a journal, oldest first."""
+        match line:
+            case {"sent": sent}:
+                self.begin(Sent(**sent))
+            case {"attempt": row, "reply": reply} | {"carried": row, "reply": reply}:
+                self.end(_ended(row, reply))
+            case {"trial": {"trial_id": trial_id}}:
+                self.close(trial_id)
 
     def payloads(self) -> list[bytes]:
         """Return the lines that carry all of it into another segment."""
@@ -73,10 +70,6 @@ class Journal:
         self._unfinished = unfinished
         self._begin(number)
 
-    @property
-    def holds_rows(self) -> bool:
-        return self.attempts + self.results + self.minutes + self.skipped > 0
-
     def append(self, event: Event) -> None:
         """Write an event down.
 
@@ -88,20 +81,19 @@ class Journal:
             case Sent():
                 self.segment.append(encode_json({"sent": event}))
                 self._unfinished.begin(event)
+                return
             case Ended():
                 self.segment.append(encode_json(_ending("attempt", event)))
                 self._unfinished.end(event)
-                self.attempts += 1
             case Result():
                 self.segment.append(encode_json({"trial": trial_row(event), "grades": grade_rows(event)}))
                 self._unfinished.close(event.trial.trial_id)
                 self.results += 1
             case LaneMinute():
                 self.segment.append(encode_json({"lane": lane_row(event)}))
-                self.minutes += 1
             case Skipped():
                 self.segment.append(encode_json({"skipped": skipped_row(event)}))
-                self.skipped += 1
+        self.rows += 1
 
     def rotate(self) -> None:
         """Begin the next segment with all that is unfinished, so that the one before is complete."""
@@ -125,7 +117,7 @@ class Journal:
             fresh.path.unlink()
             raise
         self.segment, self.empty = fresh, not carried
-        self.attempts = self.results = self.minutes = self.skipped = 0  # lines that will become rows
+        self.rows = self.results = 0  # lines that will become rows, and those of them that close a trial
 
 
 def lost(sent: Sent) -> Attempt:
@@ -144,26 +136,34 @@ def lost(sent: Sent) -> Attempt:
     )
 
 
-def unrecorded(payloads: Iterable[bytes]) -> dict[tuple[str, int], Attempt]:
-    """Return the calls that lines tell of, and whose own lines are elsewhere, or lost.
+class ToldCalls:
+    """The calls that lines of a journal tell of, and whose own lines are elsewhere, or lost.
 
     A power failure may leave later lines without earlier ones. A carried line holds the whole call. If only
     its trial tells of a call, nothing is known but that it cost no more than the trial.
     """
-    recorded, told = set[tuple[str, int]](), dict[tuple[str, int], Attempt]()
-    for payload in payloads:
-        match orjson.loads(payload):
+
+    def __init__(self) -> None:
+        self._recorded = set[tuple[str, int]]()
+        self._told = dict[tuple[str, int], Attempt]()
+
+    def follow(self, line: Mapping[str, Any]) -> None:  # Any: JSON of our own
+        """Take in the next line, oldest first."""
+        match line:
             case {"attempt": {"trial_id": trial_id, "attempt": attempt}}:
-                recorded.add((trial_id, attempt))
+                self._recorded.add((trial_id, attempt))
             case {"carried": row, "reply": reply}:
-                told[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
+                self._told[row["trial_id"], row["attempt"]] = _ended(row, reply).attempt
             case {"trial": {"trial_id": trial_id, "attempts": attempts} as row} if attempts:
-                if (trial_id, attempts) not in recorded:  # as it nearly always is
-                    told.setdefault((trial_id, attempts), _unknown(row))
-    return {call: attempt for call, attempt in told.items() if call not in recorded}
+                if (trial_id, attempts) not in self._recorded:  # as it nearly always is
+                    self._told.setdefault((trial_id, attempts), _last_call(row))
+
+    def unrecorded(self) -> dict[tuple[str, int], Attempt]:
+        """Return these calls, by trial and attempt."""
+        return {call: attempt for call, attempt in self._told.items() if call not in self._recorded}
 
 
-def _unknown(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
+def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
     """Return the last call of a trial, of which nothing else is known."""
     call = Sent(
         trial_id=trial["trial_id"],
@@ -184,17 +184,15 @@ def _ending(key: str, ended: Ended) -> Row:
     return {key: attempt_row(ended.attempt), "reply": ended.reply}
 
 
-def _ended(row: Mapping[str, Any], reply: Mapping[str, Any] | None) -> Ended:  # Any: JSON of our own
-    answer = None if reply is None else _reply(reply)
+def _ended(row: Mapping[str, Any], written: Mapping[str, Any] | None) -> Ended:  # Any: JSON of our own
+    reply = None
+    if written is not None:
+        usage = written["usage"]
+        reply = Reply(**{**written, "usage": None if usage is None else Usage(**usage)})
     attempt = Attempt(
         **{name: row[name] for name in _SAME if name in row},  # an earlier version wrote fewer
         started_at=row["started_at"] / 1_000_000,
-        usage=answer.usage if answer else None,
-        raw_usage=answer.raw_usage if answer else None,
+        usage=reply.usage if reply else None,
+        raw_usage=reply.raw_usage if reply else None,
     )
-    return Ended(attempt=attempt, reply=answer)
-
-
-def _reply(written: Mapping[str, Any]) -> Reply:
-    usage = written["usage"]
-    return Reply(**{**written, "usage": None if usage is None else Usage(**usage)})
+    return Ended(attempt=attempt, reply=reply)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -207,7 +208,8 @@ def _look(folder: Path) -> tuple[Snapshot, dict[str, Path]]:
     covered, damaged, left = set[str](), list[Damage](), Unfinished()
     journalled = [tables([], place=folder)]
     for batch in batches(_lines(folder / "journal", covered, damaged)):
-        left.follow(batch)
+        for line in map(orjson.loads, batch):
+            left.follow(line)
         journalled.append(tables(batch, place=folder / "journal"))
     found = stored(folder)  # after the journal was read: what was sealed meanwhile is found here
     snapshot = Snapshot(

@@ -221,7 +221,7 @@ def moved_on(store: Store) -> Iterator[None]:
     """Begin the next segment; make parts of the one before once this one holds something."""
     store._journal.rotate()
     yield
-    store._seal()
+    store._seal_complete()
 
 
 SWEEP = f"""\
