@@ -24,7 +24,7 @@ from asyncbench.planning.tokens import Tokens, tokens_of
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE, most_tokens_before
 from asyncbench.records import Condition, Model, Usage
-from asyncbench.store import check_owner, finished_ids, is_results_folder
+from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
     check_kinds,
@@ -66,7 +66,7 @@ def plan(
     check_replays(asked)
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
-    finished = finished_ids(sweep.out) if begun else frozenset[str]()
+    finished = known_trials(sweep.out).finished if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
         check_kinds(sweep.conditions, [one for many in sets.values() for one in many])

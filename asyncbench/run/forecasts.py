@@ -9,7 +9,7 @@ from asyncbench.planning.forecast import is_forecast_told, read_forecasts
 from asyncbench.records import Model
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse
-from asyncbench.store import finished_ids
+from asyncbench.store import known_trials
 
 FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
 
@@ -44,7 +44,7 @@ def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
         return None
     if sum(map(run.planned, run.models)) > FORECAST_UNASKED:
         return None
-    found = _quick_plan(run, finished_ids(run.store.folder))
+    found = _quick_plan(run, known_trials(run.store.folder).finished)
     held = {account.model for account in use.ledger.accounts}
     costs = [
         None if plan.guessed else plan.cost_at(Outlook.CAREFUL)

@@ -7,7 +7,6 @@ and the copies of problem sets belong here.
 from asyncbench.store.books import LOST, Books, spending_of
 from asyncbench.store.catalog import (
     failed_ids,
-    finished_ids,
     iter_attempts,
     iter_grades,
     iter_trials,
@@ -101,7 +100,6 @@ __all__ = [
     "copies",
     "encode_json",
     "failed_ids",
-    "finished_ids",
     "groups_of",
     "is_results_folder",
     "iter_attempts",

@@ -1,6 +1,6 @@
 """What a results folder already holds: its tables, what is finished, what it cost so far."""
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import History, Outcome
-from asyncbench.store.snapshot import BATCH_ROWS, LOOKS, Filters, MovedError, Snapshot, take_snapshot
+from asyncbench.store.snapshot import BATCH_ROWS as ROWS
+from asyncbench.store.snapshot import LOOKS, Columns, Filters, MovedError, Snapshot, take_snapshot
 
 T = TypeVar("T")
 
 _MANY = 65_536  # rows at a time where few columns are read
 
 
-def read_trials(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
+def read_trials(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Return `trials`, one row a finished trial; docs/results.md describes the columns.
 
     What only the journal holds yet is among them, so that a folder can be read while a run writes to it.
@@ -36,26 +35,28 @@ def read_trials(
     return steady(folder, lambda seen: seen.read("trials", columns, filters))
 
 
-def read_grades(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
+def read_grades(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Return `grades`, one row a finished trial and grader; raises as `read_trials` does."""
     return steady(folder, lambda seen: seen.read("grades", columns, filters))
 
 
-def read_attempts(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
+def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Return `attempts`, one row a call that is over; raises as `read_trials` does."""
     return steady(folder, lambda seen: seen.read("attempts", columns, filters))
 
 
+def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
+    """Return `lanes`, one row a lane and minute; raises as `read_trials` does."""
+    return steady(folder, lambda seen: seen.read("lanes", columns, filters))
+
+
+def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
+    """Return `skipped`, one row a trial that needs no answer; raises as `read_trials` does."""
+    return steady(folder, lambda seen: seen.read("skipped", columns, filters))
+
+
 def iter_trials(
-    folder: Path | str,
-    columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
-    *,
-    batch_rows: int = BATCH_ROWS,
+    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_trials` in batches of at most `batch_rows`: for tables larger than memory.
 
@@ -65,22 +66,14 @@ def iter_trials(
 
 
 def iter_grades(
-    folder: Path | str,
-    columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
-    *,
-    batch_rows: int = BATCH_ROWS,
+    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_grades` in batches, as `iter_trials` does."""
     return take_snapshot(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
-    folder: Path | str,
-    columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
-    *,
-    batch_rows: int = BATCH_ROWS,
+    folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read_attempts` in batches, as `iter_trials` does."""
     return take_snapshot(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
@@ -153,20 +146,6 @@ def _histories(snapshot: Snapshot, finished: Container[str]) -> dict[str, Histor
     }
 
 
-def read_lanes(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
-    """Return `lanes`, one row a lane and minute; raises as `read_trials` does."""
-    return take_snapshot(Path(folder)).read("lanes", columns, filters)
-
-
-def read_skipped(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
-    """Return `skipped`, one row a trial that needs no answer; raises as `read_trials` does."""
-    return steady(folder, lambda seen: seen.read("skipped", columns, filters))
-
-
 def right_ids(folder: Path | str) -> frozenset[str]:
     """Return the ids of the trials with the right answer; raises as `known_trials` does."""
     return _ids_where(folder, pc.field("exact_match"))
@@ -183,16 +162,6 @@ def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
         return frozenset(one for batch in batches for one in texts(batch["trial_id"]))
 
     return steady(folder, found)
-
-
-def finished_ids(folder: Path | str, *, again: Collection[Outcome] = ()) -> frozenset[str]:
-    """Return the ids of all finished trials; those with an outcome of `again` count as unfinished."""
-    return known_trials(folder, again=again).finished
-
-
-def histories(folder: Path | str, *, again: Collection[Outcome] = ()) -> Mapping[str, History]:
-    """Return what is known of each unfinished trial for which calls were made, by trial id."""
-    return known_trials(folder, again=again).histories
 
 
 def steady(folder: Path | str, use: Callable[[Snapshot], T]) -> T:

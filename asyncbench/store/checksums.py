@@ -20,8 +20,8 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
-from asyncbench.errors import ConfigError, StoreError
-from asyncbench.store.schema import SCHEMA_VERSION
+from asyncbench.errors import StoreError
+from asyncbench.store.schema import check_version
 
 WAYS_OUT = (
     "Put back a copy, or let `asyncbench run SWEEP --accept-loss` ask again what is lost: what its calls "
@@ -60,14 +60,14 @@ def check(path: Path, columns: Collection[str] | None = None) -> bool:
         with path.open("rb") as file:
             sums = _sums(file)
             metadata = pq.read_metadata(path)
-            _check_version(path, int((metadata.metadata or {}).get(_VERSION, b"1")))
+            check_version(path, int((metadata.metadata or {}).get(_VERSION, b"1")))
             for number, start, size in _chunks(metadata, columns) if sums else ():
                 if _crc(file, start, size) != sums[number]:
                     raise ValueError(f"{size:,} bytes from {start:,} on are not those that were written")
     except FileNotFoundError:
         raise
     except (OSError, ValueError, struct.error) as error:  # Arrow's too
-        raise damaged(path, str(error)) from error
+        raise StoreError(f"{path} is damaged: {error}. {WAYS_OUT}") from error
     return bool(sums)
 
 
@@ -94,19 +94,6 @@ def _digest(path: str, *_: int) -> str:
         except (ValueError, struct.error):
             return ""  # no part: no other is like it
     return blake2b(block + footer, digest_size=16).hexdigest()
-
-
-def damaged(path: Path, what: str) -> StoreError:
-    """Return the complaint about a part that cannot be trusted."""
-    return StoreError(f"{path} is damaged: {what}. {WAYS_OUT}")
-
-
-def _check_version(path: Path, version: int) -> None:
-    if version > SCHEMA_VERSION:
-        raise ConfigError(
-            f"{path} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
-            "Install a later one."
-        )
 
 
 def _sums(file: BinaryIO) -> tuple[int, ...]:
@@ -140,25 +127,23 @@ def _footer(file: BinaryIO) -> tuple[int, bytes]:
 
 
 def _before(file: BinaryIO, end: int, size: int) -> bytes:
-    """Return up to `size` bytes that end at `end`."""
     start = file.seek(max(0, end - size))
     return file.read(end - start)
 
 
 def _chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> Iterator[Chunk]:
     """Yield where the column chunks of some columns are; None: of all."""
-    many = metadata.num_columns
-    wanted = [n for n in range(many) if columns is None or _column(metadata, n) in columns]
+    many, wanted = metadata.num_columns, []
+    for n in range(many):
+        name = metadata.schema.column(n).path.partition(".")[0]  # a list's items are flags.list.element
+        if columns is None or name in columns:
+            wanted.append(n)
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
         for n in wanted:
             chunk = row_group.column(n)
             pages = filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))
             yield group * many + n, min(pages, default=0), chunk.total_compressed_size
-
-
-def _column(metadata: pq.FileMetaData, number: int) -> str:
-    return metadata.schema.column(number).path.partition(".")[0]  # a list's items are flags.list.element
 
 
 def _crc(file: BinaryIO, start: int, size: int) -> int:

@@ -11,6 +11,7 @@ them after the step is told that a file is missing, and never reads half of each
 import ctypes
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ from asyncbench.store.holdings import READY, Changes, declared, known_parts
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.staging import TEMPORARY, Part, scanned
 
+FULL_ROWS = 1_000_000  # a part of so many rows is left as it is: no night's work is copied again and again
+MANY_PARTS = 16  # of one partition, that are not full: from here on it is worth it
+_NUMBERED = re.compile(r"part-g([0-9]+)-")
 _NEXT, _OLD = (Path(TEMPORARY, name) for name in ("next", "old"))
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fcntl.h, linux/fs.h
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV}
@@ -37,7 +41,8 @@ class Generation:
 
     def __init__(self, folder: Path, table: str, earlier: Sequence[Path]) -> None:
         self.earlier = tuple(earlier)
-        self.number = 1 + max(map(_generation_of, earlier), default=0)
+        numbers = [int(found[1]) for path in earlier if (found := _NUMBERED.match(path.stem))]
+        self.number = 1 + max(numbers, default=0)
         self._folder = folder
         self._table = table
         self._parts: list[tuple[Part, frozenset[Path]]] = []  # with what they take the place of
@@ -206,15 +211,6 @@ def exchanged(one: Path, other: Path) -> bool:
     raise OSError(number, os.strerror(number), str(one))
 
 
-def _generation_of(part: Path) -> int:
-    number = part.stem.removeprefix("part-g").partition("-")[0]
-    return int(number) if part.stem.startswith("part-g") and number.isdecimal() else 0
-
-
-FULL_ROWS = 1_000_000  # a part of so many rows is left as it is: no night's work is copied again and again
-MANY_PARTS = 16  # of one partition, that are not full: from here on it is worth it
-
-
 def worthwhile(parts: Sequence[Path]) -> bool:
     """Return whether some partition of a table has so many small parts that readers feel it."""
     return any(len(small) >= MANY_PARTS for small, _ in _partitions(parts))
@@ -229,20 +225,18 @@ def compact(generation: Generation) -> None:
         StoreError: a part is damaged, or the disk does not take it; the table stays as it was.
     """
     for small, full in _partitions(generation.earlier):
-        for few in [small, *([path] for path in full)]:
+        for few in filter(None, [small, *([path] for path in full)]):
             if len(few) == 1 and check(few[0], ()):
                 generation.keep(few[0])
-            elif few:
-                _merge(few, generation)
-
-
-def _merge(parts: Sequence[Path], generation: Generation) -> None:
-    merged = generation.part(parts)
-    for batch in scanned(merged.table, parts):
-        merged.add(pa.Table.from_batches([batch]))
-    merged.finish()  # now: hundreds that wait would hold thousands of long replies
-    if merged.rows != (rows := sum(map(_rows, parts))):
-        raise StoreError(f"{merged.path} has {merged.rows:,} of {rows:,} rows: the parts stay as they were")
+                continue
+            merged = generation.part(few)
+            for batch in scanned(merged.table, few):
+                merged.add(pa.Table.from_batches([batch]))
+            merged.finish()  # now: hundreds that wait would hold thousands of long replies
+            if merged.rows != (rows := sum(map(_rows, few))):
+                raise StoreError(
+                    f"{merged.path} has {merged.rows:,} of {rows:,} rows: the parts stay as they were"
+                )
 
 
 def _partitions(parts: Sequence[Path]) -> Iterator[tuple[list[Path], list[Path]]]:

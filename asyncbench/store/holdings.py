@@ -115,21 +115,19 @@ def begin_list(folder: Path, *, accept: bool = False) -> None:
 
 def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
     """Return the list of a folder's parts as they are on the disk: a few columns of all are read."""
+    columns = {"trials": ["attempts"], "attempts": COLUMNS}
     found = {}
     for key, path in stored(folder).items():
+        table = key.partition("/")[0]
+        entry = PartEntry(table)
         try:
-            found[key] = _entry_of(key.partition("/")[0], path)
+            for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
+                entry.add(pa.table(batch))
+            found[key] = entry.told(path)
         except StoreError:
             if not accept:
                 raise
     return found
-
-
-def _entry_of(table: str, path: Path) -> Told:
-    entry, columns = PartEntry(table), {"trials": ["attempts"], "attempts": COLUMNS}
-    for batch in scanned(table, [path], columns=columns.get(table, SCHEMAS[table].names[:1])):
-        entry.add(pa.table(batch))
-    return entry.told(path)
 
 
 def _make(holds: Holds, changes: Changes) -> None:
@@ -143,20 +141,15 @@ def _make(holds: Holds, changes: Changes) -> None:
 def _resolved(folder: Path, holds: Holds) -> Holds:
     """Take up what became of a change that a dead process was making."""
     if coming := holds.pop("next", None):
-        found, before = stored(folder), holds["parts"]
-        changes = coming["parts"]
+        found, changes = stored(folder), coming["parts"]
         if coming["table"] is None:
-            became = {key: _became(found.get(key), before.get(key), after) for key, after in changes.items()}
-            _make(holds, became)
+            _make(
+                holds,
+                {key: as_now for key, as_now in changes.items() if not _wrong(found.get(key), [as_now])},
+            )
         elif _exchanged(found, changes):
             _make(holds, changes)
     return holds
-
-
-def _became(path: Path | None, before: Told | None, after: Told | None) -> Told | None:
-    if path is None:
-        return None if before is None or after is None else before
-    return after if after is not None and _is(path, after) else before
 
 
 def _exchanged(found: Mapping[str, Path], changes: Changes) -> bool:
@@ -279,11 +272,15 @@ def accept_loss(folder: Path) -> list[str]:
     """
     found, holds = stored(folder), read_manifest(folder)[HOLDS]
     expected = _expected(holds, found)
-    lost = {
-        key: next(filter(None, states))
-        for key, states in expected.items()
-        if any(states) and not _sound(found.get(key), states)
-    }
+    lost = {}
+    for key, states in expected.items():
+        path, entries = found.get(key), [state for state in states if state is not None]
+        try:
+            sound = not _wrong(path, states) and (path is None or check(path) is not None)
+        except StoreError:
+            sound = False
+        if entries and not sound:
+            lost[key] = entries[0]
     for key, path in found.items():
         if key in lost or not any(expected.get(key, ())):
             with storing(path):
@@ -314,15 +311,6 @@ def accept_missing_calls(folder: Path) -> None:
     if calls := _calls_missing(folder, read_manifest(folder)):
         with changed_manifest(folder) as manifest:
             manifest[HOLDS].setdefault("lost", []).append({"path": "attempts/", "rows": calls})
-
-
-def _sound(path: Path | None, states: Sequence[Told | None]) -> bool:
-    if _wrong(path, states):
-        return False
-    try:
-        return path is None or check(path) is not None
-    except StoreError:
-        return False
 
 
 def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:

@@ -20,8 +20,7 @@ from typing import Any
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
 from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
-from asyncbench.store.rows import attempt_row, encode_json, grade_rows, lane_row, skipped_row, trial_row
-from asyncbench.store.schema import Row
+from asyncbench.store.rows import Row, attempt_row, encode_json, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
 
 

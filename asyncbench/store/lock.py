@@ -29,33 +29,27 @@ def locked(folder: Path) -> Iterator[None]:
     with storing(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        _take(descriptor, path)
+        with storing(path):
+            if not _got(descriptor, path):
+                holder = path.read_text().strip() or "unknown"
+                raise StoreError(
+                    f"{path.parent} is being written by process {holder}: wait until it is done, or give "
+                    "this sweep another `out:`."
+                )
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, b"%d\n" % os.getpid())
         yield
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path) -> None:
-    with storing(path):
-        if not _got(descriptor, path):
-            holder = path.read_text().strip() or "unknown"
-            raise StoreError(
-                f"{path.parent} is being written by process {holder}: wait until it is done, or give this "
-                "sweep another `out:`."
-            )
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, b"%d\n" % os.getpid())
-
-
 def _got(descriptor: int, path: Path) -> bool:
     for _ in range(GLANCES):
-        try:
+        with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(GLANCE_S)
-        else:
             # `merge` removes a lock that it made: one that is gone keeps nobody out.
             return os.path.samestat(os.fstat(descriptor), path.stat())
+        time.sleep(GLANCE_S)
     return False
 
 

@@ -13,7 +13,7 @@ import orjson
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import local, write_durably
 from asyncbench.store.lock import LOCK
-from asyncbench.store.schema import SCHEMA_VERSION
+from asyncbench.store.schema import SCHEMA_VERSION, check_version
 from asyncbench.store.staging import TEMPORARY
 
 MANIFEST = "manifest.json"
@@ -61,20 +61,17 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, orjson.JSONDecodeError) as error:
         raise StoreError(f"{path} cannot be read: {error}. Put back a copy of it.") from error
     match manifest:
-        case {"schema_version": int(version), "sweep": str()} if version <= SCHEMA_VERSION:
-            said = manifest.pop(DIGEST, None)
-            if said != _digest(manifest) and (said or HOLDS in manifest):  # earlier versions wrote neither
-                raise StoreError(f"{path} is not what was written. Put back a copy of it.")
-            return manifest
         case {"schema_version": int(version), "sweep": str()}:
+            check_version(folder, version)
+        case _:
             raise ConfigError(
-                f"{folder} has schema version {version}; this asyncbench knows versions up to "
-                f"{SCHEMA_VERSION}. Install a later one."
+                f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder; if it "
+                f"is one, put back a copy of {path}."
             )
-    raise ConfigError(
-        f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder; if it is one, "
-        f"put back a copy of {path}."
-    )
+    said = manifest.pop(DIGEST, None)
+    if said != _digest(manifest) and (said or HOLDS in manifest):  # earlier versions wrote neither
+        raise StoreError(f"{path} is not what was written. Put back a copy of it.")
+    return manifest
 
 
 def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str, int]]]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -15,6 +15,9 @@ Row = dict[str, object]
 # Records are opened by us: what is not to be stored is left out.
 _OURS: Final = orjson.OPT_PASSTHROUGH_DATACLASS
 _STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was met
+_KNOWN: Final[dict[int, tuple[object, str]]] = {}  # by identity, which holding the record keeps its own
+_MOST_KNOWN: Final = 1000
+_NO_USAGE: Final = Usage()
 
 
 def trial_row(result: Result) -> Row:
@@ -125,12 +128,11 @@ def attempt_row(attempt: Attempt) -> Row:
 
 def lane_row(minute: LaneMinute) -> Row:
     """Return the row of `lanes` of one minute; times are microseconds since 1970."""
-    used = (minute.requests, minute.tokens, minute.input_tokens, minute.output_tokens)
     return {
         "lane": minute.lane,
         "started_at": _microseconds(minute.started_at),
         "seconds": minute.seconds,
-        **{name: round(amount) for name, amount in zip(LIMITS, used, strict=True)},
+        **{name: round(getattr(minute, name)) for name in LIMITS},
         **{f"{name}_limit": minute.limits.get(name) for name in LIMITS},
         "share": minute.share,
         "most_in_flight": minute.most_in_flight,
@@ -142,31 +144,18 @@ def lane_row(minute: LaneMinute) -> Row:
 
 def skipped_row(skipped: Skipped) -> Row:
     """Return the row of `skipped` of a trial that is not asked; times are microseconds since 1970."""
-    trial, stop = skipped.trial, skipped.stop
-    problem = trial.problem
+    trial = skipped.trial
+    of_problem = ("problem_id", "suite", "task", "variant", "representation", "length")
     return {
         "trial_id": trial.trial_id,
         "run": trial.run,
         "model": trial.model.alias,
         "condition": trial.condition.name,
-        "suite": problem.suite,
-        "task": problem.task,
-        "variant": problem.variant,
-        "representation": problem.representation,
-        "length": problem.length,
-        "problem_id": problem.problem_id,
+        **{name: getattr(trial.problem, name) for name in of_problem},
         "repeat": trial.repeat,
-        "rule": stop.rule,
-        "asked": stop.asked,
-        "correct": stop.correct,
-        "low": stop.low,
-        "high": stop.high,
+        **{name: getattr(skipped.stop, name) for name in ("rule", "asked", "correct", "low", "high")},
         "skipped_at": _microseconds(skipped.skipped_at),
     }
-
-
-_KNOWN: dict[int, tuple[object, str]] = {}  # by identity, which holding the record keeps its own
-_MOST_KNOWN = 1000
 
 
 def _once(of: object, text: Callable[[], str]) -> str:
@@ -178,11 +167,8 @@ def _once(of: object, text: Callable[[], str]) -> str:
     return known[1]
 
 
-_UNKNOWN = Usage()
-
-
 def _token_columns(usage: Usage | None) -> Row:
-    usage = usage or _UNKNOWN
+    usage = usage or _NO_USAGE
     return {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
@@ -228,12 +214,11 @@ def _stored(value: object) -> tuple[str, ...] | None:
     """Return the fields of a record that are stored; None: no record."""
     kind = type(value)
     if kind not in _STORED:
-        _STORED[kind] = _fields(kind) if dataclasses.is_dataclass(kind) else None
+        _STORED[kind] = None
+        if dataclasses.is_dataclass(kind):
+            fields = dataclasses.fields(kind)
+            _STORED[kind] = tuple(field.name for field in fields if field.metadata.get("stored", True))
     return _STORED[kind]
-
-
-def _fields(record: type[Any]) -> tuple[str, ...]:  # Any: of a dataclass
-    return tuple(one.name for one in dataclasses.fields(record) if one.metadata.get("stored", True))
 
 
 def _storable(value: object) -> object:

@@ -25,7 +25,7 @@ class Salvage:
 
     def __init__(self, store: Store, *, reserve_bytes: int = RESERVE_BYTES) -> None:
         self.error: StoreError | None = None
-        self.stop: Callable[[StoreError], None] = _nobody
+        self.stop: Callable[[StoreError], None] | None = None
         self._store = store
         self._waiting: deque[Event] = deque()
         self._reserve = store.folder / TEMPORARY / "reserve"
@@ -45,10 +45,9 @@ class Salvage:
         if self.error is None:
             try:
                 self._store.keep(event)
+                return
             except StoreError as error:
                 self._fail(error)
-            else:
-                return
         if isinstance(event, Sent):
             raise UnwrittenError(str(self.error))
         self._waiting.append(event)
@@ -84,13 +83,17 @@ class Salvage:
         except StoreError as error:
             self.error = self.error or error
         if self.error is not None:
-            raise StoreError(f"{self.error} {self._outcome()}") from self.error
+            outcome = "0 answers are unsaved: all that came are in the folder."
+            if n := self.unsaved:
+                outcome = f"{n:,} answers that came after that are unsaved; they will be asked again."
+            raise StoreError(f"{self.error} {outcome}") from self.error
 
     def _fail(self, error: StoreError) -> None:
         if self.error is None:
             self.error = error
             self._free_reserve()
-            self.stop(error)
+            if self.stop is not None:
+                self.stop(error)
 
     def _write_waiting(self) -> None:
         """Write down what is waiting, oldest first: an end never stands before its beginning."""
@@ -102,15 +105,6 @@ class Salvage:
     def _free_reserve(self) -> None:
         with suppress(OSError):
             self._reserve.unlink(missing_ok=True)
-
-    def _outcome(self) -> str:
-        if not (unsaved := self.unsaved):
-            return "0 answers are unsaved: all that came are in the folder."
-        return f"{unsaved:,} answers that came after that are unsaved; they will be asked again."
-
-
-def _nobody(_: StoreError) -> None:
-    """Stop nothing."""
 
 
 def _set_aside(reserve: Path, size: int) -> None:

@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
+from asyncbench.errors import ConfigError
 
-Row = dict[str, object]
+SCHEMA_VERSION = 1  # raise when a column changes meaning; adding one is not a change
 
 ENTRANT = ("run", "model", "condition")  # who was asked, and how: what a ranking ranks
 CELL = (*ENTRANT, "suite", "task", "variant", "representation", "length")
@@ -187,3 +188,16 @@ PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "lanes": ("lane",),
     "skipped": ("suite", "model"),
 }
+
+
+def check_version(what: Path, version: int) -> None:
+    """Refuse what a later asyncbench wrote.
+
+    Raises:
+        ConfigError: names `what`.
+    """
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{what} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
+            "Install a later one."
+        )

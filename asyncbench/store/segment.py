@@ -19,9 +19,9 @@ from typing import Final
 
 import orjson
 
-from asyncbench.errors import ConfigError, StoreError
+from asyncbench.errors import StoreError
 from asyncbench.files import refused, storing, sync_to_disk, write_durably
-from asyncbench.store.schema import SCHEMA_VERSION
+from asyncbench.store.schema import SCHEMA_VERSION, check_version
 
 BATCH_BYTES = 4 * 2**20
 SENT: Final = b'{"sent"'  # how the line of a call begins
@@ -121,20 +121,13 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
                 if line != b"\n":
                     damaged.append(Damage(segment=segment, line=count, offset=offset, size=len(line)))
             elif payload.startswith(_HEAD_STARTS):
-                _check_head(segment, orjson.loads(payload))
+                head = orjson.loads(payload)
+                if (own := head.get("segment", number_of(segment))) != number_of(segment):
+                    raise StoreError(f"{segment} is a copy of {name_of(own)}: move it out of the folder.")
+                check_version(segment, head["schema_version"])
             else:
                 yield payload
             offset += len(line)
-
-
-def _check_head(segment: Path, head: Mapping[str, int]) -> None:
-    if (own := head.get("segment", number_of(segment))) != number_of(segment):
-        raise StoreError(f"{segment} is a copy of {name_of(own)}: move it out of the folder.")
-    if (version := head["schema_version"]) > SCHEMA_VERSION:
-        raise ConfigError(
-            f"{segment} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
-            "Install a later one."
-        )
 
 
 def batches(payloads: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -30,6 +30,7 @@ LOOKS = 5  # a folder is rewritten once in a long while
 PAUSE_S = 0.05  # between two: as long as two folders may take to be exchanged
 BATCH_ROWS = 8192  # as many as a row group has
 
+Columns = Sequence[str] | None  # their names, in the order wanted; None: all
 Filters = pc.Expression | list[tuple[str, str, object]]  # as pyarrow.parquet.read_table takes them
 
 
@@ -46,9 +47,7 @@ class Snapshot:
     unfinished: Unfinished
     damaged: Sequence[Damage]
 
-    def read(
-        self, name: str, columns: Sequence[str] | None = None, filters: Filters | None = None
-    ) -> pa.Table:
+    def read(self, name: str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
         """Return a table's rows: of its parts, then of the journal.
 
         Raises:
@@ -67,7 +66,7 @@ class Snapshot:
     def batches(
         self,
         name: str,
-        columns: Sequence[str] | None = None,
+        columns: Columns = None,
         filters: Filters | None = None,
         *,
         rows: int = BATCH_ROWS,

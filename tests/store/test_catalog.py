@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.records import History, Outcome
-from asyncbench.store.catalog import finished_ids, histories, read_attempts, read_grades, read_trials
+from asyncbench.store.catalog import known_trials, read_attempts, read_grades, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS, GRADES, TRIALS
 from asyncbench.store.status import ModelCounts, trial_counts
@@ -63,15 +63,15 @@ def test_rows_are_chosen_by_any_column(folder, filters):
 
 
 def test_finished_trials_are_all_that_have_a_result(folder):
-    assert finished_ids(folder) == {trial_id(n) for n in (1, 2, 3, 4)}
-    assert finished_ids(folder, again={Outcome.FAILED}) == {trial_id(n) for n in (1, 3, 4)}
+    assert known_trials(folder).finished == {trial_id(n) for n in (1, 2, 3, 4)}
+    assert known_trials(folder, again={Outcome.FAILED}).finished == {trial_id(n) for n in (1, 3, 4)}
 
 
 def test_histories_are_of_trials_without_a_result_that_counts(folder):
     unfinished = {trial_id(5): History(attempts=1, cost_usd=None)}
-    assert histories(folder) == unfinished
+    assert known_trials(folder).histories == unfinished
     failed = {trial_id(2): History(attempts=1, cost_usd=0.0)}
-    assert histories(folder, again={Outcome.FAILED}) == unfinished | failed
+    assert known_trials(folder, again={Outcome.FAILED}).histories == unfinished | failed
 
 
 def test_each_model_is_counted_and_unknown_costs_are_told_apart(folder):
@@ -110,7 +110,11 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
     Store.open(tmp_path, sweep="night").close()
     assert read_trials(tmp_path).schema.equals(TRIALS)
     assert read_grades(tmp_path, columns=["grader"]).column_names == ["grader"]
-    assert (finished_ids(tmp_path), histories(tmp_path), trial_counts(tmp_path).models) == (
+    assert (
+        known_trials(tmp_path).finished,
+        known_trials(tmp_path).histories,
+        trial_counts(tmp_path).models,
+    ) == (
         frozenset(),
         {},
         {},
@@ -118,7 +122,7 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
     assert trial_counts(tmp_path).written_at is None
 
 
-@pytest.mark.parametrize("read", [*READERS, finished_ids, histories, trial_counts])
+@pytest.mark.parametrize("read", [*READERS, known_trials, trial_counts])
 def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(

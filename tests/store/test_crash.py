@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from asyncbench.store.catalog import histories, read_attempts, read_grades, read_skipped, read_trials
+from asyncbench.store.catalog import known_trials, read_attempts, read_grades, read_skipped, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.holdings import list_journal
 from asyncbench.store.segment import segments
@@ -56,7 +56,7 @@ def check(folder):
     graders = [(row["trial_id"], row["grader"]) for row in read_grades(folder).to_pylist()]
     assert sorted(graders) == sorted((trial_id(n), g) for n in CLOSED for g in ("number", "lenient"))
     assert sorted(map(str, read_skipped(folder)["trial_id"].to_pylist())) == [trial_id(8), trial_id(9)]
-    assert histories(folder)[trial_id(6)].ended == ended(trial(6), reply(6))
+    assert known_trials(folder).histories[trial_id(6)].ended == ended(trial(6), reply(6))
 
 
 @pytest.mark.parametrize("each", [2, pytest.param(1, marks=pytest.mark.soak)])
@@ -148,6 +148,6 @@ def test_a_call_that_was_carried_is_whole_though_the_segment_before_never_reache
     first.unlink()
     night.recover(folder)
     assert calls(folder) == {(1, 1): "ok"}
-    assert histories(folder)[trial_id(1)].ended == ended(trial(1), reply(1))
+    assert known_trials(folder).histories[trial_id(1)].ended == ended(trial(1), reply(1))
     night.recover(folder)
     assert calls(folder) == {(1, 1): "ok"}

@@ -16,7 +16,7 @@ from asyncbench.records import Outcome
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.books import spending_of
-from asyncbench.store.catalog import finished_ids, read_attempts, read_trials
+from asyncbench.store.catalog import known_trials, read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import HOLDS, kept_sweep_file, read_manifest
 from asyncbench.store.snapshot import take_snapshot
@@ -50,7 +50,7 @@ def totals(folder):
 
 def refused_for(folder, path):
     """Every reader refuses, names the file, and says what to do."""
-    for use in (read_trials, read_attempts, finished_ids, spending_of, Store.reopen):
+    for use in (read_trials, read_attempts, known_trials, spending_of, Store.reopen):
         with pytest.raises(StoreError) as refusal:
             use(folder)
         assert str(path) in str(refusal.value)
@@ -114,7 +114,7 @@ def test_trials_of_a_lost_part_are_asked_again_and_their_calls_go_on_counting(fo
         assert trial_id(2) not in store.finished
         assert store.histories[trial_id(2)].attempts == 1
         keep(store, *answered(2, alias="large", attempt=2))
-    assert trial_id(2) in finished_ids(folder)
+    assert trial_id(2) in known_trials(folder).finished
     assert verify_folder(folder).sound
 
 
