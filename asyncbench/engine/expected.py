@@ -4,8 +4,10 @@ import math
 from collections import deque
 from typing import Final
 
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN
-from asyncbench.records import Trial, Usage
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Amounts, Counting, counted, demanded
+from asyncbench.engine.turn import Turn
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Reply, Usage
 
 QUANTILE: Final = 0.95  # few replies are longer than was set aside for them
 REMEMBERED: Final = 64  # replies of a cell
@@ -13,60 +15,70 @@ MOST_CELLS: Final = 1_000  # a set of the user's own may have a length for each 
 ENOUGH: Final = 5  # replies of a cell, before all the model's replies tell less than they do
 UNSEEN_OUTPUT_TOKENS: Final = 256  # before any reply was seen and where no max_tokens is set
 
-Cell = tuple[str, str, int | None, str]  # task, variant, length, condition
-
-
-def cell_of(trial: Trial) -> Cell:
-    """Return the calls that are like this trial's."""
-    return (trial.problem.task, trial.problem.variant, trial.problem.length, trial.condition.name)
+Kind = tuple[str, str, int | None, str]  # task, variant, length, condition: whose replies are alike
 
 
 class Expected:
-    """The input and output tokens to expect of one model's calls."""
+    """The tokens to expect of one model's calls."""
 
-    def __init__(self) -> None:
-        self._cells: dict[Cell, _Seen] = {}
-        self._all = _Seen()
+    def __init__(self, counting: Counting = Counting.USED) -> None:
+        self._counting = counting
+        self._kinds: dict[Kind, _Lengths] = {}
+        self._all = _Lengths()
         self._per_character = 1 / CHARACTERS_PER_TOKEN
         self._learnt = 0
-
-    def input_tokens(self, characters: int) -> float:
-        """Return what a prompt of so many characters will probably be counted as."""
-        return characters * self._per_character
-
-    def output_tokens(self, cell: Cell, longest: int | None) -> float:
-        """Return what few replies to such a trial exceed; before any was seen, the longest allowed."""
-        seen = self._cells.get(cell)
-        if seen is None or seen.count < ENOUGH:
-            seen = self._all
-        return seen.quantile if seen.count else float(longest or UNSEEN_OUTPUT_TOKENS)
-
-    def learn(self, cell: Cell, characters: int, usage: Usage | None) -> None:
-        """Take in what a call used; an unknown usage teaches nothing."""
-        if usage is None:
-            return
-        if usage.output_tokens is not None:
-            self._of(cell).add(usage.output_tokens)
-            self._all.add(usage.output_tokens)
-        if usage.input_tokens and characters:
-            self._learnt += 1
-            ratio = usage.input_tokens / characters
-            self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
 
     @property
     def taught(self) -> bool:
         """Whether enough replies were seen to expect others like them."""
         return self._all.count >= ENOUGH
 
-    def _of(self, cell: Cell) -> "_Seen":
-        seen = self._cells.pop(cell, None) or _Seen()
-        self._cells[cell] = seen  # the latest last
-        if len(self._cells) > MOST_CELLS:
-            del self._cells[next(iter(self._cells))]
-        return seen
+    def guesses(self, turn: Turn) -> bool:
+        """Whether nothing says how many tokens a call may use: neither replies seen nor a longest one."""
+        return not self.taught and turn.longest is None
+
+    def amounts(self, turn: Turn) -> Amounts:
+        """Return what to set aside for a call; before any reply was seen, the longest that is allowed."""
+        lengths = self._kinds.get(_kind_of(turn), self._all)
+        if lengths.count < ENOUGH:
+            lengths = self._all
+        given = lengths.quantile() if lengths.count else float(turn.longest or UNSEEN_OUTPUT_TOKENS)
+        taken = turn.characters * self._per_character
+        if self._counting is Counting.DEMANDED:
+            return Amounts(1.0, demanded(turn.characters, turn.longest), taken, given)
+        return Amounts(1.0, taken + given, taken, given)
+
+    def used(self, turn: Turn, ended: Reply | ProviderError) -> Amounts:
+        """Return what a call was counted for, as far as that is known."""
+        if isinstance(ended, Reply):
+            if ended.usage is not None:
+                self._learn(turn, ended.usage)
+            return counted(ended.usage, turn.reserved, self._counting)
+        if ended.may_have_been_billed or ended.kind is ErrorKind.SERVER_ERROR:
+            return turn.reserved
+        return Amounts(turn.reserved.requests)
+
+    def _learn(self, turn: Turn, usage: Usage) -> None:
+        if usage.output_tokens is not None:
+            kind = _kind_of(turn)
+            lengths = self._kinds.pop(kind, None) or _Lengths()
+            self._kinds[kind] = lengths  # the latest last
+            if len(self._kinds) > MOST_CELLS:
+                del self._kinds[next(iter(self._kinds))]
+            lengths.add(usage.output_tokens)
+            self._all.add(usage.output_tokens)
+        if usage.input_tokens and turn.characters:
+            self._learnt += 1
+            ratio = usage.input_tokens / turn.characters
+            self._per_character += (ratio - self._per_character) / min(self._learnt, 50)
 
 
-class _Seen:
+def _kind_of(turn: Turn) -> Kind:
+    problem = turn.request.trial.problem
+    return problem.task, problem.variant, problem.length, turn.request.trial.condition.name
+
+
+class _Lengths:
     """The latest replies' lengths; their quantile is looked for when somebody asks."""
 
     __slots__ = ("_latest", "_quantile", "count")
@@ -81,7 +93,6 @@ class _Seen:
         self._latest.append(tokens)
         self._quantile = None
 
-    @property
     def quantile(self) -> float:
         if self._quantile is None:
             ordered = sorted(self._latest)

@@ -42,6 +42,11 @@ class Counters:
         return max(0, self.planned - self.done - self.skipped)
 
     @property
+    def over(self) -> bool:
+        """Whether no further call will be made: none can succeed, or there is no money for it."""
+        return self.suspended is not None or self.budget_stopped
+
+    @property
     def complete(self) -> bool:
         """Whether every planned trial that is needed is closed, and with a reply."""
         return not self.open and not self.failed

@@ -1,4 +1,4 @@
-"""A trial on its way through a lane."""
+"""A trial on its way through a lane, and how long it waits before it is tried again."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,20 +6,23 @@ from typing import Final
 
 from asyncbench.engine.budget import NOTHING, Hold
 from asyncbench.engine.limits import Amounts
-from asyncbench.records import History, Request
+from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
+from asyncbench.records import History, Request, RetryPolicy
 
+BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
 _NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
 ONE_CALL: Final = Amounts()
 
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """What is known of a trial between its source and its result; times are the loop's clock."""
+    """What is known of a trial between its problem set and its result; times are the loop's clock."""
 
     request: Request
     history: History  # what earlier runs know of it
     characters: int  # that are sent
-    taken_s: float  # when it was taken from the source
+    longest: int | None = None  # the most tokens of its reply; None: nothing limits it
+    taken_s: float  # when it was read
     tries: int = 0  # attempts of this run
     attempts: int = 0  # all attempts, those of earlier runs included
     cost_usd: float | None = 0.0  # of all attempts; None if that of any is unknown
@@ -28,6 +31,7 @@ class Turn:
     in_flight: int = 0  # of the lane, when the latest attempt was sent
     reserved: Amounts = field(default=ONE_CALL)
     hold: Hold = NOTHING  # of money, for the latest attempt
+    reserved_usd: float | None = None  # the same in USD; None: no budget holds it
     most_usd: float | None = None  # the latest attempt may cost; None: unknown
     priced_s: float = 0.0  # when that was worked out
     terms: int = 0  # of the account then
@@ -35,6 +39,11 @@ class Turn:
     last_words: str | None = None  # of the error it met last
     same_words: int = 0  # how often in a row
     heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
+
+    @property
+    def answered(self) -> bool:
+        """Whether it only needs to be graded: an earlier run paid for its answer, and did not live to."""
+        return self.history.ended is not None and self.history.ended.reply is not None
 
     def charge(self, cost: float | None) -> None:
         """Add what an attempt cost; an unknown cost makes the whole unknown."""
@@ -46,3 +55,34 @@ class Turn:
         if words != self.last_words:
             self.last_words, self.same_words, self.heard_then = words, 0, heard
         self.same_words += 1
+
+
+def wait_before_retry(
+    error: ProviderError, *, attempt: int, elapsed_s: float, policy: RetryPolicy, jitter: float
+) -> float | None:
+    """Return the seconds until the next attempt, or None to give up.
+
+    A provider's own Retry-After is never undercut; without one, or where it was too short again and again,
+    the wait doubles from `first_s` to `longest_s`, half of it fixed and half of it jitter.
+
+    Args:
+        error: how the attempt ended.
+        attempt: which attempt of this run it was, from 1.
+        elapsed_s: since the first attempt of this run was sent.
+        policy: the caps.
+        jitter: in [0, 1), drawn by the caller.
+    """
+    if error.kind not in WORTH_ANOTHER_TRY or attempt >= policy.attempts:
+        return None
+    wait_s = _back_off(attempt, policy, jitter)
+    if error.retry_after_s is not None:
+        # Spread over a little more than was asked for, or all who were sent away return at once.
+        wait_s = error.retry_after_s * (1 + jitter / 10)
+        if attempt > BELIEVED:
+            wait_s = max(wait_s, _back_off(attempt - BELIEVED, policy, jitter))
+    return wait_s if elapsed_s + wait_s <= policy.total_s else None
+
+
+def _back_off(attempt: int, policy: RetryPolicy, jitter: float) -> float:
+    doubled_s = policy.first_s * 2.0 ** min(attempt - 1, 30)  # bounded: attempt may be any number
+    return min(policy.longest_s, doubled_s) * (0.5 + jitter / 2)

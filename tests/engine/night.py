@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from asyncbench.engine.asker import Asker
-from asyncbench.engine.lane import Lane
-from asyncbench.engine.scheduler import Scheduler
+from asyncbench.engine.lane import Lane, Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.engine.turn import Turn
 from asyncbench.pricing import rates_at
 from asyncbench.records import (
     Condition,
@@ -135,6 +135,11 @@ def _request(i: int, model: Model) -> Request:
         condition=Condition(),
     )
     return Request(trial=trial, system=None, messages=(Message(role="user", content=problem.question),))
+
+
+def waiting(request: Request) -> Turn:
+    """A trial that was read and not asked yet."""
+    return Turn(request=request, history=History(), characters=0, taken_s=0.0)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,7 +14,9 @@ from itertools import pairwise
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.asker import GRACE_S, Asker
+from asyncbench.engine.admission import BROKEN_OFF
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.attempts import GRACE_S
 from asyncbench.engine.expected import ENOUGH
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.limits import (
@@ -27,7 +29,6 @@ from asyncbench.engine.limits import (
     Counting,
     demanded,
 )
-from asyncbench.engine.pressure import BROKEN_OFF
 from asyncbench.engine.probation import HOPELESS_S
 from asyncbench.engine.slots import FIRST
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
@@ -593,23 +594,23 @@ def _started(lane: Lane) -> int:
 
 def _could_start(lane: Lane) -> bool:
     """Whether a lane has work, a slot, no pause, and all its limits saved up."""
-    at_s = _now_s()
-    backlog = len(lane._retries) >= 2 * lane._depth()
+    at_s, admission = _now_s(), lane._admission
+    backlog = len(lane._retries) >= 2 * admission.depth()
     fresh = not backlog and any(asker.ready for asker in lane.askers)
     due = bool(lane._retries) and lane._retries[0][0] < at_s - 0.001
-    if lane._stopped or not (fresh or due) or not lane._throttle.admits(at_s):
+    if lane._stopped or not (fresh or due) or not admission.throttle.admits(at_s):
         return False
-    unsure = lane._gate.counts_tokens and not all(map(_knows, lane.askers))
-    if unsure and lane._in_flight >= FIRST:
+    unsure = admission.gate.counts_tokens and not all(map(_knows, lane.askers))
+    if unsure and admission.in_flight >= FIRST:
         return False  # a reply may be a hundred times as long as guessed
     most = Amounts(math.inf, math.inf, math.inf, math.inf)
-    slots = lane._slots.ceiling(limited=lane._limited, share=lane._throttle.share(at_s))
-    return lane._in_flight < slots and lane._gate.wait(most, at_s) is None
+    slots = admission.slots.ceiling(limited=admission.limited, share=admission.throttle.share(at_s))
+    return admission.in_flight < slots and admission.gate.wait(most, at_s) is None
 
 
 def _knows(asker: Asker) -> bool:
     """Whether it is known of a model how long its replies are, or are at most."""
-    return asker._expected.taught or asker.model.max_tokens is not None
+    return asker.expected.taught or asker.model.max_tokens is not None
 
 
 # ── what a steady night uses ─────────────────────────────────────────────────────────────────

@@ -22,7 +22,7 @@ from asyncbench.store.journal import lost
 from asyncbench.sweeps.budget_bounds import most_of
 from tests.engine import frugal
 from tests.engine.frugal import Frugal, Played, play
-from tests.engine.night import MODEL, RIGHT, Night, requests, virtually
+from tests.engine.night import MODEL, RIGHT, Night, requests, virtually, waiting
 
 NIGHTS = 40
 DOLLAR = 10**12
@@ -148,12 +148,12 @@ def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model,
         night, book = Night(), ledger(DOLLAR)
         asker = asked(night, dear, book, model=model)
         asker.begin()
-        first, second = (asker._turn(request, History()) for request in requests(2, model))
-        assert asker.affords(first)
-        assert asker.affords(second)
-        assert asker.reserve(first)
+        first, second = map(waiting, requests(2, model))
+        assert asker.money.affords(first)
+        assert asker.money.affords(second)
+        assert asker.money.reserve(first)
         asker.account.settle(first.hold, cost)
-        assert asker.reserve(second)
+        assert asker.money.reserve(second)
         return second.hold.amount
 
     assert virtually(run()) == picodollars(cost)

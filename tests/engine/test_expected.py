@@ -1,50 +1,69 @@
 """What a call will probably use, learnt from those like it."""
 
+from dataclasses import replace
+
 from asyncbench.engine.expected import ENOUGH, Expected
-from asyncbench.records import Usage
+from asyncbench.engine.turn import Turn
+from asyncbench.records import History, Reply, Usage
+from tests.engine.night import requests
 
-SHORT, LONG = ("add", "", 3, "plain"), ("add", "", 20, "plain")
+SHORT, LONG = 3, 20  # digits
 
 
-def learnt(*replies, cell=SHORT, expected=None):
+def turn(length, *, longest=None, characters=100):
+    (request,) = requests(1)
+    trial = replace(request.trial, problem=replace(request.trial.problem, length=length))
+    request = replace(request, trial=trial)
+    return Turn(request=request, history=History(), characters=characters, longest=longest, taken_s=0.0)
+
+
+def learnt(*replies, length=SHORT, expected=None):
     expected = expected or Expected()
     for tokens in replies:
-        expected.learn(cell, 100, Usage(input_tokens=50, output_tokens=tokens))
+        expected.used(turn(length), Reply(text="", usage=Usage(input_tokens=50, output_tokens=tokens)))
     return expected
 
 
+def output_tokens(expected, length, longest=None):
+    return expected.amounts(turn(length, longest=longest)).output_tokens
+
+
+def input_tokens(expected, characters):
+    return expected.amounts(turn(SHORT, characters=characters)).input_tokens
+
+
 def test_before_any_reply_the_longest_allowed_is_expected():
-    assert Expected().output_tokens(SHORT, 4_000) == 4_000
-    assert Expected().output_tokens(SHORT, None) == 256
+    assert output_tokens(Expected(), SHORT, 4_000) == 4_000
+    assert output_tokens(Expected(), SHORT) == 256
 
 
 def test_few_replies_are_longer_than_expected():
     expected = learnt(*range(1, 65))
-    assert sum(tokens > expected.output_tokens(SHORT, None) for tokens in range(1, 65)) == 3  # of 64
+    assert sum(tokens > output_tokens(expected, SHORT) for tokens in range(1, 65)) == 3  # of 64
 
 
 def test_each_cell_is_learnt_by_itself():
     expected = learnt(*[10] * ENOUGH)
-    learnt(*[5_000] * ENOUGH, cell=LONG, expected=expected)
-    assert expected.output_tokens(SHORT, None) == 10
-    assert expected.output_tokens(LONG, None) == 5_000
+    learnt(*[5_000] * ENOUGH, length=LONG, expected=expected)
+    assert output_tokens(expected, SHORT) == 10
+    assert output_tokens(expected, LONG) == 5_000
 
 
 def test_a_cell_that_is_hardly_known_is_expected_to_be_like_all():
     expected = learnt(*[10] * 20)
-    assert expected.output_tokens(LONG, None) == 10
+    assert output_tokens(expected, LONG) == 10
 
 
 def test_what_was_long_ago_is_forgotten():
-    assert learnt(*[9_000] * 10, *[10] * 64).output_tokens(SHORT, None) == 10
+    assert output_tokens(learnt(*[9_000] * 10, *[10] * 64), SHORT) == 10
 
 
 def test_the_tokens_of_a_prompt_are_learnt_from_its_characters():
-    assert Expected().input_tokens(400) == 100
-    assert learnt(*[1] * 3).input_tokens(400) == 200
+    assert input_tokens(Expected(), 400) == 100
+    assert input_tokens(learnt(*[1] * 3), 400) == 200
 
 
 def test_an_unknown_usage_teaches_nothing():
     expected = learnt(None, None)
-    expected.learn(SHORT, 100, None)
-    assert expected.output_tokens(SHORT, None) == 256
+    expected.used(turn(SHORT), Reply(text=""))
+    assert output_tokens(expected, SHORT) == 256

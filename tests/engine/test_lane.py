@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from asyncbench.engine.expected import Expected
 from asyncbench.engine.lane import GROWTH
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.probation import FEW
@@ -415,10 +416,10 @@ def test_tokens_that_may_have_been_used_are_not_given_back():
     billed, refused = (
         ProviderError(ErrorKind.UNREACHABLE, "no", may_have_been_billed=one) for one in (True, False)
     )
-    asker, reserved = Night().asker(Desk().ask, []), Amounts(1.0, 100.0, 60.0, 40.0)
+    reserved = Amounts(1.0, 100.0, 60.0, 40.0)
     turn = Turn(request=requests(1)[0], history=NEW, characters=4, taken_s=0.0, reserved=reserved)
-    assert asker.used(turn, billed) == reserved
-    assert asker.used(turn, refused) == Amounts(1.0)
+    assert Expected().used(turn, billed) == reserved
+    assert Expected().used(turn, refused) == Amounts(1.0)
 
 
 def test_one_unknown_cost_makes_a_trials_cost_unknown():

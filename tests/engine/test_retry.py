@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.engine.retry import wait_before_retry
+from asyncbench.engine.turn import wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, WORTH_ANOTHER_TRY, ErrorKind, ProviderError
 from asyncbench.records import RetryPolicy
 

@@ -32,7 +32,7 @@ from asyncbench.sweeps.budget_bounds import (
     most_usd_of,
     unpriced,
 )
-from tests.engine.night import MODEL, RIGHT, Desk, Night, requests, virtually
+from tests.engine.night import MODEL, RIGHT, Desk, Night, requests, virtually, waiting
 from tests.sweep_files import outcomes, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 5.0}
@@ -169,14 +169,14 @@ def test_a_call_that_could_not_be_written_down_was_not_made_and_holds_no_money()
         night = Night()
         asker = night.asker(Desk().ask, [], MODEL)
         cap = account_of(asker, lambda *_: 100)
-        asker.begin()
         asker.keep = full
-        turn = asker._turn(requests(1)[0], History())
-        assert asker.affords(turn)
-        assert asker.reserve(turn)
+        asker.begin()
+        turn = waiting(requests(1)[0])
+        assert asker.money.affords(turn)
+        assert asker.money.reserve(turn)
         assert cap.reserved == 100
         with pytest.raises(UnwrittenError):
-            await asker.call(turn)
+            asker.attempts.begin(turn)
         return cap
 
     cap = virtually(run())

@@ -1,0 +1,261 @@
+"""What may start in a lane now, and what the ends of calls say of that: pauses, shares, guessed limits."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from asyncbench.engine import minutes
+from asyncbench.engine.asker import Asker
+from asyncbench.engine.guess import Guess
+from asyncbench.engine.holds import WORTH_TELLING_S, Pause, Wait
+from asyncbench.engine.limits import Gate
+from asyncbench.engine.minutes import Minutes
+from asyncbench.engine.slots import FIRST, Slots
+from asyncbench.engine.telemetry import LoopLag
+from asyncbench.engine.throttle import RAREST_SCOUT_S, Throttle
+from asyncbench.engine.turn import ONE_CALL, Turn
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Attempt, Limits, Reply
+
+REMEMBERED: Final = 64  # starts of calls, to know how many a minute there are
+FEW: Final = 4
+SHALLOWEST: Final = 32  # trials that wait in a queue, however few may be in flight
+SHARE_GROWS_S: Final = 1.0  # until a share of the slots may be one more
+TOLD_FOR_S: Final = 600.0  # pauses of one cause: a person need not hear of each
+LONGEST_PAUSE_S: Final = 25 * 3600.0  # a day's limit is back by then; what takes longer is for another run
+LONG_WAIT_S: Final = 600.0  # of a Retry-After: it is about the lane
+LONGEST_OUTAGE_S: Final = 4 * 3600.0  # of a provider that had answered before
+NEVER_S: Final = 60.0  # of a pause before any answer: the address is wrong, or nobody is there tonight
+
+ONE_TOO_MANY: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED})
+BROKEN_OFF: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.BAD_REPLY})
+BROKEN: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNREACHABLE, ErrorKind.SERVER_ERROR})
+
+
+@dataclass(slots=True, kw_only=True)
+class Admission:
+    """The limits of a lane, judged by how its calls end; times are the loop's clock."""
+
+    name: str
+    askers: Sequence[Asker]
+    limits: Limits
+    lag: LoopLag
+    minutes: Minutes
+    say: Callable[[str], None]
+    now_s: Callable[[], float]
+    gate: Gate = field(init=False)
+    slots: Slots = field(init=False)
+    throttle: Throttle = field(default_factory=Throttle)
+    in_flight: int = 0
+    highest: int = 0  # in flight so far
+    _guess: Guess = field(default_factory=Guess)  # of a limit that nobody tells
+    _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
+    _bound: bool = False  # by a limit a minute, at any time
+    _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
+    _told_s: dict[str, float] = field(default_factory=dict)  # by the cause of a pause: when it was told last
+    _told_pause: bool = False  # of the present one
+    _told_strain: bool = False  # that answers break off
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.limits, at_s=self.now_s())
+        self.slots = Slots(fixed=self.limits.concurrency, most=self.limits.most)
+
+    @property
+    def limited(self) -> bool:
+        """Whether limits a minute say how much may be asked: the sweep's own, or told ones that were felt."""
+        return self.gate.configured or (self.gate.limited and self._bound)
+
+    def depth(self) -> int:
+        """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
+        return max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0))
+
+    def obstacle(self, asker: Asker, turn: Turn) -> Wait | None:
+        """Return what keeps a call from starting now, and for how long at most; None: nothing."""
+        at_s = self.now_s()
+        if not self.throttle.admits(at_s):
+            return Wait(self.throttle.wait_s(at_s), minutes.PAUSE)
+        if self.lag.late:
+            return Wait(self.lag.interval_s, minutes.CLIENT)
+        share = self.throttle.share(at_s)
+        if self.in_flight >= self.slots.ceiling(limited=self.limited, share=share):
+            self.slots.full()
+            return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
+        if self.in_flight >= FIRST and self.gate.counts_tokens and asker.expected.guesses(turn):
+            return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
+        self.gate.use(share, at_s)
+        self._raise_guess(share, at_s)
+        # Looked at again at every wait: a limit of tokens may have been told in the meantime.
+        turn.reserved = asker.expected.amounts(turn) if self.gate.counts_tokens else ONE_CALL
+        wait = self.gate.wait(turn.reserved, at_s)
+        self._bound |= wait is not None
+        return wait
+
+    def start(self, asker: Asker, turn: Turn) -> None:
+        """Count a call that starts."""
+        at_s = self.now_s()
+        self.in_flight += 1
+        asker.counters.in_flight += 1
+        turn.in_flight = self.in_flight
+        self._starts.append(at_s)
+        asker.probation.started(at_s)
+        turn.scouts = self.throttle.scouting = self.throttle.closed
+        self.minutes.admitted(self.in_flight)
+
+    def settle(self, asker: Asker, turn: Turn, attempt: Attempt, ended: Reply | ProviderError) -> None:
+        """Put the limits right by what a call used, what its response told, and whether it was refused."""
+        at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
+        kind = None if error is None else error.kind
+        asker.probation.ended(ended, at_s)
+        if kind is ErrorKind.RATE_LIMITED:
+            self.gate.refuse(turn.reserved, at_s)
+        else:
+            used = asker.expected.used(turn, ended)
+            self.gate.settle(turn.reserved, used, at_s)
+            self.minutes.settled(used)
+        self._follow(turn, ended, at_s)
+        for news in asker.news():
+            self.say(f"{asker.model.alias}: {news}")
+        if error is not None and kind in ONE_TOO_MANY:
+            self.minutes.refused()
+            self._heed(asker, error, at_s)
+        paused = self.throttle.closed
+        if not paused and kind not in ONE_TOO_MANY:
+            self._strain(turn, at_s, broke=kind in BROKEN_OFF)
+        self._judge(turn, error, at_s)
+        if paused and not self.throttle.closed:
+            self.highest = self.in_flight
+        if not self.minutes.left_s(at_s):
+            self.close_minute()
+        if error is None and self.slots.strain.bound == math.inf:
+            self.slots.answered(attempt.latency_s or 0.0)
+
+    def close_minute(self) -> None:
+        """Write down what was done with the limits up to now."""
+        at_s = self.now_s()
+        share = self.throttle.share(at_s)
+        self.minutes.close(at_s, self.gate.in_force(), share, in_flight=self.in_flight)
+
+    def _follow(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
+        """Follow what a response told of the provider's limits."""
+        if isinstance(ended, Reply):
+            self.gate.admitted(turn.sent_s)
+        retry_after_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
+        for told in ended.allowances:
+            if pause := self.gate.hold(told, at_s, sent_s=turn.sent_s, retry_after_s=retry_after_s):
+                self._tell(pause, at_s)
+            if news := self.gate.follow(told, at_s):
+                self.say(f"{self.name}: {news}")
+
+    def _tell(self, pause: Pause, at_s: float) -> None:
+        """Write a long pause down; tell a person of it, unless that was done lately."""
+        self.minutes.paused(pause.why)
+        if at_s >= self._told_s.get(pause.cause, -math.inf) + TOLD_FOR_S:
+            self._told_s[pause.cause] = at_s
+            self.say(f"{self.name}: paused: {pause.why}")
+
+    def _heed(self, asker: Asker, error: ProviderError, at_s: float) -> None:
+        """Take in how long a provider says to wait, where that is about more than one call."""
+        wait_s = error.retry_after_s or 0.0
+        self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
+        if wait_s > LONGEST_PAUSE_S:
+            why = f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}"
+            asker.queue.suspend(why)
+        elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
+            # Others of the group may be answered all the same; and it may mean another limit.
+            asker.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
+            alias = asker.model.alias
+            said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
+            self._tell(Pause(alias, f"{alias} alone: {said}; it is asked again now and then"), at_s)
+
+    def _strain(self, turn: Turn, at_s: float, *, broke: bool) -> None:
+        """Take in whether an answer broke off: with fewer calls in flight it may not."""
+        strain = self.slots.strain
+        strain.ended(turn.sent_s, at_s, in_flight=turn.in_flight, broke=broke)
+        if strain.bound < math.inf and not self._told_strain:
+            self._told_strain = True
+            self.say(
+                f"{self.name}: answers break off with {turn.in_flight:,} calls in flight; fewer are tried, "
+                "and more again if that does not help or is not needed any more"
+            )
+
+    def _judge(self, turn: Turn, error: ProviderError | None, at_s: float) -> None:
+        """Take in whether a call was one too many, came to nothing, or was answered, be it with a refusal."""
+        throttle, in_flight = self.throttle, self.in_flight
+        kind, wait_s = (None, None) if error is None else (error.kind, error.retry_after_s)
+        begins = False
+        if error is not None and turn.scouts and kind in ONE_TOO_MANY | BROKEN:
+            throttle.scouted_in_vain(at_s, wait_s=wait_s)
+            self._lose_patience(error, at_s)
+        elif turn.scouts:
+            paused_s = throttle.closed_for(at_s)
+            throttle.scouted(at_s)
+            if (rpm := self.gate.guessed_rpm) is not None and throttle.for_refusals:
+                self.gate.guess(self._guess.after_pause(rpm, at_s, paused_s=paused_s), at_s)
+                throttle.start_over(at_s)
+            self._starts.clear()  # a pause is no rate
+        elif kind in ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.askers) == 1:
+            begins = throttle.close(at_s, wait_s=wait_s)  # nobody means one call by that
+        elif kind in ONE_TOO_MANY:
+            self._guess_first(at_s)
+            per_s = self._per_s(at_s)
+            begins = throttle.refused(turn.sent_s, at_s, wait_s=wait_s, per_s=per_s, in_flight=in_flight)
+        elif kind in BROKEN:
+            begins = throttle.broke(turn.sent_s, at_s, wait_s=wait_s, in_flight=in_flight)
+        else:
+            throttle.answered(turn.sent_s, at_s)
+        if error is not None and begins:
+            self._told_pause = False
+            self._tell_pause(error, at_s)
+        if kind not in ONE_TOO_MANY | BROKEN:
+            self._guess.answered(at_s)
+        turn.scouts = False
+
+    def _per_s(self, at_s: float) -> float:
+        """Return how many calls a second started lately."""
+        return len(self._starts) / max(at_s - self._starts[0], 1.0) if self._starts else 0.0
+
+    def _guess_first(self, at_s: float) -> None:
+        """Where no limit is known, take the rate of the latest calls for one: a share of it can be taken."""
+        known = self.gate.limited or self.gate.guessed_rpm or self.throttle.resigned(at_s)
+        if not known and len(self._starts) > FEW:
+            self.gate.guess(self._guess.first(self._per_s(at_s) * 60, at_s), at_s)
+            self.throttle.start_over(at_s)
+
+    def _raise_guess(self, share: float, at_s: float) -> None:
+        """Try more than was guessed now and then; forget a guess that refusals had nothing to do with."""
+        if (rpm := self.gate.guessed_rpm) is None:
+            return
+        if self.throttle.resigned(at_s):
+            self.gate.forget_guess()
+        elif self._guess.drop(rpm, share=share):
+            self.gate.forget_guess()
+            self.throttle.start_over(at_s)
+            self._starts.clear()  # they were as many as the guess allowed
+        elif times := self._guess.growth(rpm, at_s, share=share):
+            self.gate.raise_guess(times, at_s)
+
+    def _tell_pause(self, error: ProviderError, at_s: float) -> None:
+        """Say once of a pause that it is, or will be, a long one."""
+        told_s, so_far_s = error.retry_after_s or 0.0, self.throttle.closed_for(at_s)
+        if self._told_pause or max(told_s, so_far_s) < WORTH_TELLING_S:
+            return
+        self._told_pause = True
+        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no answer for {so_far_s:,.0f} s"
+        said, scout_in_s = f"{error.kind.value}: {error.message}", self.throttle.scout_s - at_s
+        why = f"{asked} ({said}); one call sees in {scout_in_s:,.0f} s whether it is over"
+        self._tell(Pause(error.kind, why), at_s)
+
+    def _lose_patience(self, error: ProviderError, at_s: float) -> None:
+        """Give up a lane that was never answered, or not for longer than a night may wait."""
+        self._tell_pause(error, at_s)
+        if not any(asker.queue.turns for asker in self.askers):
+            return  # what is left was tried before, and will come to its own end
+        since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)
+        there = self._guess.ever_answered or math.isfinite(self._there_s)
+        answered = there or any(asker.answered_before for asker in self.askers)
+        if since_s > (LONGEST_OUTAGE_S if answered else NEVER_S):
+            why = f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}"
+            for asker in self.askers:
+                asker.queue.suspend(why)
