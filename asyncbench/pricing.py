@@ -171,7 +171,7 @@ def most_usd(input_tokens: int, output_tokens: int, rates: Rates) -> Decimal:
 
     Args:
         input_tokens: at most.
-        output_tokens: at most, of all answers together.
+        output_tokens: at most.
         rates: by which it will be charged.
     """
     reached = [bracket for bracket in rates.brackets if bracket.above < input_tokens] or rates.brackets[:1]

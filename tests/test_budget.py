@@ -335,11 +335,6 @@ def planned(*models, **keys):
             "no price is known",
             id="a tier without a price",
         ),
-        pytest.param(
-            {"model": "openai/gpt-5-mini", "max_tokens": 9, "params": {"n": "3"}},
-            r"how many answers .* is no whole number above 0",
-            id="answers in quotes",
-        ),
     ],
 )
 def test_a_model_that_no_budget_can_hold_is_refused_before_anything_is_spent(model, rule):
@@ -471,11 +466,7 @@ def most_tokens(**model):
     ("model", "tokens"),
     [
         pytest.param({"max_tokens": 10}, 10, id="max_tokens"),
-        pytest.param({"max_tokens": 10, "params": {"n": 4}}, 40, id="several answers"),
         pytest.param({"max_tokens": 10, "params": {"max_completion_tokens": 30}}, 30, id="said twice"),
-        pytest.param(
-            {"api": "completions", "params": {"max_tokens": 7, "n": 2, "best_of": 5}}, 35, id="best of"
-        ),
     ],
 )
 def test_as_many_output_tokens_are_paid_for_as_a_request_allows(model, tokens):

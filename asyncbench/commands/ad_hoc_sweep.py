@@ -56,8 +56,8 @@ def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
 
 def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
     """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
-    from asyncbench.providers import most_output
+    from asyncbench.providers import longest_reply_of
     from asyncbench.sweeps import priced
 
-    endless = any(most_output(model, condition) is None for condition in sweep.conditions)
+    endless = any(longest_reply_of(model, condition) is None for condition in sweep.conditions)
     return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))

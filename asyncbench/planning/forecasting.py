@@ -20,7 +20,7 @@ from asyncbench.planning.forecast.seen_use import SeenUse, Way
 from asyncbench.planning.prices import batch_rates_of, rates_asked
 from asyncbench.planning.remaining_trials import Left, Shape
 from asyncbench.prompting import said_before
-from asyncbench.providers import most_output
+from asyncbench.providers import longest_reply_of
 from asyncbench.records import Condition, Model
 
 
@@ -129,7 +129,7 @@ def _rests(
                 },
                 rates=rates_asked(model, condition, at_s),
                 batch_rates=batch_rates_of(model, at_s),
-                most=most_output(model, condition),
+                most=longest_reply_of(model, condition),
             )
         )
     return rests

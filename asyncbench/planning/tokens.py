@@ -15,7 +15,7 @@ from typing import Final
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecast.seen_use import SeenUse
 from asyncbench.prompting import said_before
-from asyncbench.providers import answers_asked, effort_asked, most_output
+from asyncbench.providers import effort_asked, longest_reply_of
 from asyncbench.records import Condition, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
@@ -48,7 +48,7 @@ class Tokens:
 
     input: int
     output: int
-    output_most: int | None  # of all answers to a request; None: nothing limits them
+    output_most: int | None  # None: nothing limits them
 
 
 def tokens_of(
@@ -66,11 +66,10 @@ def tokens_of(
     sent = question + said_before(model, condition)
     seen_input, seen_output = (seen.mean_input, seen.mean_output) if seen else (None, None)
     told = math.ceil(sent / CHARACTERS_PER_TOKEN if seen_input is None else seen_input)
-    one = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
-    replied = one * (answers_asked(model, condition) or 1)
+    replied = math.ceil(answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition))
     if seen_output is not None:
         replied = math.ceil(seen_output)
-    most = most_output(model, condition)
+    most = longest_reply_of(model, condition)
     return Tokens(
         input=told,
         output=replied if most is None else min(replied, most),

@@ -17,10 +17,8 @@ from asyncbench.providers.listing import (
 )
 from asyncbench.providers.longest_reply import (
     ANY_LONGEST_REPLY,
-    answers_asked,
     longest_reply_of,
     longest_stored,
-    most_output,
 )
 from asyncbench.providers.loose_json import count_in, mapping_in
 from asyncbench.providers.opening import open_provider, wire_of
@@ -51,7 +49,6 @@ __all__ = [
     "Quirks",
     "Response",
     "Wire",
-    "answers_asked",
     "billed_besides",
     "bills_besides",
     "count_in",
@@ -73,7 +70,6 @@ __all__ = [
     "models_as_json",
     "models_as_text",
     "models_of",
-    "most_output",
     "no_dearer",
     "open_provider",
     "rates_of",

@@ -18,9 +18,6 @@ LONGEST_REPLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 ANY_LONGEST_REPLY: Final = frozenset(name for names in LONGEST_REPLY.values() for name in names)
 
-# Several answers to one request, all of them billed; `completions` writes the most of the two.
-_ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {"chat": ("n",), "completions": ("n", "best_of")}
-
 
 def longest_reply_of(model: Model, condition: Condition) -> int | None:
     """Return the most tokens that one answer may have, thinking included; None: nothing limits it.
@@ -44,20 +41,6 @@ def longest_stored(params: str, condition_params: str) -> int | None:
     )
     counts = [found for name in ANY_LONGEST_REPLY if (found := count_in(said.get(name)))]
     return count_in(said.get("max_output_tokens")) or max(counts, default=None)
-
-
-def most_output(model: Model, condition: Condition) -> int | None:
-    """Return the most tokens that all answers to one request may have; None: nothing limits them."""
-    longest, answers = longest_reply_of(model, condition), answers_asked(model, condition)
-    return longest * answers if longest and answers else None
-
-
-def answers_asked(model: Model, condition: Condition) -> int | None:
-    """Return how many answers are written for one request; None: what the sweep says is no number of them."""
-    params = {**model.params, **condition.params}
-    said = [params[name] for name in _ANSWERS.get(model.api, ()) if params.get(name) is not None]
-    known = _counts(said)
-    return None if known is None else max([1, *known])
 
 
 def _counts(values: Sequence[object]) -> list[int] | None:

@@ -14,12 +14,11 @@ from asyncbench.errors import ConfigError
 from asyncbench.pricing import PERIOD_S, Rates, dollars_of, most_usd, picodollars, rates_given
 from asyncbench.prompting import most_input_tokens
 from asyncbench.providers import (
-    answers_asked,
     billed_besides,
     bills_besides,
     dearest,
     is_router,
-    most_output,
+    longest_reply_of,
     no_dearer,
     rates_of,
     tier_asked,
@@ -116,14 +115,9 @@ def _check_price(sweep: Sweep, model: Model, *, known: bool) -> None:
 
 
 def _check_length(sweep: Sweep, model: Model, condition: Condition) -> None:
-    if most_output(model, condition) is not None or _replies_free(model, condition):
+    if longest_reply_of(model, condition) is not None or _replies_free(model, condition):
         return
     where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
-    if answers_asked(model, condition) is None:
-        raise ConfigError(
-            f"{model.alias}: how many answers a call asks for{where} (`params: n`, `best_of`) is no whole "
-            f"number above 0, {_CANNOT} Write it as one, without quotes."
-        )
     raise ConfigError(f"{model.alias}: nothing limits its replies{where}, {_CANNOT} Set `max_tokens`.")
 
 
@@ -178,7 +172,7 @@ def most_of(model: Model) -> CostBound:
         key = trial.condition.name, trial.model.max_tokens, int(at // PERIOD_S)
         if key not in known:
             told = replace(model, budget_params=trial.model.budget_params)  # as it is sent
-            output = most_output(trial.model, trial.condition) or 0  # 0: replies are free
+            output = longest_reply_of(trial.model, trial.condition) or 0  # 0: replies are free
             rates = _rates(told, trial.condition, at)
             known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))
         return known[key]
@@ -216,7 +210,8 @@ def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Cal
     if not _can_be_held(sweep, model, condition):
         return lambda _: None
     held = _held(model, sweep) if is_router(model) else model
-    rates, output = _rates(held, condition, at), most_output(model, condition) or 0  # 0: replies are free
+    rates = _rates(held, condition, at)
+    output = longest_reply_of(model, condition) or 0  # 0: replies are free
     return lambda input_tokens: dollars_of(_most(input_tokens, output, rates))
 
 

@@ -23,7 +23,7 @@ from asyncbench.planning.tokens import EFFORT_TOKENS, thinking, tokens_of
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems import open_set
 from asyncbench.prompting.requests import request_for
-from asyncbench.providers.longest_reply import longest_reply_of, most_output
+from asyncbench.providers.longest_reply import longest_reply_of
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of
@@ -227,7 +227,6 @@ def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
 )
 def test_the_longest_reply_goes_by_the_words_of_the_wire_format(asked, params, most):
     assert longest_reply_of(asked, Condition(params=params)) == most
-    assert most_output(asked, Condition(params=params | {"n": 2})) == most * (1 + (asked.api == "chat"))
 
 
 @pytest.mark.parametrize(
@@ -269,20 +268,6 @@ def test_a_reply_is_never_expected_to_exceed_its_most():
     asked = model("openai/o3", max_tokens=100)
     tokens = tokens_of(asked, Condition(), question=40, answer=9, seen=None)
     assert (tokens.input, tokens.output, tokens.output_most) == (10, 100, 100)
-
-
-@pytest.mark.parametrize(
-    ("asked", "params", "answers"),
-    [
-        pytest.param(model(max_tokens=900), {"n": 4}, 4, id="n"),
-        pytest.param(model(max_tokens=900, api="completions"), {"n": 2, "best_of": 5}, 5, id="best_of"),
-        pytest.param(model(MESSAGES, max_tokens=900), {"n": 4}, 1, id="no word of the format"),
-    ],
-)
-def test_several_answers_to_a_request_are_planned_and_bounded_as_so_many(asked, params, answers):
-    one = tokens_of(asked, Condition(), question=40, answer=9, seen=None)
-    many = tokens_of(asked, Condition(params=params), question=40, answer=9, seen=None)
-    assert (many.output, many.output_most) == (answers * one.output, answers * 900)
 
 
 @pytest.mark.parametrize(
