@@ -10,6 +10,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final, Protocol
 
+import pyarrow as pa
+
 from asyncbench.charts import rows as charted
 from asyncbench.charts.drawing import INSTALL, drawn
 from asyncbench.charts.themes import OUTCOME_COLOURS
@@ -29,16 +31,17 @@ from asyncbench.reports import (
 from asyncbench.results import (
     METRICS,
     Asked,
-    cells_on,
+    Minute,
     in_order,
     lost_notes,
-    minutes_on,
+    minutes_of,
     names_of,
     summed,
     told_apart,
 )
 from asyncbench.shown import SIMULATED
 from asyncbench.store import read_manifest
+from asyncbench.views import FolderViews, counted
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
@@ -73,6 +76,7 @@ class Material:
 
     simulated: bool
     cells: charted.Cells
+    minutes: Sequence[Minute]
     names: Mapping[Asked, str]
     shown: Mapping[str, str]  # names as charts show them, by the whole name
     lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
@@ -100,20 +104,27 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
         raise ConfigError(f"--figures {out}: that is a file; name a folder")
     draw = _drawing()
     found = _material(Path(folder))
-    files = chain(_picture_files(Path(folder), found, draw), _table_files(Path(folder), found))
+    files = chain(_picture_files(found, draw), _table_files(Path(folder), found))
     return tuple(_write(out / name, content) for name, content in files)
 
 
-def _material(folder: Path) -> Material:
-    cells = cells_on(folder)
+def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Asked, str], tuple[Minute, ...]]:
+    """Return cells, names and minutes; of one moment."""
+    cells = views.table("FROM cells")
     if not len(cells):
         raise ConfigError(f"{folder} holds no trials yet: there is nothing to draw; run the sweep first")
     asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
     names = names_of(in_order(asked, read_manifest(folder)))
+    return cells, names, minutes_of(views, names)
+
+
+def _material(folder: Path) -> Material:
+    cells, names, minutes = counted(folder, lambda views: _counts(folder, views))
     rows, standings = charted.named(cells, names), standings_on(folder)
     return Material(
         simulated=standings.simulated,
         cells=rows,
+        minutes=minutes,
         names=names,
         shown=told_apart(names.values()),
         lost=lost_notes(_outcomes(rows)),
@@ -132,13 +143,13 @@ def _outcomes(cells: charted.Cells) -> dict[str, dict[str, int]]:
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _pictures(folder: Path, found: Material) -> Iterator[Picture]:
+def _pictures(found: Material) -> Iterator[Picture]:
     """Yield every chart that has something to show."""
     for one in (
         *_of_cells(found),
         *_of_rankings(found),
         *_of_errors(found),
-        *_over_time(folder, found),
+        *_over_time(found),
     ):
         if any(row.get("value", 0) is not None for row in one.rows):
             yield one
@@ -224,8 +235,8 @@ def _of_errors(found: Material) -> Iterator[Picture]:
     yield Picture(name="kinds", chart="kinds", rows=charted.kinds(findings, names), notes=[note])
 
 
-def _over_time(folder: Path, found: Material) -> Iterator[Picture]:
-    minutes = minutes_on(folder)
+def _over_time(found: Material) -> Iterator[Picture]:
+    minutes = found.minutes
     if any(one.p50_s is not None for one in minutes):  # of a recording the times of calls are not known
         yield Picture(name="latency", chart="latency", rows=charted.latency_rows(minutes, found.shown))
         yield Picture(
@@ -242,10 +253,10 @@ def _slug(text: str) -> str:
 # ── files ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _picture_files(folder: Path, found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
+def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
     marks = [SIMULATED] if found.simulated else []
-    for one in _pictures(folder, found):
+    for one in _pictures(found):
         notes = [line for note in [*marks, *one.notes] for line in wrap(note, LONGEST_LINE)]
         spec = drawn(one.chart, one.rows, metric=one.metric, notes=notes)
         svg, png = draw(spec)

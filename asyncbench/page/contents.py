@@ -1,6 +1,6 @@
 """Everything that a page holds, as plain values: what its script reads, block by block."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -23,7 +23,7 @@ from asyncbench.charts import (
 from asyncbench.page.errors import errors_block
 from asyncbench.page.merging import merged
 from asyncbench.page.ranges import with_ranges
-from asyncbench.page.sample import CHOOSING, Sample, sample_of
+from asyncbench.page.sample import Sample, sample_of
 from asyncbench.providers import is_simulated
 from asyncbench.reports import (
     ALONE,
@@ -43,21 +43,22 @@ from asyncbench.results import (
     METRICS,
     SUMS,
     Asked,
-    cells_of,
+    Minute,
     graded_by,
     graders_of,
     in_order,
     lost_notes,
-    minutes_on,
+    minutes_of,
     names_of,
     shortened,
     tasks_shown,
     told_apart,
 )
-from asyncbench.results.anatomy import read_errors
+from asyncbench.results.anatomy import ErrorFindings, read_errors
 from asyncbench.results.curves import Hardest
 from asyncbench.shown import SIMULATED, safe
 from asyncbench.store import ENTRANT, read_manifest
+from asyncbench.views import FolderViews, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -82,44 +83,44 @@ def contents_of(folder: Path) -> Contents:
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    seen = read_errors(folder)
-    cells = cells_of(seen.trials, seen.grades)
-    graded = graded_by(graders_of(seen.grades)) if len(seen.grades) else ""
-    providers = _providers(seen.trials)
-    keys = seen.trials.select(list(CHOOSING))
-    findings = seen.findings.values()
-    del seen  # of a million trials it is some hundred megabytes
-    sample = sample_of(folder, keys)
+    findings = read_errors(folder).findings.values()
+    return counted(folder, lambda views: _contents(folder, views, findings))
+
+
+def _contents(folder: Path, views: FolderViews, findings: Collection[ErrorFindings]) -> Contents:
+    entrants = views.rows("SELECT run, model, condition, any_value(provider) FROM trials GROUP BY ALL")
+    providers = {
+        (run, model, condition): provider for run, model, condition, provider in map(dict.values, entrants)
+    }
+    graders = views.table("SELECT DISTINCT suite, grader, grader_version FROM grades WHERE headline")
     asked = in_order(providers, read_manifest(folder))
-    places = {one: place for place, one in enumerate(asked)}
+    places = {entrant: place for place, entrant in enumerate(asked)}
     names = names_of(asked)
     shown = told_apart(names.values())
-    smaller = merged(with_ranges(cells))
+    smaller = merged(with_ranges(views.table("FROM cells")))
+    sample = sample_of(folder, views)
     standings = standings_on(folder)
-    told = {"graded": graded, "merged": smaller.rules}
+    told = {
+        "graded": graded_by(graders_of(graders)) if len(graders) else "",
+        "merged": smaller.rules,
+        "rankings": _rankings(standings, shown),
+        "pairs": _pairs(standings, shown),
+    }
     return Contents(
         title=safe(folder.resolve().name),
         sample=sample,
         blocks={
-            "head": _head(folder, standings, _asked(names, shown, providers), sample)
-            | told
-            | _ranked(standings, shown),
+            "head": _head(folder, standings, _asked(names, shown, providers), sample) | told,
             "cells": _columnar(_called(smaller.cells), places),
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
-            "trials": [_with_place(one, places) for one in sample.trials],
-            "over_time": _over_time(folder, shown),
+            "trials": [_with_place(trial, places) for trial in sample.trials],
+            "over_time": _over_time(folder, minutes_of(views, names), shown),
             "errors": errors_block(findings, places),
         },
     )
 
 
 # ── what is there ────────────────────────────────────────────────────────────────────────────
-
-
-def _providers(trials: pa.Table) -> dict[Asked, str]:
-    keys = [*ENTRANT, "provider"]
-    groups = trials.group_by(keys, use_threads=False).aggregate([]).to_pylist()
-    return {(row["run"], row["model"], row["condition"]): row["provider"] for row in groups}
 
 
 def _asked(
@@ -152,10 +153,6 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "lost": lost_notes(outcomes_of(standings.rankings)),
         "places": f"{standings.skipped:,} {SKIPPED} {PLACES}" if standings.skipped else PLACES,
     }
-
-
-def _ranked(standings: Standings, shown: Mapping[str, str]) -> Values:
-    return {"rankings": _rankings(standings, shown), "pairs": _pairs(standings, shown)}
 
 
 def _rankings(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
@@ -194,8 +191,7 @@ def _in_two(found: Hardest) -> tuple[str, str]:
     return figure, safe(f"{bracket.strip()}{limits}{found.as_text().removeprefix(whole)}".strip())
 
 
-def _over_time(folder: Path, shown: Mapping[str, str]) -> Values:
-    minutes = minutes_on(folder)
+def _over_time(folder: Path, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
     if not any(one.p50_s is not None for one in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {

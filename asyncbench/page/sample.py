@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.store import CELL, ENTRANT, iter_grades, iter_problems, iter_trials
+from asyncbench.views import FolderViews
 
 MOST_TRIALS: Final = 20_000
 MOST_TEXT: Final = 9_000_000  # bytes of all their texts together
 LONGEST: Final = 3_000  # characters of one text; of a longer one its ends are kept
-GROUP: Final = (*ENTRANT, "suite", "task", "outcome")
-CHOOSING: Final = ("trial_id", *GROUP)  # the columns of `trials` that the choice is made by
+_CHOICE: Final = f"""
+SELECT trial_id FROM (
+    SELECT trial_id, row_number() OVER (
+        PARTITION BY {", ".join(ENTRANT)}, suite, task, outcome ORDER BY trial_id
+    ) AS place FROM trials
+) ORDER BY place, trial_id LIMIT $most
+"""  # noqa: S608  made of our own words alone
 
 _SHOWN: Final = (
     *("trial_id", *CELL),
@@ -31,7 +36,6 @@ _GRADES: Final = (
 )
 _TEXTS: Final = ("question", "expected", "reply_text", "reasoning_text", "answer", "error_message")
 
-Numbers = Any  # an array of Arrow, as its functions return it
 Shown = dict[str, Any]  # Any: cells of `trials`, `grades` and a problem set
 
 
@@ -44,12 +48,14 @@ class Sample:
     rule: str  # how they were chosen, for people
 
 
-def sample_of(folder: Path, keys: pa.Table, *, most: int = MOST_TRIALS, most_text: int = MOST_TEXT) -> Sample:
+def sample_of(
+    folder: Path, views: FolderViews, *, most: int = MOST_TRIALS, most_text: int = MOST_TEXT
+) -> Sample:
     """Return the trials that a page shows: all, or the first of every group, then the second of every group…
 
     Args:
         folder: a results folder.
-        keys: its trials, with the columns `CHOOSING`.
+        views: of it.
         most: trials at most.
         most_text: bytes at most, of all their texts together; the first trial is there whatever its size.
 
@@ -57,12 +63,13 @@ def sample_of(folder: Path, keys: pa.Table, *, most: int = MOST_TRIALS, most_tex
         ConfigError, StoreError: the folder cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    places = _places(keys, most)
-    found = sorted(_trials(folder, list(places)), key=lambda one: places[one["trial_id"]])
+    places = {row["trial_id"]: place for place, row in enumerate(views.rows(_CHOICE, {"most": most}))}
+    of = views.rows("SELECT count(*) AS trials FROM trials")[0]["trials"]
+    found = sorted(_trials(folder, list(places)), key=lambda trial: places[trial["trial_id"]])
     _add_questions(folder, found)
     _add_grades(folder, found, list(places))
     kept = list(_within(map(_shortened, found), most_text))
-    return Sample(trials=kept, of=len(keys), rule=_rule(len(kept), len(keys)))
+    return Sample(trials=kept, of=of, rule=_rule(len(kept), of))
 
 
 def _rule(kept: int, of: int) -> str:
@@ -73,34 +80,6 @@ def _rule(kept: int, of: int) -> str:
         f"{kept:,} of {of:,} trials are here: by trial_id, which is a hash, the first of each model, "
         f"condition, task and outcome, then the second of each, and so on until the page is full. {texts}"
     )
-
-
-def _places(keys: pa.Table, most: int) -> dict[str, int]:
-    """Return trial ids with their places in the order of the choice, `most` of them at most."""
-    by_id = pc.sort_indices(keys["trial_id"])
-    group = _group_of(keys).take(by_id)
-    rows = pc.sort_indices(group)  # of a group those with the least ids first: it keeps the order of equals
-    ranked = pa.table({"row": rows, "rank": _ranks(group.take(rows))})
-    first = ranked.sort_by([("rank", "ascending"), ("row", "ascending")]).slice(0, most)
-    chosen = keys["trial_id"].take(by_id.take(first["row"])).to_pylist()
-    return {str(trial_id): place for place, trial_id in enumerate(chosen)}
-
-
-def _group_of(keys: pa.Table) -> Numbers:
-    """Return a number for each row, the same for those of a group alone."""
-    group: Numbers = pa.repeat(pa.scalar(0, pa.int64()), len(keys))
-    for name in GROUP:
-        values = keys[name].combine_chunks().dictionary_encode()
-        group = pc.add(pc.multiply(group, len(values.dictionary)), values.indices.cast(pa.int64()))
-    return group
-
-
-def _ranks(groups: Numbers) -> Numbers:
-    """Return for each value of a sorted column how many equal ones stand before it."""
-    runs = groups.dictionary_encode().indices
-    sizes: list[int] = pc.value_counts(runs).field("counts").to_pylist()
-    starts = pa.array([0, *accumulate(sizes)][: len(sizes)], pa.int64())
-    return pc.subtract(pa.array(range(len(groups)), pa.int64()), starts.take(runs))
 
 
 def _trials(folder: Path, ids: Sequence[str]) -> Iterator[Shown]:

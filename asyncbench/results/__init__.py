@@ -34,7 +34,7 @@ from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.graders import Graded, graded_by, graders_of
 from asyncbench.results.lost_replies import lost_briefly, lost_notes
 from asyncbench.results.metrics import METRICS, Metric, repeats_of, summed
-from asyncbench.results.minutes import Minute, minutes_on
+from asyncbench.results.minutes import Minute, minutes_of
 from asyncbench.results.names import finest, shortened, tasks_shown, told_apart
 from asyncbench.results.nothing_to_show import NothingToShowError, no_trials
 from asyncbench.results.pairing import (
@@ -122,7 +122,7 @@ __all__ = [
     "lost_briefly",
     "lost_notes",
     "marked",
-    "minutes_on",
+    "minutes_of",
     "mixtures",
     "names_of",
     "no_trials",

@@ -2,7 +2,7 @@
 
 `trials`, `grades`, `attempts`, `lanes`, `skipped`, `problems`: the rows that every reader gives, those that
 only the journal holds among them. `cells`: every count and sum of the finest groups of trials. `accuracy`,
-`cost`, `latency`: the usual questions. `sum_usd(…)` adds dollars.
+`cost`, `latency`, `minutes`: the usual questions. `sum_usd(…)` adds dollars.
 
 DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
@@ -100,7 +100,42 @@ SELECT model, provider, count(*) AS answered, count(ttft_s) AS streamed,
 FROM attempts WHERE status = 'ok' GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
-SUMS: Mapping[str, str] = {"cells": _CELLS, "accuracy": _ACCURACY, "cost": _COST, "latency": _LATENCY}
+# Latency and throughput over time, by when calls began. A call whose trial is still open has the run and
+# condition of its model where that has one only, else NULL. Trial ids are joined just for the others.
+BINS = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440)  # minutes
+MOST_BINS = 240  # from the first call to the last; longer nights have longer bins
+_FITTING = f"list_filter({list(BINS)}::BIGINT[], lambda bin: span_ms < {MOST_BINS * 60_000} * bin)"
+_LONGEST_BIN = f"{BINS[-1]} * ceil(span_ms / {MOST_BINS * BINS[-1] * 60_000})::BIGINT"
+_MINUTES = f"""
+WITH entrants AS (
+    SELECT model, any_value(run) AS run, any_value(condition) AS condition, count(*) AS entrants
+    FROM (SELECT DISTINCT run, model, condition FROM trials) GROUP BY model
+), asked AS (
+    SELECT trial_id, run, condition
+    FROM trials SEMI JOIN (SELECT model FROM entrants WHERE entrants > 1) USING (model)
+), calls AS MATERIALIZED (
+    SELECT coalesce(asked.run, alone.run) AS run, attempts.model,
+        coalesce(asked.condition, alone.condition) AS condition,
+        epoch_ms(started_at) AS began_ms, latency_s, output_tokens
+    FROM attempts LEFT JOIN asked USING (trial_id)
+        LEFT JOIN (FROM entrants WHERE entrants = 1) AS alone ON alone.model = attempts.model
+    WHERE status = 'ok'
+), span AS (SELECT max(began_ms) - min(began_ms) AS span_ms FROM calls), bins AS (
+    SELECT coalesce(list_min({_FITTING}), {_LONGEST_BIN}) AS minutes FROM span
+)
+SELECT run, model, condition, make_timestamptz(1000 * (began_ms - began_ms % (60_000 * minutes))) AS began,
+    minutes, count(*) AS calls, quantile_cont(latency_s, 0.5) AS latency_p50_s,
+    quantile_cont(latency_s, 0.95) AS latency_p95_s, sum(output_tokens)::BIGINT AS output_tokens
+FROM calls, bins GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+SUMS: Mapping[str, str] = {
+    "cells": _CELLS,
+    "accuracy": _ACCURACY,
+    "cost": _COST,
+    "latency": _LATENCY,
+    "minutes": _MINUTES,
+}
 VIEWS = (*SCHEMAS, "problems", *SUMS)
 ROWS_OF_TEXTS = 2048  # of a batch, as DuckDB works on: replies may be long
 ROWS = 65_536  # of a batch without texts: fewer and larger ones are read twice as fast

@@ -207,7 +207,7 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     assert "Over the 1 of 2 tasks that all of them were asked (nupa: add)" in notes["frontier-cost"]
     for table in (found.standings, found.anatomy, report_on(tmp_path / "f")):
         assert lost in table.as_markdown()
-    drawn = figures._picture_files(tmp_path / "f", found, lambda spec: ("\n".join(_subtitle(spec)), b""))
+    drawn = figures._picture_files(found, lambda spec: ("\n".join(_subtitle(spec)), b""))
     told = [content.decode() for name, content in drawn if name == "outcomes.svg"]
     assert lost in " ".join(told[0].split("\n"))
     assert all(len(line) <= figures.LONGEST_LINE for line in told[0].split("\n"))

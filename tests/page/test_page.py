@@ -15,11 +15,12 @@ from asyncbench.results.anatomy.figures import read_errors
 from asyncbench.results.cells import cells_on
 from asyncbench.results.entrants import in_order, names_of
 from asyncbench.results.metrics import summed
-from asyncbench.results.minutes import minutes_on
+from asyncbench.results.minutes import minutes_of
 from asyncbench.shown.tables import dollars
 from asyncbench.stats import undominated
 from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store
+from asyncbench.views.counting import counted
 from tests.page.hostile import ATTACKS, LONG
 from tests.recorded import write_jsonl
 from tests.reports.answered import Asked, folder_of
@@ -80,8 +81,10 @@ def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at
     alike(page.rows("frontier_cost"), rows.frontier_cost(cells))
     alike(page.rows("frontier_reasoning"), rows.frontier_reasoning(cells))
     page.view("time")
-    alike(page.rows("latency"), rows.latency_rows(minutes_on(night)))
-    alike(page.rows("throughput"), rows.throughput_rows(minutes_on(night)))
+    asked = {(cell["run"], cell["alias"], cell["condition"]) for cell in cells}
+    minutes = counted(night, lambda views: minutes_of(views, names_of(asked)))
+    alike(page.rows("latency"), rows.latency_rows(minutes))
+    alike(page.rows("throughput"), rows.throughput_rows(minutes))
     alike(page.rows("quota"), rows.quota_rows(quota_report_on(night).minutes))
     page.view("errors")
     alike(page.rows("outcomes"), rows.outcomes(cells))

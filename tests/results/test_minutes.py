@@ -6,9 +6,12 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.records import Reply
-from asyncbench.results.minutes import COLUMNS, MOST_BINS, minutes_of, minutes_on
+from asyncbench.results.entrants import names_of
+from asyncbench.results.minutes import minutes_of
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS
+from asyncbench.views.counting import counted
+from asyncbench.views.views import MOST_BINS
 from tests.reports.answered import Asked, folder_of
 from tests.store import made
 
@@ -16,36 +19,59 @@ AT = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 AT_MS = round(AT.timestamp() * 1000)
 
 
-def calls(*rows):
-    fields = pa.schema([pa.field("name", pa.string()), *map(ATTEMPTS.field, COLUMNS[1:])])
-    named = [
-        {"name": "m", "latency_s": 1.0, **row, "started_at": AT + timedelta(seconds=row["after_s"])}
-        for row in rows
-    ]
-    return pa.Table.from_pylist(named, fields)
+@pytest.fixture
+def minutes(tmp_path):
+    """The minutes of calls that are told by what differs."""
+
+    def found(*rows):
+        told = [
+            {"trial_id": "t", "model": "m", "status": "ok", "latency_s": 1.0, **row}
+            | {"started_at": AT + timedelta(seconds=row["after_s"])}
+            for row in rows
+        ]
+        with Store.open(tmp_path / "f", sweep="s"):
+            pass
+        names = ("trial_id", "model", "status", "started_at", "latency_s", "output_tokens")
+        table = pa.Table.from_pylist(told, pa.schema([ATTEMPTS.field(name) for name in names]))
+
+        def count(views):
+            views.put("attempts", table)
+            return minutes_of(views, {})
+
+        return counted(tmp_path / "f", count)
+
+    return found
 
 
-def test_calls_are_counted_in_the_minute_in_which_they_began():
-    first, second = minutes_of(calls({"after_s": 0}, {"after_s": 59}, {"after_s": 60}))
+def minutes_on(folder):
+    def found(views):
+        asked = views.rows("SELECT DISTINCT run, model, condition FROM trials")
+        return minutes_of(views, names_of([(row["run"], row["model"], row["condition"]) for row in asked]))
+
+    return counted(folder, found)
+
+
+def test_calls_are_counted_in_the_minute_in_which_they_began(minutes):
+    first, second = minutes({"after_s": 0}, {"after_s": 59}, {"after_s": 60})
     assert (first.at, first.calls, first.seconds) == (AT_MS, 2, 60.0)
     assert (second.at, second.calls) == (AT_MS + 60_000, 1)
 
 
-def test_quantiles_are_exact_and_unknown_latencies_left_out():
+def test_quantiles_are_exact_and_unknown_latencies_left_out(minutes):
     rows = [{"after_s": 0, "latency_s": float(n)} for n in range(1, 6)] + [{"after_s": 1, "latency_s": None}]
-    (minute,) = minutes_of(calls(*rows))
+    (minute,) = minutes(*rows)
     assert (minute.calls, minute.p50_s) == (6, 3.0)
     assert minute.p95_s == pytest.approx(4.8)
 
 
-def test_what_nobody_told_is_unknown():
-    (minute,) = minutes_of(calls({"after_s": 0, "latency_s": None}))
+def test_what_nobody_told_is_unknown(minutes):
+    (minute,) = minutes({"after_s": 0, "latency_s": None})
     assert (minute.p50_s, minute.p95_s, minute.output_tokens) == (None, None, None)
 
 
-def test_models_stand_apart_and_each_in_the_order_of_time():
-    rows = [{"name": "b", "after_s": 60}, {"name": "b", "after_s": 0}, {"name": "a", "after_s": 90}]
-    assert [(one.name, one.at - AT_MS) for one in minutes_of(calls(*rows))] == [
+def test_models_stand_apart_and_each_in_the_order_of_time(minutes):
+    rows = [{"model": "b", "after_s": 60}, {"model": "b", "after_s": 0}, {"model": "a", "after_s": 90}]
+    assert [(one.name, one.at - AT_MS) for one in minutes(*rows)] == [
         ("a", 60_000),
         ("b", 0),
         ("b", 60_000),
@@ -53,16 +79,16 @@ def test_models_stand_apart_and_each_in_the_order_of_time():
 
 
 @pytest.mark.parametrize("hours", [3, 12, 50, 24 * 400])
-def test_a_long_night_has_longer_bins_and_never_too_many(hours):
+def test_a_long_night_has_longer_bins_and_never_too_many(hours, minutes):
     rows = [{"after_s": 3600 * hours * n / 999} for n in range(1000)]
-    minutes = minutes_of(calls(*rows))
+    minutes = minutes(*rows)
     assert len(minutes) <= MOST_BINS + 1  # the first and last may be parts
     assert sum(one.calls for one in minutes) == 1000
     assert minutes[0].seconds * len(minutes) >= 3600 * hours
 
 
-def test_no_calls_are_no_minutes():
-    assert minutes_of(calls()) == ()
+def test_no_calls_are_no_minutes(minutes):
+    assert minutes() == ()
 
 
 def test_conditions_and_runs_of_a_model_stand_apart_under_the_names_that_tables_have(tmp_path):
