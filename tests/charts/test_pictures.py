@@ -16,11 +16,10 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.records import Attempt, Condition, Ended, Model, Problem, Reply, Result, Trial, Usage
 from asyncbench.reports.overview import report_on
-from asyncbench.results import cells
 from asyncbench.shown.tables import SIMULATED
-from asyncbench.store.catalog import steady
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
+from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
 from tests.store.made import AT, minute
 
@@ -217,14 +216,14 @@ def _subtitle(spec):
     return spec["title"]["subtitle"]
 
 
-def test_trials_and_their_grades_are_of_one_moment(folder, monkeypatch):
+def test_cells_and_minutes_are_of_one_moment(folder, monkeypatch):
     looks = []
 
-    def counted(folder, use):
-        looks.append(use)
-        return steady(folder, use)
+    def seen(folder, count):
+        looks.append(count)
+        return counted(folder, count)
 
-    monkeypatch.setattr(cells, "steady", counted)
+    monkeypatch.setattr(figures, "counted", seen)
     figures._material(folder)
     assert len(looks) == 1
 
