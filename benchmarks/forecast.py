@@ -20,9 +20,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from asyncbench.planning.forecast.ranges import Range
-from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_of
-from asyncbench.planning.forecast.seen_use import Measured, seen_of
+from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_of
+from asyncbench.planning.estimates import Range
+from asyncbench.planning.finished import Measured, seen_of
 from asyncbench.suites.llm_arithmetic import SUITE, draft_arithmetic
 from asyncbench.sweeps.trials import Cell
 
@@ -93,9 +93,9 @@ def held(name: str, run: Run, *, seed: int | None = None, of_a_cell: int = 2, dr
     every = [one for trials in run.values() for one, _ in trials]
     return Held(
         run=name,
-        tokens=Range.of(seen.output_tokens + one.output_tokens for one in drawn),
+        tokens=Range.of(seen.used.output_tokens + one.output_tokens for one in drawn),
         tokens_used=sum(one.output_tokens or 0 for one in every),
-        usd=Range.of((seen.cost_usd or 0) + (one.cost_usd or 0) for one in drawn),
+        usd=Range.of((seen.used.cost_usd or 0) + (one.cost_usd or 0) for one in drawn),
         usd_spent=sum(one.cost_usd or 0 for one in every),
     )
 

@@ -62,7 +62,9 @@ def plan(
             keep_forecast(found, by="pilot")
         except StoreError as error:  # what was asked is kept, and paid for: it is shown all the same
             typer.echo(f"the forecast is not kept: {error}", err=True)
-        found = replace(found, pilot=json.loads(asked.as_json()), pilot_said=asked.as_text())
+        found = replace(found, pilot=json.loads(asked.as_json()))
+        if not as_json:
+            typer.echo(f"{asked.as_text()}\n")
     typer.echo(found.as_json() if as_json else found.as_text())
     raise typer.Exit(asked.exit if asked is not None else 0)
 

@@ -17,7 +17,7 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
 from asyncbench.merging.agreement import Source, sources
 from asyncbench.merging.sweep import merged_plan, merged_sweep
-from asyncbench.planning.forecast import FORECAST, joined_forecasts, read_forecasts
+from asyncbench.planning import FORECAST, joined_forecasts, read_forecasts
 from asyncbench.shown import Report
 from asyncbench.store import (
     LOCK,

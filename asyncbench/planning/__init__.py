@@ -3,28 +3,42 @@
 In: a sweep, and what its folder holds. Out: a `Plan`. Where trials are finished, a forecast with ranges takes
 the place of guesses. Each module imports only from lines above its own:
 
-    forecast · pace · prices · cuts · remaining_trials
-    tokens
+    estimates · remaining_trials
+    records · finished
+    replies · guesses · report
+    draws · forecast_file · cuts
     forecasting
-    outlook
-    limits
-    making · keeping
+    assumptions
+    sweep_plan
 """
 
-from asyncbench.planning.keeping import keep_forecast
-from asyncbench.planning.making import bounded_plan, plan, plan_of
-from asyncbench.planning.outlook import ModelPlan, Outlook, Plan, PlannedSet
-from asyncbench.planning.prices import prices_of, rates_asked
+from asyncbench.planning.finished import cost_of_answers
+from asyncbench.planning.forecast_file import (
+    FORECAST,
+    is_forecast_told,
+    joined_forecasts,
+    keep_forecast,
+    read_forecasts,
+)
+from asyncbench.planning.guesses import prices_of, rates_asked
+from asyncbench.planning.records import ModelPlan, Outlook, PlannedSet
+from asyncbench.planning.report import Plan
+from asyncbench.planning.sweep_plan import bounded_plan, plan, plan_of
 
 __all__ = [
+    "FORECAST",
     "ModelPlan",
     "Outlook",
     "Plan",
     "PlannedSet",
     "bounded_plan",
+    "cost_of_answers",
+    "is_forecast_told",
+    "joined_forecasts",
     "keep_forecast",
     "plan",
     "plan_of",
     "prices_of",
     "rates_asked",
+    "read_forecasts",
 ]

@@ -1,7 +1,18 @@
-"""What a budget or a deadline leaves of a sweep: as its order is balanced, the first of every cell."""
+"""What budgets and a deadline leave of a sweep: as its order is balanced, the first of every cell."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from asyncbench.config import Sweep, seconds_left
+from asyncbench.engine import Ledger
+from asyncbench.errors import ConfigError
+from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
+from asyncbench.planning.remaining_trials import Left
+from asyncbench.pricing import dollars_of
+from asyncbench.prompting import request_for
+from asyncbench.records import Model
+from asyncbench.sweeps import check_budget, held_models, open_ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,61 +25,168 @@ class Bound:
     spare: Mapping[str, float] = field(default_factory=dict)  # of it, what a model cannot use up, by alias
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StillAsked:
-    """What of one model is still asked."""
+def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[str, float], list[str]]:
+    """Return the share of its rest that each model is asked, and the names of the bounds that stop any.
 
-    model: str  # the alias
-    left: int  # trials
-    trials: int  # of them that are asked
-    per_cell: float  # of them in each cell, on average
-
-    @property
-    def share(self) -> float:
-        """Of what is left; 1 where nothing is."""
-        return self.trials / self.left if self.left else 1.0
-
-
-def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> dict[str, float]:
-    """Return the share of its rest that each model is asked: all get on alike until a bound stops some.
+    All get on alike until a bound stops some.
 
     Args:
         takes: what the rest of each model takes, by alias.
         bounds: what they may take; a model may be under several of them.
     """
-    return _cut(takes, bounds)[0]
-
-
-def binding(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[str, ...]:
-    """Return the names of those bounds that stop a model."""
-    stopping = _cut(takes, bounds)[1]
-    return tuple(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
-
-
-def _cut(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[str, float], set[str]]:
-    """Return the share of each model, and the names of the bounds that stopped any."""
-    found, stopping = dict.fromkeys(takes, 0.0), set[str]()
-    going = {alias for alias, amount in takes.items() if amount > 0}
-    found |= dict.fromkeys(takes.keys() - going, 1.0)
+    found = {alias: 0.0 if amount > 0 else 1.0 for alias, amount in takes.items()}
+    going, stopping = {alias for alias, amount in takes.items() if amount > 0}, set[str]()
     while going:
-        reached = [
-            (_reached(bound, alias, takes, found, going), alias, bound.name)
-            for bound in bounds
-            for alias in bound.models
-            if alias in going
-        ]
-        level = min([1.0, *(at for at, _, _ in reached)])
+        reached: list[
+            tuple[float, str, str]
+        ] = []  # the share at which a model is stopped, and by which bound
+        for bound in bounds:
+            stopped = sum(takes[a] * found[a] for a in bound.models if a in takes and a not in going)
+            each = sum(takes[alias] for alias in bound.models if alias in going)
+            for alias in bound.models:
+                if alias in going:
+                    most = max(0.0, bound.most - bound.spare.get(alias, 0.0) - stopped)
+                    reached.append((most / each, alias, bound.name))
+        level = min([1.0, *(share for share, _, _ in reached)])
         found |= dict.fromkeys(going, level)
-        stopped = [one for one in reached if one[0] <= level < 1]
-        stopping |= {name for _, _, name in stopped}
-        going = going - {alias for _, alias, _ in stopped} if level < 1 else set()
-    return found, stopping
+        if level == 1:
+            break
+        for share, alias, name in reached:
+            if share <= level:
+                going.discard(alias)
+                stopping.add(name)
+    return found, list(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
 
 
-def _reached(
-    bound: Bound, alias: str, takes: Mapping[str, float], found: Mapping[str, float], going: Collection[str]
-) -> float:
-    """Return the share at which a bound stops one of its models that still go on."""
-    stopped = sum(takes[one] * found[one] for one in bound.models if one in takes and one not in going)
-    each = sum(takes[one] for one in bound.models if one in going)
-    return max(0.0, bound.most - bound.spare.get(alias, 0.0) - stopped) / each
+def cuts_of(
+    sweep: Sweep, models: Sequence[Model], plans: Sequence[ModelPlan], left: Mapping[str, Left], at_s: float
+) -> tuple[list[Cut], list[str]]:
+    """Return what budgets and deadline leave, as a run would find it that starts now; and what would stop it.
+
+    Args:
+        sweep: whose budgets and deadline they are.
+        models, plans: those that are asked, in the same order.
+        left: what is still to be asked of each, by alias.
+        at_s: when it will be asked, for prices: UTC, seconds since 1970.
+
+    Raises:
+        StoreError: the results folder cannot be read.
+    """
+    cuts, warnings, ledger = list[Cut](), list[str](), None
+    try:
+        check_budget(sweep, models)
+    except ConfigError as error:  # a plan may ask before that is set
+        warnings.append(f"a run with this budget is refused: {error}")
+    try:
+        ledger = open_ledger(sweep, sweep.out)
+    except ConfigError as error:
+        warnings.append(f"a run with this budget is refused: {error}")
+    if ledger is not None:
+        cuts += _of_budgets(ledger, held_models(sweep, models), plans, left, at_s)
+    if sweep.deadline is not None:
+        try:
+            within_s = seconds_left(sweep.deadline, datetime.now().astimezone())
+        except ConfigError as error:  # it may have passed while a pilot was asked
+            within_s = 0.0
+            warnings.append(str(error))
+        lanes: dict[str, list[str]] = {}
+        for plan in plans:
+            lanes.setdefault(plan.group or plan.model, []).append(plan.model)
+        within = [Bound(models=lane, most=within_s, name="deadline") for lane in lanes.values()]
+        takes = {outlook: {plan.model: plan.seconds_at(outlook) for plan in plans} for outlook in Outlook}
+        cuts.append(_cut("deadline", plans, left, takes, dict.fromkeys(Outlook, within)))
+    return cuts, warnings
+
+
+def _of_budgets(
+    ledger: Ledger,
+    models: Sequence[Model],
+    plans: Sequence[ModelPlan],
+    left: Mapping[str, Left],
+    at_s: float,
+) -> Iterator[Cut]:
+    """Yield what the budgets leave; nothing where none holds what is asked."""
+    aside = _set_aside(ledger, models, left, at_s)
+    under = {
+        cap: [account.model for account in ledger.accounts if cap in account.caps] for cap in ledger.caps
+    }
+    takes = {outlook: {plan.model: plan.cost_at(outlook) or 0.0 for plan in plans} for outlook in Outlook}
+    bounds: dict[Outlook, list[Bound]] = {}
+    for outlook, usd in takes.items():
+        calls = {plan.model: usd[plan.model] / plan.left for plan in plans if plan.left}
+        # a model stops where its next call may cost more than is left
+        spare = {alias: max(0.0, most - calls[alias]) for alias, most in aside.items()}
+        bounds[outlook] = [
+            Bound(
+                models=held,
+                most=dollars_of(max(0, cap.limit - cap.spent)),
+                name=f"budget of {cap.name}",
+                spare=spare,
+            )
+            for cap, held in under.items()
+            if usd.keys() & held
+        ]
+    if bounds[Outlook.USUAL]:
+        cut = _cut("budget", plans, left, takes, bounds)
+        yield replace(
+            cut,
+            spent_up={
+                f"budget of {cap.name}": (dollars_of(cap.spent), dollars_of(cap.limit))
+                for cap in ledger.caps
+                if cap.spent >= cap.limit
+            },
+            too_small={
+                account.model: aside[account.model]
+                for account in ledger.accounts
+                if account.caps
+                and aside.get(account.model, 0.0)
+                > max(0.0, min(dollars_of(cap.limit - cap.spent) for cap in account.caps))
+            },
+        )
+
+
+def _set_aside(
+    ledger: Ledger, models: Sequence[Model], left: Mapping[str, Left], at_s: float
+) -> dict[str, float]:
+    """Return the USD that are set aside for the dearest call that is left of each model, by alias."""
+    aside: dict[str, float] = {}
+    for model in models:
+        account, longest = ledger.account_of(model.alias), left[model.alias].longest.values()
+        if account is not None and longest:
+            requests = (request_for(replace(trial, model=model)) for trial in longest)
+            aside[model.alias] = dollars_of(max(account.hold(request, at_s).amount for request in requests))
+    return aside
+
+
+def _cut(
+    kind: str,
+    plans: Sequence[ModelPlan],
+    left: Mapping[str, Left],
+    takes: Mapping[Outlook, Mapping[str, float]],
+    bounds: Mapping[Outlook, Sequence[Bound]],
+) -> Cut:
+    asked: dict[Outlook, tuple[StillAsked, ...]] = {}
+    binding: dict[str, None] = {}
+    for outlook in Outlook:
+        share, names = shares(takes[outlook], bounds[outlook])
+        binding |= dict.fromkeys(names)
+        trials = {plan.model: int(share[plan.model] * plan.left + 1e-9) for plan in plans}
+        asked[outlook] = tuple(
+            StillAsked(
+                model=plan.model,
+                left=plan.left,
+                trials=trials[plan.model],
+                per_cell=trials[plan.model] / max(1, left[plan.model].cells),
+            )
+            for plan in plans
+        )
+    return Cut(
+        kind=kind,
+        left={bound.name: bound.most for bound in bounds[Outlook.USUAL]},
+        binding=tuple(binding),
+        spent_up={},
+        too_small={},
+        usual=asked[Outlook.USUAL],
+        careful=asked[Outlook.CAREFUL],
+        guessed=tuple(plan.model for plan in plans if plan.guessed),
+    )

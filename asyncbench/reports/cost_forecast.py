@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.planning.forecast import cost_of_answers, read_forecasts
+from asyncbench.planning import cost_of_answers, read_forecasts
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.records import Outcome
 from asyncbench.results import Calls, skips_in

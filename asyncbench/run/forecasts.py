@@ -4,8 +4,16 @@ import time
 from collections.abc import Collection
 
 from asyncbench.errors import StoreError
-from asyncbench.planning import Outlook, Plan, keep_forecast, plan_of, prices_of, rates_asked
-from asyncbench.planning.forecast import is_forecast_told, read_forecasts
+from asyncbench.planning import (
+    Outlook,
+    Plan,
+    is_forecast_told,
+    keep_forecast,
+    plan_of,
+    prices_of,
+    rates_asked,
+    read_forecasts,
+)
 from asyncbench.records import Model
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse

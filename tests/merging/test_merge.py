@@ -21,7 +21,7 @@ from asyncbench.cli import app
 from asyncbench.config import load_sweep
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.merging import merge_folders
-from asyncbench.planning.forecast.kept import FORECAST, read_forecasts
+from asyncbench.planning import FORECAST, read_forecasts
 from asyncbench.problems import generate
 from asyncbench.records import Outcome
 from asyncbench.reports.overview import report_on

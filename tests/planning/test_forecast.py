@@ -16,16 +16,16 @@ from asyncbench import generate, import_files, read_attempts, read_trials, run_s
 from asyncbench.config import as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.planning import plan
-from asyncbench.planning.cuts import Bound, binding, shares
-from asyncbench.planning.forecast.kept import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
-from asyncbench.planning.forecast.ranges import Range
-from asyncbench.planning.forecast.remaining_cost import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
-from asyncbench.planning.forecast.replies import Replies
-from asyncbench.planning.forecast.seen_use import Measured, SeenCell, seen_in, seen_of
-from asyncbench.planning.forecast.straight_line import StraightLine
+from asyncbench.planning.cuts import Bound, shares
+from asyncbench.planning.draws import DRAWS, Prompt, RemainingTrials, draws_for, draws_of
+from asyncbench.planning.estimates import Range, StraightLine
+from asyncbench.planning.finished import Measured, SeenCell, seen_in, seen_of
+from asyncbench.planning.forecast_file import FORECAST, MOST, joined_forecasts, read_forecasts, with_forecast
+from asyncbench.planning.replies import Replies
 from asyncbench.pricing import Bracket, Rates
 from asyncbench.records import Sent
 from asyncbench.run.summary import Exit
+from asyncbench.shown import dollars
 from asyncbench.store.folder import Store
 from asyncbench.sweeps.budget_bounds import open_ledger
 from asyncbench.sweeps.trials import Cell
@@ -197,13 +197,13 @@ def test_each_request_is_priced_by_itself():
     ],
 )
 def test_models_get_on_alike_until_a_bound_stops_them(bounds, left):
-    assert shares({"a": 100, "b": 200, "c": 300}, bounds) == pytest.approx(left)
+    assert shares({"a": 100, "b": 200, "c": 300}, bounds)[0] == pytest.approx(left)
 
 
 def test_those_bounds_are_named_that_stop_something():
     bounds = [Bound(models="ab", most=200, name="x"), Bound(models="a", most=10, name="y")]
-    assert binding({"a": 100, "b": 100}, bounds) == ("y",)
-    assert binding({"a": 100, "b": 300}, bounds) == ("x", "y")
+    assert shares({"a": 100, "b": 100}, bounds)[1] == ["y"]
+    assert shares({"a": 100, "b": 300}, bounds)[1] == ["x", "y"]
 
 
 async def test_a_plan_says_what_a_budget_and_a_deadline_leave(tmp_path):
@@ -246,10 +246,8 @@ async def test_a_plan_after_a_budget_stop_promises_nothing_and_names_each_budget
     (cut,) = found.cuts
     assert [one.trials for one in (*cut.usual, *cut.careful)] == [0] * 4
     assert cut.binding == ("budget of sweep test", "budget of model simulated-http/noisy")
-    assert [f"Of the {name}, ${cut.left[name]:,.4f} are left." in found.as_text() for name in cut.left] == [
-        True,
-        True,
-    ]
+    said = [f"Of the {name}, {dollars(cut.left[name])} are left." for name in cut.binding]
+    assert [text for text in said if text not in found.as_text()] == []
 
 
 async def test_a_plan_says_what_is_spent_of_a_budget_that_is_passed_and_leaves_out_who_is_done(tmp_path):
@@ -450,7 +448,7 @@ def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):
     folder = folder_of(tmp_path, trials(2, cut, Call(cost_usd=1.0), Call(cost_usd=2.0)))
     assert read_trials(folder, ["cost_usd"])["cost_usd"].null_count == 2
     (seen,) = seen_in(folder, {("mini", "plain"): pa.array(["mini-0", "mini-1"])}).values()
-    assert seen.cost_usd == 4.0
+    assert seen.used.cost_usd == 4.0
     assert seen.price is not None
 
 

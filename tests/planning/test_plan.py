@@ -16,10 +16,10 @@ from asyncbench.config import sweep_from
 from asyncbench.config.models import model_from
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.planning import plan
+from asyncbench.planning.estimates import Needs
 from asyncbench.planning.forecasting import seconds_of
-from asyncbench.planning.outlook import duration
-from asyncbench.planning.pace import pace
-from asyncbench.planning.tokens import EFFORT_TOKENS, thinking, tokens_of
+from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
+from asyncbench.planning.report import duration
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems import open_set
 from asyncbench.prompting.requests import request_for
@@ -349,7 +349,7 @@ async def test_all_models_together_have_a_range_of_time(tmp_path):
     ],
 )
 def test_the_tightest_limit_says_how_long_it_takes(limits, seconds, bound_by):
-    found = pace(limits, trials=1000, input_tokens=60_000, output_tokens=40_000, latency_s=2000, longest_s=3)
+    found = pace(limits, Needs(1000, input_tokens=60_000, output_tokens=40_000, latency_s=2000), longest_s=3)
     assert (found.seconds, found.bound_by) == (pytest.approx(seconds), bound_by)
 
 

@@ -21,7 +21,7 @@ from itertools import accumulate
 from operator import mul
 from typing import Final
 
-from asyncbench.planning.forecast.seen_use import SeenCell
+from asyncbench.planning.finished import SeenCell
 from asyncbench.sweeps import Cell
 
 PLACES: Final = 12  # lengths of a task that are told apart; of more, neighbours are taken together
@@ -64,7 +64,7 @@ class Replies:
         """Learn from what was seen; some reply has to be among it."""
         self._spots = _spots([*seen, *(cell for cell, _ in wanted)])
         self._replies = [
-            (self._spots[cell], max(length, 0.5)) for cell, one in seen.items() for length in one.outputs
+            (self._spots[cell], max(length, 0.5)) for cell, told in seen.items() for length in told.outputs
         ]
         self._levels, self._unsure = _levels(self._spots, self._replies)
         self._ratios = [length / self._levels[spot] for spot, length in self._replies]
@@ -88,7 +88,7 @@ class Replies:
             reach = max(FAR, min(map(abs, away.values()), default=0))
             near = {i: _nearness(places, NEAR) for i, places in away.items() if abs(places) <= reach}
             whole = sum(near.values())
-            weights |= {i: weights.get(i, 0.0) + NEIGHBOURS * one / whole for i, one in near.items()}
+            weights |= {i: weights.get(i, 0.0) + NEIGHBOURS * part / whole for i, part in near.items()}
         anywhere = ANYWHERE / (len(own) + NEIGHBOURS + ANYWHERE) if helped else 0.0
         return _Donors(
             spot=spot,
@@ -115,28 +115,28 @@ class Replies:
         hour = rng.lognormvariate(0, DRIFT)
         unlike: dict[_Task, float] = defaultdict(lambda: rng.gauss(0, 1))  # one a task: its cells err alike
         drawn: list[tuple[int, float]] = []
-        for one in self._donors:
-            answered = self._answered(rng, one)
-            borrowed = _binomial(rng, answered, one.anywhere)
-            weights = list(map(mul, one.weights, map(of_reply.__getitem__, one.of)))
-            tokens = _sum(rng, one.lengths, weights, answered - borrowed, most)
+        for donors in self._donors:
+            answered = self._answered(rng, donors)
+            borrowed = _binomial(rng, answered, donors.anywhere)
+            weights = list(map(mul, donors.weights, map(of_reply.__getitem__, donors.of)))
+            tokens = _sum(rng, donors.lengths, weights, answered - borrowed, most)
             if borrowed:
-                tokens += self._borrowed(rng, borrowed, self._levels[one.spot], anywhere, most)
-            if one.unsure:
-                tokens *= math.exp(one.unsure * unlike[one.spot[0]] - one.unsure**2 / 2)
+                tokens += self._borrowed(rng, borrowed, self._levels[donors.spot], anywhere, most)
+            if donors.unsure:
+                tokens *= math.exp(donors.unsure * unlike[donors.spot[0]] - donors.unsure**2 / 2)
             tokens *= hour
             drawn.append((answered, tokens if most is None else min(tokens, float(most * answered))))
         return drawn
 
-    def _answered(self, rng: random.Random, one: _Donors) -> int:
+    def _answered(self, rng: random.Random, cell: _Donors) -> int:
         """Return how many of a cell's calls are answered, given how many of it and of its task were."""
-        told = self._told.get(one.spot[0])
+        told = self._told.get(cell.spot[0])
         if told is None:
-            return one.trials
-        replied, failed = told.get(one.spot[1], (0, 0))
+            return cell.trials
+        replied, failed = told.get(cell.spot[1], (0, 0))
         share = (sum(yes for yes, _ in told.values()) + 0.5) / (sum(map(sum, told.values())) + 1)
         chance = rng.betavariate(replied + share, failed + 1 - share)
-        return _binomial(rng, one.trials, chance)
+        return _binomial(rng, cell.trials, chance)
 
     def _borrowed(
         self, rng: random.Random, count: int, level: float, weights: Sequence[float], most: int | None
@@ -188,11 +188,11 @@ def _levels(
             levels[task, place] = _curve(told_of, place) * _lift(told_of)
             unsure[task, place] = steps * math.sqrt(min(abs(place - other) for other in told_of))
     between = [
-        math.log(sum(tokens for _, _, tokens in one.values()) / sum(count for count, _, _ in one.values()))
-        for one in sums.values()
+        math.log(sum(tokens for _, _, tokens in told.values()) / sum(count for count, _, _ in told.values()))
+        for told in sums.values()
     ]
     middle = sum(between) / len(between)
-    spread = math.sqrt(sum((one - middle) ** 2 for one in between) / max(1, len(between) - 1))
+    spread = math.sqrt(sum((level - middle) ** 2 for level in between) / max(1, len(between) - 1))
     for spot in set(spots.values()) - levels.keys():
         levels[spot] = sum(map(math.exp, between)) / len(between)
         unsure[spot] = max(UNLIKE, spread)
@@ -212,7 +212,8 @@ def _curve(told: Mapping[int, Sequence[float]], place: int) -> float:
 
 def _lift(told: Mapping[int, Sequence[float]]) -> float:
     """Return what a curve through logarithms is multiplied with, so that it keeps the sum of all tokens."""
-    return sum(one[2] for one in told.values()) / sum(one[0] * _curve(told, at) for at, one in told.items())
+    tokens = sum(tokens for _, _, tokens in told.values())
+    return tokens / sum(count * _curve(told, at) for at, (count, _, _) in told.items())
 
 
 def _step(sums: Mapping[_Task, Mapping[int, Sequence[float]]]) -> float:
@@ -233,7 +234,7 @@ def _tail(ratios: Sequence[float]) -> tuple[float, float]:
     if beyond < 3:
         return math.inf, 0.0
     begin = ordered[-beyond - 1]
-    hill = sum(math.log(one / begin) for one in ordered[-beyond:]) / beyond
+    hill = sum(math.log(ratio / begin) for ratio in ordered[-beyond:]) / beyond
     return begin, min(HEAVIEST, hill)
 
 
@@ -256,10 +257,10 @@ def _told(
 ) -> dict[_Task, dict[int, tuple[int, int]]]:
     """Return the calls that were answered and that failed, by task and place; of tasks where any failed."""
     told = defaultdict[_Task, dict[int, tuple[int, int]]](dict)
-    for cell, one in seen.items():
+    for cell, calls in seen.items():
         task, place = spots[cell]
         replied, failed = told[task].get(place, (0, 0))
-        told[task][place] = replied + one.replied, failed + one.trials - one.replied
+        told[task][place] = replied + calls.replied, failed + calls.trials - calls.replied
     return {task: places for task, places in told.items() if any(failed for _, failed in places.values())}
 
 

@@ -1,6 +1,7 @@
 """forecast.json: what was forecast of a sweep, to be held against what came of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +9,9 @@ from typing import Any, Final
 import orjson
 
 from asyncbench.errors import StoreError
+from asyncbench.files import write_durably
+from asyncbench.planning.report import Plan
+from asyncbench.store import TEMPORARY
 
 FORECAST: Final = "forecast.json"
 VERSION: Final = 1  # raise when a key changes meaning; adding one is not a change
@@ -34,6 +38,44 @@ def read_forecasts(folder: Path) -> tuple[Kept, ...]:
     raise StoreError(f"{path} is none that this asyncbench can read. Remove it, or install a later one.")
 
 
+def keep_forecast(plan: Plan, *, by: str) -> None:
+    """Add a plan's forecast to its results folder, where it tells anything new.
+
+    Models of which too little is known are left out.
+
+    Args:
+        plan: of the sweep.
+        by: pilot or run.
+
+    Raises:
+        StoreError: the folder cannot be read or written.
+    """
+    folder, total = Path(plan.out), plan.forecast_total
+    models = {
+        model.model: {
+            "trials": model.trials,
+            "observed": model.done,
+            "left": model.left,
+            "spent": asdict(model.forecast.spent),
+            "total": asdict(model.forecast.total),
+            "seconds": asdict(model.forecast.seconds),
+            "bound_by": model.bound_by,
+            "price_source": model.price_source,
+            "prices": model.prices,
+        }
+        for model in plan.models
+        if model.forecast is not None and model.left
+    }
+    made = {
+        "sweep": plan.sweep,
+        "limit": plan.limit,
+        "models": models,
+        "together": None if total is None else {"total": asdict(total)},
+    }
+    if (told := with_forecast(read_forecasts(folder), made, by=by)) is not None:
+        write_durably(folder / FORECAST, told, temporary=folder / TEMPORARY / FORECAST)
+
+
 def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | None:
     """Return the file with one forecast more; None where it would tell nothing new.
 
@@ -42,17 +84,16 @@ def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | Non
         made: what was forecast: `sweep`, `limit`, `models` and `together`.
         by: pilot or run.
     """
-    if not made["models"] or any(_told(one) == _told(made) for one in before):
+    if not made["models"] or any(_made_from(kept) == _made_from(made) for kept in before):
         return None
-    one = {"made_at": datetime.now(UTC).isoformat(timespec="seconds"), "by": by, **made}
-    return _file([*before, one])
+    return _file([*before, {"made_at": datetime.now(UTC).isoformat(timespec="seconds"), "by": by, **made}])
 
 
 def joined_forecasts(several: Iterable[Sequence[Kept]]) -> bytes | None:
     """Return the file with what several files hold, each forecast once; None where they hold nothing."""
-    every = [one for forecasts in several for one in forecasts]
-    once = [one for i, one in enumerate(every) if one not in every[:i]]
-    return _file(sorted(once, key=lambda one: str(one["made_at"]))) if once else None
+    every = [kept for forecasts in several for kept in forecasts]
+    once = [kept for i, kept in enumerate(every) if kept not in every[:i]]
+    return _file(sorted(once, key=lambda kept: str(kept["made_at"]))) if once else None
 
 
 def _file(forecasts: Sequence[Kept]) -> bytes:
@@ -60,11 +101,10 @@ def _file(forecasts: Sequence[Kept]) -> bytes:
     return orjson.dumps({"version": VERSION, "forecasts": kept}, option=orjson.OPT_INDENT_2)
 
 
-def _told(made: Kept) -> tuple[object, ...]:
-    """Return what a forecast was made from."""
+def _made_from(made: Kept) -> tuple[object, ...]:
     models = {
-        alias: [one.get(name) for name in ("trials", "observed", "left", "prices")]
-        for alias, one in made["models"].items()
+        alias: [model.get(name) for name in ("trials", "observed", "left", "prices")]
+        for alias, model in made["models"].items()
     }
     return made["sweep"], made["limit"], models
 
@@ -74,7 +114,7 @@ def is_forecast_told(
 ) -> bool:
     """Whether a model was forecast for so many trials at these prices, from however many of them."""
     return any(
-        (one["limit"], of.get("trials"), of.get("prices")) == (limit, trials, prices)
-        for one in before
-        if (of := one["models"].get(model)) is not None
+        (kept["limit"], of.get("trials"), of.get("prices")) == (limit, trials, prices)
+        for kept in before
+        if (of := kept["models"].get(model)) is not None
     )

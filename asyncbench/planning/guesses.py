@@ -1,0 +1,177 @@
+"""What a trial will probably use and take, and what that costs.
+
+Where no finished trial tells, it is guessed: the guesses are named here and shown below every plan. They
+are of the size of what 26 models were recorded to use on arithmetic (the published runs of llm_arithmetic,
+2025 and 2026): plain ones 0.5 to 1.5 tokens for a character of the answer, a few of them far more, and
+those that think 500 to 4,500 tokens.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Final, NamedTuple
+
+from asyncbench.engine import CHARACTERS_PER_TOKEN
+from asyncbench.planning.estimates import Needs
+from asyncbench.planning.finished import SeenUse
+from asyncbench.pricing import SWEEP, Rates
+from asyncbench.prompting import said_before
+from asyncbench.providers import effort_asked, longest_reply_of, rates_of, tier_asked
+from asyncbench.records import Condition, Limits, Model
+
+TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
+THINKING_SHARE: Final = 0.25  # of a thinking budget that is used up
+USUAL_EFFORT: Final = "medium"  # of models that think unasked
+ADAPTIVE_EFFORT: Final = "high"  # of `thinking: adaptive` without an effort
+EFFORT_TOKENS: Final[Mapping[str, int]] = {
+    "none": 0,
+    "minimal": 100,
+    "low": 300,
+    "medium": 1000,
+    "high": 2500,
+    "xhigh": 5000,
+    "max": 10_000,
+}
+UNSEEN_LATENCY_S: Final = 1.0  # to the first token of a reply
+UNSEEN_TOKENS_PER_S: Final = 60  # of one reply
+UNKNOWN_IN_FLIGHT: Final = 32  # where the lane has to find out how many calls pay off
+BATCH: Final = "batch"  # the tier, in the words of price tables
+
+# Names of models that are known to think unless told not to. A hint for estimates, and for nothing else.
+_THINKS_UNASKED: Final = re.compile(
+    r"\bo[134]\b|gpt-5(-(mini|nano|pro|codex))?(-\d{4}.*)?$|gpt-oss"
+    r"|gemini-(2\.5|[3-9])(?!.*lite)|grok-(3-mini|4)(?!.*non-reasoning)"
+    r"|qwen-?3(?!.*(instruct|coder))|glm-(4\.[5-9]|5)|magistral|qwq|minimax-m|\br1\b"
+    r"|(?<!non-)(reason|think)",
+    re.IGNORECASE,
+)
+
+
+class Tokens(NamedTuple):
+    """What one trial will use, tokens."""
+
+    input: int
+    output: int
+    output_most: int | None  # None: nothing limits them
+
+
+def tokens_of(
+    model: Model, condition: Condition, *, question: int, answer: int, seen: SeenUse | None
+) -> Tokens:
+    """Return what a trial will use, whole tokens, rounded up.
+
+    Args:
+        model: who is asked.
+        condition: how.
+        question: characters of the question as its suite words it.
+        answer: characters of the expected answer.
+        seen: what finished trials asked alike used; None: there are none.
+    """
+    told, replied = (seen.mean_input, seen.mean_output) if seen else (None, None)
+    if told is None:
+        told = (question + said_before(model, condition)) / CHARACTERS_PER_TOKEN
+    if replied is None:
+        replied = answer * TOKENS_PER_ANSWER_CHARACTER + thinking(model, condition)
+    output, most = math.ceil(replied), longest_reply_of(model, condition)
+    return Tokens(math.ceil(told), output if most is None else min(output, most), most)
+
+
+def effort_of(model: Model, condition: Condition) -> str | None:
+    """Return how hard a model will think, as far as the sweep or its name tells; None: it does not."""
+    if (asked := effort_asked(model, condition.params)) is not None:
+        return asked
+    if model.thinking is not None:
+        return ADAPTIVE_EFFORT
+    thinks_unasked = not model.simulated and _THINKS_UNASKED.search(model.model_id)
+    return USUAL_EFFORT if thinks_unasked else None
+
+
+def thinking(model: Model, condition: Condition) -> float:
+    """Return the tokens that a model probably thinks with before a reply."""
+    if model.thinking_tokens is not None:
+        return model.thinking_tokens * THINKING_SHARE
+    effort = effort_of(model, condition)
+    return 0 if effort is None else EFFORT_TOKENS.get(effort, EFFORT_TOKENS[USUAL_EFFORT])
+
+
+def assumption(model: Model, condition: Condition) -> str:
+    """Return how the length of a model's replies was guessed, in a sentence."""
+    answer = f"{TOKENS_PER_ANSWER_CHARACTER} tokens for a character of the expected answer"
+    if model.thinking_tokens is not None:
+        return f"replies with a thinking budget: {answer}, and {THINKING_SHARE:.0%} of the budget"
+    effort = effort_of(model, condition)
+    if effort is None:
+        return f"replies without thinking: {answer}"
+    asked = effort_asked(model, condition.params) or model.thinking
+    whose = f"with effort {effort}" if asked else "of models known to think unasked"
+    return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} tokens of thinking"
+
+
+# ── how long a lane takes ────────────────────────────────────────────────────────────────────
+
+
+class LanePace(NamedTuple):
+    """The seconds that a lane takes, and what holds it back."""
+
+    seconds: float
+    bound_by: str | None  # rpm, tpm, input_tpm, output_tpm or concurrency; None: there is nothing to do
+
+
+def latency_of(output_tokens: float) -> float:
+    """Return the seconds that a call will probably take where no finished trial tells."""
+    return UNSEEN_LATENCY_S + output_tokens / UNSEEN_TOKENS_PER_S
+
+
+def pace(limits: Limits, needs: Needs, *, longest_s: float) -> LanePace:
+    """Return how long a lane takes when each of its trials is answered at once.
+
+    Args:
+        limits: the lane's.
+        needs: what its trials take.
+        longest_s: of one call; no lane is faster.
+    """
+    trials, input_tokens, output_tokens = needs.trials, round(needs.input_tokens), round(needs.output_tokens)
+    if not trials:
+        return LanePace(0.0, None)
+    latency_s = needs.latency_s
+    if latency_s is None:
+        latency_s = trials * latency_of(needs.output_tokens / trials)
+    known = any(limits.per_minute.values())
+    in_flight = limits.concurrency or (limits.most_in_flight if known else UNKNOWN_IN_FLIGHT)
+    bounds = [LanePace(max(latency_s / in_flight, longest_s), "concurrency")]
+    bounds += [
+        LanePace(amount / (per_minute * limits.fraction) * 60, name)
+        for name, per_minute, amount in (
+            ("rpm", limits.rpm, trials),
+            ("tpm", limits.tpm, input_tokens + output_tokens),
+            ("input_tpm", limits.input_tpm, input_tokens),
+            ("output_tpm", limits.output_tpm, output_tokens),
+        )
+        if per_minute is not None
+    ]
+    return max(bounds)
+
+
+# ── what tokens cost ─────────────────────────────────────────────────────────────────────────
+
+
+def rates_asked(model: Model, condition: Condition, at_s: float) -> Rates | None:
+    """Return what a model costs in the tier that a sweep asks for; `at_s`: UTC, seconds since 1970."""
+    return rates_of(model)(tier_asked(model, condition), at_s)
+
+
+def batch_rates_of(model: Model, at_s: float) -> Rates | None:
+    """Return what a model costs in a batch; None where no table says, or where the sweep gives its price."""
+    rates = rates_of(model)(BATCH, at_s)
+    return None if rates is None or rates.source == SWEEP else rates
+
+
+def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:
+    """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out.
+
+    Args:
+        rates: those of a model, one for each way of asking.
+    """
+    brackets = dict.fromkeys(bracket for known in rates if known is not None for bracket in known.brackets)
+    return [{name: float(usd) for name, usd in asdict(bracket).items()} for bracket in brackets]

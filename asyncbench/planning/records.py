@@ -1,0 +1,132 @@
+"""The figures of a plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from asyncbench.planning.estimates import Range, TokensAndCost
+
+BILLED = "as billed"  # the source of a price that only the bills of finished trials tell
+
+
+class Outlook(Enum):
+    """How dear and slow the rest is taken to be."""
+
+    USUAL = auto()  # the median, or a guess
+    CAREFUL = auto()  # the 95th percentile; of what is guessed the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSet:
+    """A problem set of the sweep."""
+
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a model's trials will take, as its finished ones tell."""
+
+    replies: int  # it was made from
+    spent: TokensAndCost[float]  # dollars: of the calls that gave answers
+    left: TokensAndCost[Range]
+    batch_usd: Range | None  # of what is left, asked in a batch; None: no such price is known
+    total: TokensAndCost[Range]  # of the whole sweep: spent and left
+    seconds: Range
+    bound_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillAsked:
+    """What of one model a budget or a deadline leaves."""
+
+    model: str  # the alias
+    left: int  # trials
+    trials: int  # of them that are asked
+    per_cell: float  # of them in each cell, on average
+
+    @property
+    def share(self) -> float:
+        """Of what is left; 1 where nothing is."""
+        return self.trials / self.left if self.left else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPlan:
+    """What is left of one model: tokens, cost and time are those of the trials left alone.
+
+    Where they are forecast, they are the median.
+    """
+
+    model: str  # the alias
+    trials: int
+    done: int  # finished in the results folder, failed ones included
+    left: int
+    input_tokens: int
+    output_tokens: int
+    output_tokens_most: int | None  # None: nothing limits them
+    cost_usd: float | None  # None: no price is known
+    cost_usd_most: float | None  # None: no price is known, or nothing limits the replies
+    batch_usd: float | None  # the same calls in a batch; None: no such price is known
+    price_source: str | None
+    prices: Sequence[Mapping[str, float]]  # USD for a million tokens of a kind, each bracket; none: unknown
+    group: str | None  # whose lane it shares
+    seconds: float
+    bound_by: str | None  # the limit it waits for: rpm, tpm, …, or concurrency; None: nothing is left
+    max_tokens: int | None
+    max_tokens_required: bool  # the model's longest reply: the format demands one where the sweep has none
+    forecast: Forecast | None = None  # None: too little is known, or nothing is left; figures are guesses
+    replies: int = 0  # that are known of it, whose length is
+    too_few: tuple[str, ...] = ()  # ways in which it is still asked, and of which too few of them are
+
+    @property
+    def guessed(self) -> bool:
+        """Whether figures are guesses: something is left, and too little is known to forecast it."""
+        return self.forecast is None and self.left > 0
+
+    def forecast_by(self, forecast: Forecast) -> "ModelPlan":
+        """Return the plan with what finished trials tell in place of guesses."""
+        left = forecast.left
+        return replace(
+            self,
+            input_tokens=round(left.input_tokens.p50),
+            output_tokens=round(left.output_tokens.p50),
+            cost_usd=None if left.cost_usd is None else left.cost_usd.p50,
+            batch_usd=None if forecast.batch_usd is None else forecast.batch_usd.p50,
+            price_source=self.price_source or (BILLED if left.cost_usd is not None else None),
+            seconds=forecast.seconds.p50,
+            bound_by=forecast.bound_by,
+            forecast=forecast,
+        )
+
+    def cost_at(self, outlook: Outlook) -> float | None:
+        """Return what is left costs: usually, or at the 95th percentile."""
+        if self.forecast is None or self.forecast.left.cost_usd is None:
+            return self.cost_usd
+        return self.forecast.left.cost_usd.p95 if outlook is Outlook.CAREFUL else self.cost_usd
+
+    def seconds_at(self, outlook: Outlook) -> float:
+        """Return how long what is left takes: usually, or at the 95th percentile."""
+        if self.forecast is None or outlook is Outlook.USUAL:
+            return self.seconds
+        return self.forecast.seconds.p95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What a budget or a deadline leaves of a sweep: of every cell the first so many trials."""
+
+    kind: str  # budget or deadline
+    left: Mapping[str, float]  # of each budget, USD, or of the deadline, seconds
+    binding: tuple[str, ...]  # which of them stop anything, be it at the 95th percentile
+    spent_up: Mapping[str, tuple[float, float]]  # USD: spent, limit; of budgets of which nothing is left
+    too_small: Mapping[str, float]  # USD to set aside for a call of a model, where no budget has that left
+    usual: tuple[StillAsked, ...]  # a model each: as the median is
+    careful: tuple[StillAsked, ...]  # as the 95th percentile is; of a model that is guessed the same
+    guessed: tuple[str, ...] = ()  # models of which too little is known for a percentile, by alias
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is asked even so."""
+        return all(asked.trials == asked.left for asked in self.careful)

@@ -1,0 +1,210 @@
+"""A plan, and how it is shown."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import cast
+
+from asyncbench.planning.estimates import Range, TokensAndCost, total
+from asyncbench.planning.finished import ENOUGH
+from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
+from asyncbench.shown import Report, Sheet, dollars
+
+TRIALS_HEAD = ("model", "trials", "done", "left", "input tok.", "output tok.", "output at most")
+COST_HEAD = ("model", "cost", "at most", "in a batch", "time", "bound by", "max_tokens", "price")
+FORECAST_HEAD = ("model", "replies", "output tok. from", "to", "cost from", "to", "time from", "to")
+CUT_HEAD = ("model", "left", "asked", "share", "per cell", "asked (p95)", "share")
+CUT_USUALLY = 5  # columns of it; the others are those of the 95th percentile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Report):
+    """What a sweep would cost and how long it would take."""
+
+    sweep: str
+    out: str
+    simulated: bool  # whether any of it is answered by the simulator
+    limit: int | None  # problems per model
+    problem_sets: tuple[PlannedSet, ...]
+    models: tuple[ModelPlan, ...]
+    forecast_left: TokensAndCost[Range] | None  # of all models together; None: of one too little is known
+    forecast_total: TokensAndCost[Range] | None  # the same with what was used so far
+    forecast_seconds: Range | None  # until the slowest lane is done with what is left
+    cuts: tuple[Cut, ...]
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    pilot: Mapping[str, object] | None = None  # what was asked before it was planned; None: nothing
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of all models; None when that of any is unknown."""
+        return total(model.cost_usd for model in self.models)
+
+    @property
+    def cost_usd_most(self) -> float | None:
+        """Of all models at most; None when that of any is unknown."""
+        return total(model.cost_usd_most for model in self.models)
+
+    @property
+    def seconds(self) -> float:
+        """Until the slowest lane is done; the median, where it is forecast."""
+        if self.forecast_seconds is not None:
+            return self.forecast_seconds.p50
+        lanes: dict[str, float] = {}
+        for model in self.models:
+            lane = model.group or model.model
+            lanes[lane] = lanes.get(lane, 0.0) + model.seconds  # of a group, models take turns
+        return max(lanes.values(), default=0.0)
+
+    def _data(self) -> dict[str, object]:
+        together = {
+            "left": sum(model.left for model in self.models),
+            "cost_usd": self.cost_usd,
+            "cost_usd_most": self.cost_usd_most,
+            "seconds": self.seconds,
+            "batch_usd": total(model.batch_usd for model in self.models),
+            "unpriced": [model.model for model in self.models if model.price_source is None],
+        }
+        return asdict(self) | {"together": together}
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        if self.simulated:
+            yield "SIMULATED models are among these: asyncbench's own server answers for them."
+        first = f", the first {self.limit:,} problems of each model" if self.limit is not None else ""
+        asked = "" if self.pilot else " Nothing was asked, nothing was written."
+        yield f"{self.sweep}{first}; results in {self.out}.{asked}"
+        if guessed := [model for model in self.models if model.guessed]:
+            yield self._guesses(guessed)
+        sets = [(problems.name, f"{problems.rows:,}") for problems in self.problem_sets]
+        yield Sheet(title="Problems", head=("problem set", "rows"), rows=sets)
+        yield Sheet(title="What is left", head=TRIALS_HEAD, rows=list(map(_trials_row, self.models)))
+        yield self._costs()
+        if forecasts := [_forecast_row(model) for model in self.models if model.forecast is not None]:
+            if self.forecast_left is not None and len(forecasts) > 1:
+                ranges = _range_texts(self.forecast_left, self.forecast_seconds)
+                forecasts.append(("together", "", *ranges))
+            yield Sheet(title="Forecast, nine of ten times", head=FORECAST_HEAD, rows=forecasts)
+        for cut in self.cuts:
+            yield from _cut_parts(cut)
+        for title, lines in (("Assumed:", self.assumptions), ("Beware:", self.warnings)):
+            if lines:
+                yield title
+                yield from (f"- {line}" for line in lines)
+
+    def _guesses(self, guessed: Sequence[ModelPlan]) -> str:
+        """Return a warning that figures are guesses: they look like any others."""
+        few = [
+            f"{model.model} has {model.replies:,} replies, but fewer than {ENOUGH} under "
+            f"{', '.join(model.too_few)}"
+            for model in guessed
+            if model.replies and model.too_few
+        ]
+        said = few if len(few) == len(guessed) else ["too few replies are known", *few]
+        names = [model.model for model in guessed]
+        whose = "" if len(guessed) == len(self.models) else f" of {', '.join(names)}"
+        asked = cast("Mapping[str, Mapping[str, object]]", (self.pilot or {}).get("models", {}))
+        stopped = {alias for alias, model in asked.items() if model["budget_stopped"]}
+        stopped |= {alias for cut in self.cuts for alias in cut.too_small}
+        way_out = "`plan --pilot 2` asks a little first, and forecasts the rest, with a range."
+        if held := [alias for alias in names if alias in stopped]:  # a pilot would ask nothing
+            way_out = (
+                f"The budget of {', '.join(held)} lets no more be asked: raise it (`budget_usd`, --budget), "
+                "then `plan --pilot 2` asks what is missing, and forecasts the rest, with a range."
+            )
+        return (
+            f"Tokens, dollars and time{whose} are guesses (how is said below): {'; '.join(said)}. {way_out}"
+        )
+
+    def _costs(self) -> Sheet:
+        """Return the table of dollars and time; without batches where nobody's price of them is known."""
+        batches = [model.batch_usd for model in self.models]
+        together = (
+            "together",
+            _some_dollars([model.cost_usd for model in self.models]),
+            _some_dollars([model.cost_usd_most for model in self.models]),
+            dollars(total(batches)),
+            duration(self.seconds),
+            *("", "", ""),
+        )
+        rows = [COST_HEAD, *map(_cost_row, self.models), together]
+        if all(usd is None for usd in batches):
+            at = COST_HEAD.index("in a batch")
+            rows = [row[:at] + row[at + 1 :] for row in rows]
+        return Sheet(title="Cost and time", head=rows[0], rows=rows[1:])
+
+
+def _trials_row(model: ModelPlan) -> Sequence[str]:
+    counts = (model.trials, model.done, model.left, model.input_tokens, model.output_tokens)
+    most = "unlimited" if model.output_tokens_most is None else f"{model.output_tokens_most:,}"
+    return model.model, *(f"{count:,}" for count in counts), most
+
+
+def _cost_row(model: ModelPlan) -> tuple[str, ...]:
+    cap = "none" if model.max_tokens is None else f"{model.max_tokens:,}" + "*" * model.max_tokens_required
+    costs = map(dollars, (model.cost_usd, model.cost_usd_most, model.batch_usd))
+    bound_by, source = model.bound_by or "-", model.price_source or "unknown"
+    return model.model, *costs, duration(model.seconds), bound_by, cap, source
+
+
+def _forecast_row(model: ModelPlan) -> tuple[str, ...]:
+    if model.forecast is None:
+        return model.model, ""
+    ranges = _range_texts(model.forecast.left, model.forecast.seconds)
+    return model.model, str(model.forecast.replies), *ranges
+
+
+def _range_texts(left: TokensAndCost[Range], seconds: Range | None) -> Iterator[str]:
+    """Yield where tokens, dollars and time begin and end."""
+    yield from (f"{left.output_tokens.p5:,.0f}", f"{left.output_tokens.p95:,.0f}")
+    cost = left.cost_usd
+    yield from ("unknown", "unknown") if cost is None else (dollars(cost.p5), dollars(cost.p95))
+    yield from ("", "") if seconds is None else (duration(seconds.p5), duration(seconds.p95))
+
+
+def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
+    """Yield what budgets or a deadline leave: a line for each that binds, then a row a model."""
+    amount = duration if cut.kind == "deadline" else dollars
+    all_guessed = len(cut.guessed) == len(cut.usual)
+    if cut.complete:
+        left = ", ".join(f"{amount(most)} of the {name}" for name, most in cut.left.items())
+        whose = "they" if all_guessed else f"those of {', '.join(cut.guessed)}"
+        sure = f"as far as the guesses hold: {whose} have no percentiles yet"
+        sure = sure if cut.guessed else "at the 95th percentile, too"
+        yield f"Left: {left}. That is enough for everything, {sure}."
+        return
+    for name in cut.binding:
+        if name in cut.spent_up:
+            spent, limit = map(dollars, cut.spent_up[name])
+            yield f"Of the {name}, nothing is left: {spent} of {limit} is spent."
+        else:
+            yield f"Of the {name}, {amount(cut.left[name])} are left."
+    for model, most in cut.too_small.items():
+        yield (
+            f"Not one more call of {model} is made: {dollars(most)} would be set aside for it, as its reply "
+            "may be as long as max_tokens allows."
+        )
+    if cut.guessed and not all_guessed:
+        yield f"{', '.join(cut.guessed)}: guessed, at the 95th percentile, too."
+    rows = [
+        (
+            *(usual.model, f"{usual.left:,}", f"{usual.trials:,}", f"{usual.share:.0%}"),
+            *(f"{usual.per_cell:.1f}", f"{careful.trials:,}", f"{careful.share:.0%}"),
+        )
+        for usual, careful in zip(cut.usual, cut.careful, strict=True)
+        if usual.left
+    ]
+    columns = CUT_USUALLY if all_guessed else len(CUT_HEAD)
+    shown = [row[:columns] for row in rows]
+    yield Sheet(title="Asked are, of every cell, the first:", head=CUT_HEAD[:columns], rows=shown)
+
+
+def _some_dollars(costs: Sequence[float | None]) -> str:
+    """Return a sum; where a part is unknown, the sum of the others."""
+    known = sum(usd or 0 for usd in costs)
+    return f"{dollars(known)} + unknown" if known and None in costs else dollars(total(costs))
+
+
+def duration(seconds: float) -> str:
+    """Return hours, minutes and seconds, rounded up to a second: 90.2 s as `0:01:31`."""
+    minutes, rest = divmod(-int(-seconds // 1), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

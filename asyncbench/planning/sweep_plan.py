@@ -1,0 +1,240 @@
+"""plan(): counts what is left of a sweep, then says what that takes."""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from asyncbench.config import Sweep, deadline_from, load_sweep, with_budget
+from asyncbench.planning.assumptions import assumptions_of, warnings_of
+from asyncbench.planning.cuts import cuts_of
+from asyncbench.planning.draws import draws_for
+from asyncbench.planning.estimates import Needs, total
+from asyncbench.planning.finished import SeenUse, Way, seen_in
+from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
+from asyncbench.planning.guesses import batch_rates_of, latency_of, pace, prices_of, rates_asked, tokens_of
+from asyncbench.planning.records import ModelPlan, PlannedSet
+from asyncbench.planning.remaining_trials import Left, left_by_model, sets_of
+from asyncbench.planning.report import Plan
+from asyncbench.pricing import Rates, cost_usd
+from asyncbench.prompting import most_tokens_before
+from asyncbench.records import Model, Usage
+from asyncbench.store import check_owner, is_results_folder, known_trials
+from asyncbench.sweeps import (
+    AskedSet,
+    check_kinds,
+    check_replays,
+    check_tokens,
+    chosen_models,
+    most_for,
+    still_skipped,
+)
+
+AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
+
+
+def plan(
+    sweep: Sweep | Path | str,
+    *,
+    limit: int | None = None,
+    models: Sequence[str] | None = None,
+    budget_usd: float | None = None,
+    deadline: str | None = None,
+) -> Plan:
+    """Return what a sweep would cost and how long it would take; nothing is asked, nothing is written.
+
+    What its folder holds of finished trials is forecast from, such as the pilot that
+    `run_sweep(sweep, pilot=2)` makes.
+
+    Args:
+        sweep: a sweep, or the path of a sweep file.
+        limit: at most this many problems per model.
+        models: the aliases to ask; None: all of the sweep.
+        budget_usd: what all of it may cost, instead of the sweep's own.
+        deadline: when it has to stop, as a sweep file says it, instead of the sweep's own.
+
+    Raises:
+        ConfigError, ProblemSetError: what would keep `run` from starting, but for missing keys.
+        StoreError: the results folder cannot be read.
+    """
+    sweep = bounded_plan(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
+    asked = chosen_models(sweep, models)
+    check_replays(asked)
+    check_owner(sweep.out, sweep=sweep.name)
+    begun = is_results_folder(sweep.out)
+    finished = known_trials(sweep.out).finished if begun else frozenset[str]()
+    with TemporaryDirectory(prefix="asyncbench-plan-") as made:
+        sets = sets_of(sweep, asked, Path(made))
+        check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
+        for model in asked:
+            check_tokens(model, sweep.conditions, sets[model.alias])
+        return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
+
+
+def plan_of(
+    sweep: Sweep,
+    models: Sequence[Model],
+    sets: Mapping[str, tuple[AskedSet, ...]],
+    *,
+    limit: int | None,
+    finished: Collection[str],
+    begun: bool,
+    quick: bool = False,
+) -> Plan:
+    """Return the plan of a sweep whose problem sets are at hand.
+
+    Args:
+        sweep: the sweep.
+        models: those that are asked.
+        sets: what they are asked, by alias.
+        limit: at most this many problems per model.
+        finished: ids of the trials that need no call.
+        begun: whether its folder holds results.
+        quick: for a run that waits for it: forecasts are drawn less often, or not at all where there are too
+            many cells, and nothing is said of budgets and deadlines.
+
+    Raises:
+        StoreError: the results folder cannot be read.
+    """
+    at_s = time.time()
+    skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
+    left = left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
+    closed = {(alias, name): ids for alias, rest in left.items() for name, ids in rest.ids.items()}
+    seen = seen_in(sweep.out, closed) if closed else {}
+    replies = Counter[str]()
+    for way, use in seen.items():
+        replies[way.model] += use.replies
+    works = [left[model.alias].cells + replies[model.alias] // AS_A_CELL for model in models]
+    drawings = {
+        model.alias: drawing_of(sweep, model, left[model.alias], seen, at_s, draws=draws)
+        for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
+    }
+    plans = tuple(
+        _model_plan(sweep, model, left[model.alias], seen, drawings[model.alias], at_s) for model in models
+    )
+    cuts, warnings = ([], []) if quick else cuts_of(sweep, models, plans, left, at_s)
+    known = [drawing for drawing in drawings.values() if drawing is not None]
+    together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
+    problem_sets = {asked.problems.path: asked.problems for many in sets.values() for asked in many}
+    return Plan(
+        sweep=sweep.name,
+        out=str(sweep.out),
+        simulated=any(model.simulated for model in models),
+        limit=limit,
+        problem_sets=tuple(PlannedSet(name=used.name, rows=used.rows) for used in problem_sets.values()),
+        models=plans,
+        forecast_left=together[0],
+        forecast_total=together[1],
+        forecast_seconds=together[2],
+        cuts=tuple(cuts),
+        assumptions=tuple(assumptions_of(sweep, models, left, seen, drawings, plans)),
+        warnings=(*warnings, *warnings_of(plans)),
+    )
+
+
+def bounded_plan(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Sweep:
+    """Return a sweep with the budget, USD, and the deadline that it is planned for; None: its own.
+
+    Raises:
+        ConfigError: one of them is none.
+    """
+    told = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
+    return replace(with_budget(sweep, budget_usd, place="plan"), deadline=told)
+
+
+class ShapeNeeds(NamedTuple):
+    """What the trials of one shape take of one model, by the means of those seen or by a guess."""
+
+    needs: Needs
+    call_s: float  # of one of them
+    output_most: int | None  # tokens of all of them; None: nothing limits them
+    cost_usd_most: float | None
+
+
+def _model_plan(
+    sweep: Sweep,
+    model: Model,
+    left: Left,
+    seen: Mapping[Way, SeenUse],
+    drawing: Drawing | None,
+    at_s: float,
+) -> ModelPlan:
+    rates = {condition.name: rates_asked(model, condition, at_s) for condition in sweep.conditions}
+    guesses = list(_guesses(sweep, model, left, seen, rates, at_s))
+    needs = Needs.of_all(guess.needs for guess in guesses)
+    lane = pace(model.limits, needs, longest_s=max((guess.call_s for guess in guesses), default=0.0))
+    asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
+    sources = [known.source for known in asked if known is not None]
+    source = sources[0] if len(sources) == len(asked) else None  # who says what it costs
+    most_tokens = total(guess.output_most for guess in guesses)
+    done, count = left.finished.total(), left.shapes.total()
+    plan = ModelPlan(
+        model=model.alias,
+        group=model.limits.group,
+        trials=done + count,
+        done=done,
+        left=count,
+        input_tokens=round(needs.input_tokens),
+        output_tokens=round(needs.output_tokens),
+        output_tokens_most=None if most_tokens is None else round(most_tokens),
+        cost_usd=None if source is None else needs.cost_usd,
+        cost_usd_most=None if source is None else total(guess.cost_usd_most for guess in guesses),
+        batch_usd=None if batch_rates_of(model, at_s) is None else needs.batch_usd,
+        price_source=source,
+        prices=prices_of(rates.values()),
+        seconds=lane.seconds,
+        bound_by=lane.bound_by,
+        max_tokens=model.max_tokens,
+        max_tokens_required=model.alias in sweep.max_tokens_demanded,
+        replies=sum(use.replies for way, use in seen.items() if way.model == model.alias),
+        too_few=tuple(_too_few(model, left, seen)),
+    )
+    return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)
+
+
+def _guesses(
+    sweep: Sweep,
+    model: Model,
+    left: Left,
+    seen: Mapping[Way, SeenUse],
+    rates: Mapping[str, Rates | None],
+    at_s: float,
+) -> Iterator[ShapeNeeds]:
+    """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
+    conditions = {condition.name: condition for condition in sweep.conditions}
+    batch_rates = batch_rates_of(model, at_s)
+    before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
+    most = {name: most_for(sweep, model, condition, at_s) for name, condition in conditions.items()}
+    for shape, count in left.shapes.items():
+        name = shape.condition
+        like = seen.get(Way(model.alias, name, shape.cell.suite))
+        tokens = tokens_of(model, conditions[name], question=shape.question, answer=shape.answer, seen=like)
+        usage = Usage(input_tokens=tokens.input, output_tokens=tokens.output)
+        call_s = latency_of(tokens.output)
+        if like is not None and like.latency is not None:
+            call_s = like.latency.first + like.latency.second * tokens.output
+        costs = (
+            cost_usd(usage, rates[name]),
+            cost_usd(usage, batch_rates),
+            most[name](before[name] + shape.most),
+        )
+        usd, batch_usd, usd_most = (None if one_call is None else one_call * count for one_call in costs)
+        yield ShapeNeeds(
+            Needs(count, count * tokens.input, count * tokens.output, count * call_s, usd, batch_usd),
+            call_s,
+            None if tokens.output_most is None else count * tokens.output_most,
+            usd_most,
+        )
+
+
+def _too_few(model: Model, left: Left, seen: Mapping[Way, SeenUse]) -> Iterator[str]:
+    """Yield the ways in which a model is still asked, and of which too few replies are known."""
+    ways = sorted({(shape.condition, shape.cell.suite) for shape in left.shapes})
+    several = len({suite for _, suite in ways}) > 1
+    for name, suite in ways:
+        use = seen.get(Way(model.alias, name, suite))
+        if use is None or not use.enough:
+            yield f"{name!r} ({suite})" if several else repr(name)
