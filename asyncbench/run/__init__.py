@@ -4,7 +4,7 @@ In: a sweep and its `RunOptions`. Out: a `Summary`; the results are in the folde
 settles and sums up; progress, Ctrl-C and notifications belong here. Each module imports only from lines above
 its own:
 
-    faults · interrupts · progress
+    faults · interrupts · options · progress · channels
     summary
     notify
     state
@@ -14,8 +14,8 @@ its own:
     sweep_run
 """
 
+from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import default_screen, spent_text
-from asyncbench.run.state import RunOptions
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.run.sweep_run import run_as_told, run_sweep
 

@@ -17,8 +17,9 @@ from asyncbench.providers import is_moving_alias, rates_of
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
 from asyncbench.run.notify import death_in, notifier_of
+from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
-from asyncbench.run.state import RunOptions, RunState
+from asyncbench.run.state import RunState
 from asyncbench.store import Salvage, Store
 from asyncbench.sweeps import (
     ASKED,
@@ -59,7 +60,7 @@ async def open_run(
     env = os.environ if env is None else env
     screen = screen or Quiet()
     keys = keys_for(models, env)
-    notifier = notifier_of(sweep, models, env, screen.say, limit=options.limit)
+    notifier = notifier_of(sweep, models, env, screen.say, options)
     opened = await asyncio.to_thread(open_sources, sweep, models)
     check_conditions(sweep, models, opened)
     check_replays(models)
@@ -93,7 +94,6 @@ async def prepare(run: RunState) -> None:
     run.room = await asyncio.to_thread(Room, store, options.max_tokens)
     other = options.reuse
     answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=options.ignore)
-    run.notifier.command = options.command(run.sweep)
     run.notifier.died(run.death)
     await asyncio.to_thread(store.begin_run)
     run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)

@@ -1,58 +1,18 @@
-"""What a run is told beside its sweep, and what its parts share while it lasts."""
+"""What the parts of a run share while it lasts."""
 
-import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from asyncbench.config import Sweep
 from asyncbench.engine import Cap, Ledger
 from asyncbench.problems import ProblemSet
-from asyncbench.records import Model, Outcome
+from asyncbench.records import Model
 from asyncbench.run.faults import Faults
 from asyncbench.run.notify import Death, Notifier
+from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
-from asyncbench.store import SWEEP_FILE, Salvage, Store
+from asyncbench.store import Salvage, Store
 from asyncbench.sweeps import AskedSet, Before, Needed, Room, planned
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """The options of one run; `run_sweep` says what each means."""
-
-    limit: int | None = None  # problems of a model
-    pilot: int | None = None  # problems of a cell
-    models: Sequence[str] | None = None  # aliases
-    budget_usd: float | None = None
-    retry: Collection[Outcome] = ()
-    max_tokens: int | None = None
-    reuse: Path | None = None
-    ignore: Collection[str] = ()
-    accept_loss: bool = False
-
-    @property
-    def may_raise_budget(self) -> bool:
-        """Whether `budget_usd` may take more money: of a pilot's budget and the sweep's the lower holds."""
-        return self.pilot is None or self.budget_usd is not None
-
-    def command(self, sweep: Sweep, more_usd: str | None = None) -> str:
-        """Return the command that asks the same again, with `more_usd` instead of its budget.
-
-        A sweep of no file is asked by what its folder holds of it. What was lost is accepted once.
-        """
-        said = {
-            "--pilot": self.pilot,
-            "--limit": self.limit,
-            "--models": ",".join(self.models or ()),
-            "--budget": more_usd or self.budget_usd,
-            "--retry": ",".join(self.retry),
-            "--max-tokens": self.max_tokens,
-            "--reuse": self.reuse,
-            "--ignore": ",".join(self.ignore),
-        }
-        words = [word for name, value in said.items() if value for word in (name, str(value))]
-        file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
-        return shlex.join(["asyncbench", "plan" if self.pilot else "run", str(file), *words])
 
 
 @dataclass(slots=True, kw_only=True)

@@ -157,35 +157,13 @@ class Summary:
 
     def as_json(self) -> str:
         """Return everything as JSON."""
-        models = {
-            alias: {
-                "planned": one.planned,
-                "done": one.done,
-                "done_before": one.done_before,
-                "skipped": one.skipped,
-                "failed": one.failed,
-                "grader_errors": one.grader_errors,
-                "faults": one.faults,
-                "outcomes": {outcome.value: one.outcomes[outcome] for outcome in Outcome},
-                "attempts": one.attempts,
-                "rate_limited": one.rate_limited,
-                "input_tokens": one.input_tokens,
-                "output_tokens": one.output_tokens,
-                "cost_usd": one.cost_usd,
-                "unpriced_attempts": one.unpriced,
-                "suspended": one.suspended,
-                "budget_stopped": one.budget_stopped,
-                "client_bound": one.client_bound,
-            }
-            for alias, one in self.models.items()
-        }
         summary = {
             "sweep": self.sweep,
             "out": str(self.out),
             "simulated": self.simulated,
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
-            "models": models,
+            "models": {alias: counts_of(counters) for alias, counters in self.models.items()},
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }
@@ -241,6 +219,29 @@ class Summary:
             return []
         accounts = self.budget.ledger.accounts
         return list(dict.fromkeys(cap for one in accounts for cap in one.bound_by))
+
+
+def counts_of(counters: Counters) -> dict[str, object]:
+    """Return what became of a model's trials, for a script."""
+    return {
+        "planned": counters.planned,
+        "done": counters.done,
+        "done_before": counters.done_before,
+        "skipped": counters.skipped,  # by `stop_when`
+        "failed": counters.failed,
+        "grader_errors": counters.grader_errors,
+        "faults": counters.faults,
+        "outcomes": {outcome.value: counters.outcomes[outcome] for outcome in Outcome},
+        "attempts": counters.attempts,
+        "rate_limited": counters.rate_limited,
+        "input_tokens": counters.input_tokens,
+        "output_tokens": counters.output_tokens,
+        "cost_usd": counters.cost_usd,
+        "unpriced_attempts": counters.unpriced,
+        "suspended": counters.suspended,
+        "budget_stopped": counters.budget_stopped,
+        "client_bound": counters.client_bound,
+    }
 
 
 def _why_spent(caps: Sequence[Cap]) -> str:

@@ -8,10 +8,10 @@ from asyncbench.config import Sweep
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
 from asyncbench.run.driving import drivable, drive
+from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import open_run, prepare
 from asyncbench.run.progress import Screen
 from asyncbench.run.settling import settle
-from asyncbench.run.state import RunOptions
 from asyncbench.run.summary import Summary
 from asyncbench.run.summing_up import sum_up
 

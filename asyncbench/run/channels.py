@@ -1,0 +1,107 @@
+"""The ways in which a message leaves: a program is started with it, or it is posted to an address."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from asyncbench.config import ADDRESS_RULE, Notify, is_address
+from asyncbench.errors import ConfigError
+from asyncbench.providers import known_endpoints, looks_secret
+from asyncbench.records import Model
+
+Message = Mapping[str, object]
+Send = Callable[[Message], Awaitable[str | None]]  # returns why nobody was told; None: somebody was
+
+
+def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str]) -> dict[str, Send]:
+    """Return the ways to tell people, by the name under which one that fails is said.
+
+    Raises:
+        ConfigError: the program or the address is not there. No address or command is repeated.
+    """
+    channels: dict[str, Send] = {}
+    if notify.command:
+        if shutil.which(notify.command[0]) is None:
+            raise ConfigError("notify.command: its first word is no program that can be started here")
+        keys = {notify.webhook_env, *(model.key_env for model in models)}
+        channels["the command"] = partial(_run, notify.command, _inherited(keys))
+    address = notify.address(env)
+    if address is not None and is_address(address):
+        channels[f"the webhook at {urlsplit(address).hostname}"] = partial(_post, address)
+    elif notify.webhook_env is not None:
+        found = "is not set" if address is None else f"does not hold {ADDRESS_RULE}"
+        raise ConfigError(f"notify.webhook_env: the environment variable {notify.webhook_env} {found}")
+    elif address is not None:
+        raise ConfigError(f"notify.webhook: not {ADDRESS_RULE}")
+    return channels
+
+
+def _inherited(keys: Iterable[str | None]) -> dict[str, str]:
+    """Return our environment for a command: without these keys, other endpoints', and what may be one.
+
+    A proxy without a password stays: the command may need it to reach anybody.
+    """
+    known = {*keys, *(endpoint.key_env for endpoint in known_endpoints().values())}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in known
+        and (not looks_secret(name) or (name.upper().endswith("_PROXY") and "@" not in value))
+    }
+
+
+async def _run(command: Sequence[str], inherited: Mapping[str, str], message: Message) -> str | None:
+    """Start a program, with the message on its standard input; it gets no key, and prints nowhere."""
+    nowhere = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=nowhere,
+            stderr=nowhere,
+            env={**inherited, **_variables(message)},
+            start_new_session=True,  # a Ctrl-C meant for the run is not meant for it
+        )
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    try:
+        await process.communicate(orjson.dumps(message))
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return f"ended with exit code {process.returncode}" if process.returncode else None
+
+
+def _variables(message: Message) -> dict[str, str]:
+    """Return what is one word of a message as variables: ASYNCBENCH_EVENT, ASYNCBENCH_TEXT, …"""
+    return {
+        f"ASYNCBENCH_{name.upper()}": str(value).lower()
+        if isinstance(value, bool)
+        else str(value).replace("\0", "")
+        for name, value in message.items()
+        if isinstance(value, str | int | float)
+    }
+
+
+async def _post(address: str, message: Message) -> str | None:
+    """Post a message as JSON; Slack and others show its `text`, Discord its `content`."""
+    body = orjson.dumps({**message, "content": message["text"], "allowed_mentions": {"parse": []}})
+    headers = {"content-type": "application/json"}
+    try:
+        async with (
+            aiohttp.ClientSession(trust_env=True) as session,
+            session.post(address, data=body, headers=headers, allow_redirects=False) as response,
+        ):
+            return None if response.status < 300 else f"answered with HTTP {response.status}"
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # their words may hold the address
+        return f"cannot be reached ({type(error).__name__})"
