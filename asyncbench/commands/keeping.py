@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from asyncbench.commands.messages import interruptible
-from asyncbench.commands.options import Json
+from asyncbench.commands.options import Folder, Json, Markdown
 from asyncbench.errors import ConfigError
 
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
@@ -67,7 +67,7 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
 
 def export_results(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition or nupa.")],
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     out: Annotated[Path, typer.Option(help="The folder for the files; nothing in it is written over.")],
     as_json: Json = False,
 ) -> None:
@@ -85,13 +85,13 @@ def export_results(
 
 
 def regrade(
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     write: Annotated[
         bool, typer.Option("--write", help="Let the new grades take the old ones' place.")
     ] = False,
     grader: Annotated[str | None, typer.Option(help="Show what this grader changes. [headline]")] = None,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """Grade stored replies by the newest graders, and say what changes; nothing is asked.
 
@@ -129,7 +129,7 @@ def merge(
     typer.echo(merged.as_json() if as_json else merged.as_text())
 
 
-def compact(folder: Annotated[Path, typer.Argument(help="A results folder.")]) -> None:
+def compact(folder: Folder) -> None:
     """Make the many Parquet parts of a results folder into few: asyncbench compact results/overnight.
 
     A run does so at its end when there are many. Whoever reads meanwhile finds the old parts or the new.

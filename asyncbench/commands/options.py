@@ -1,6 +1,7 @@
 """Options that several commands take, and what is typed for them."""
 
 from math import inf, nan
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +9,11 @@ import typer
 from asyncbench.errors import ConfigError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")]
+Folder = Annotated[Path, typer.Argument(help="A results folder.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")]
+Models = Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")]
+EnvFile = Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")]
 
 
 def dollars_typed(given: str) -> float:
@@ -21,7 +27,10 @@ def dollars_typed(given: str) -> float:
     return usd
 
 
-BUDGET = typer.Option(parser=dollars_typed, metavar="USD", help="USD that all calls of the folder may cost.")
+Budget = Annotated[
+    float | None,
+    typer.Option(parser=dollars_typed, metavar="USD", help="USD that all calls of the folder may cost."),
+]
 
 
 def aliases_typed(models: str | None) -> list[str] | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from asyncbench.commands.keys import environment_of
-from asyncbench.commands.options import Json
+from asyncbench.commands.options import EnvFile, Json
 from asyncbench.errors import ConfigError
 
 
@@ -46,7 +46,7 @@ def doctor(
     what: Annotated[list[str] | None, typer.Argument(help="provider/model …, or one sweep file.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Where the models are, instead of their own.")] = None,
     key_env: Annotated[str | None, typer.Option(help="The variable that holds the key.")] = None,
-    env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
+    env_file: EnvFile = None,
     latency: Annotated[bool, typer.Option("--latency", help="Measure what this client adds.")] = False,
     as_json: Json = False,
 ) -> None:

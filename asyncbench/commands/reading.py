@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from asyncbench.commands.options import Json
+from asyncbench.commands.options import Folder, Json, Markdown
 from asyncbench.commands.report_styles import Shown, report_in_style
 from asyncbench.errors import ConfigError
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     style: Annotated[
         str | None,
         typer.Option(
@@ -23,7 +23,7 @@ def report(
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables.")] = False,
     figures: Annotated[
         Path | None, typer.Option(help="Write all charts (SVG, PNG) and tables to this folder.")
@@ -111,7 +111,7 @@ def compare_two(
     examples: Annotated[int, typer.Option(min=0, help="Questions shown each way.")] = 5,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Show the unpaired test, too.")] = False,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """Say which of two models is better, whether that is real, and where they differ.
 
@@ -142,7 +142,7 @@ def compare_two(
 
 def reconcile(
     file: Annotated[Path, typer.Argument(help="A provider's usage export: CSV, JSON or JSON lines.")],
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     columns: Annotated[
         str | None, typer.Option(help="What holds what: day=date,model=model_id,cost=amount_usd,input=….")
     ] = None,
@@ -153,7 +153,7 @@ def reconcile(
     utc_offset: Annotated[float, typer.Option(min=-12, max=14, help="Hours from UTC, of its days.")] = 0.0,
     tolerance: Annotated[float, typer.Option(min=0, help="The gap that is let pass, in percent.")] = 1.0,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """Hold a results folder against a provider's usage export, and name what may be behind a gap.
 
@@ -184,7 +184,7 @@ def reconcile(
 
 
 def sql(
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     query: Annotated[str, typer.Argument(help="One SELECT.")],
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_json: Json = False,

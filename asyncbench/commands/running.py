@@ -12,7 +12,7 @@ import typer
 from asyncbench.commands.ad_hoc_sweep import check_ad_hoc_budget, sweep_as_typed
 from asyncbench.commands.keys import KEYS, environment_of
 from asyncbench.commands.messages import harmless, interruptible
-from asyncbench.commands.options import BUDGET, Json, aliases_typed
+from asyncbench.commands.options import Budget, EnvFile, Folder, Json, Limit, Models, aliases_typed
 from asyncbench.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 def plan(
     sweep_file: Annotated[Path, typer.Argument(help="A sweep file (YAML).")],
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
-    models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
+    limit: Limit = None,
+    models: Models = None,
     pilot: Annotated[
         int | None, typer.Option(min=1, help="First ask so many problems of each task and length.")
     ] = None,
-    budget: Annotated[float | None, BUDGET] = None,
+    budget: Budget = None,
     deadline: Annotated[str | None, typer.Option(help='When it has to stop: 8h, "07:30".')] = None,
-    env_file: Annotated[Path | None, typer.Option(help="With --pilot: a file with API keys.")] = None,
+    env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:
     """Say what a sweep would cost and how long it would take; only --pilot asks, and keeps the answers.
@@ -93,9 +93,9 @@ def run(
     model: Annotated[list[str] | None, typer.Option(help="Without a sweep file: provider/model.")] = None,
     problems: Annotated[list[str] | None, typer.Option(help="Without a sweep file: a problem set.")] = None,
     out: Annotated[Path | None, typer.Option(help="Without a sweep file: the results folder.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")] = None,
-    models: Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")] = None,
-    budget: Annotated[float | None, BUDGET] = None,
+    limit: Limit = None,
+    models: Models = None,
+    budget: Budget = None,
     retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
@@ -105,7 +105,7 @@ def run(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Ask again what is lost of the results folder.")
     ] = False,
-    env_file: Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")] = None,
+    env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -175,7 +175,7 @@ def _outcomes(retry: str | None) -> tuple["Outcome", ...]:
 
 
 def status(
-    folder: Annotated[Path, typer.Argument(help="A results folder.")],
+    folder: Folder,
     as_json: Json = False,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Read and check everything.")] = False,
