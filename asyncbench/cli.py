@@ -10,7 +10,6 @@ from typing import NoReturn
 import typer
 
 from asyncbench.commands import (
-    KEYS,
     compact,
     compare_two,
     doctor,
@@ -30,6 +29,7 @@ from asyncbench.commands import (
     sql,
     status,
     suites,
+    withheld,
 )
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten
@@ -83,7 +83,7 @@ def main() -> None:
                 _refuse(unwritten(Path(os.fsdecode(error.filename)), error))
             _give_up_output(error)
             sys.exit(5)
-        typer.echo(_withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
+        typer.echo(withheld(traceback.format_exc()), err=True)  # a bug of ours, or several
         sys.exit(1)
 
 
@@ -100,13 +100,3 @@ def _give_up_output(error: OSError) -> None:
     """Say that nothing more can be printed; what was to be saved is saved."""
     typer.echo(f"asyncbench: standard output takes no more: {error.strerror}; make room for it", err=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at the end
-
-
-def _withheld(text: str) -> str:
-    """Return a traceback without what may be a key: libraries quote what a server said."""
-    from asyncbench.providers import looks_secret, without_secret
-
-    named = {value for name, value in os.environ.items() if looks_secret(name)}
-    for secret in sorted(named | KEYS, key=len, reverse=True):
-        text = without_secret(text, key=secret)
-    return text

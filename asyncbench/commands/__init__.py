@@ -5,15 +5,13 @@ not 0. Other rooms are imported inside the commands: `--help` must not wait for 
 """
 
 from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
-from asyncbench.commands.keys import KEYS
 from asyncbench.commands.making import generate, init, suites
-from asyncbench.commands.messages import harmless
+from asyncbench.commands.messages import harmless, withheld
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql
 from asyncbench.commands.running import plan, run, status
 
 __all__ = [
-    "KEYS",
     "compact",
     "compare_two",
     "doctor",
@@ -33,4 +31,5 @@ __all__ = [
     "sql",
     "status",
     "suites",
+    "withheld",
 ]

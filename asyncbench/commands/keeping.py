@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asyncbench.commands.messages import interruptible
+from asyncbench.commands.messages import interruptible, show
 from asyncbench.commands.options import Folder, Json, Markdown
 from asyncbench.errors import ConfigError
 
@@ -46,7 +46,7 @@ def import_results(
         imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
-    typer.echo(imported.as_json() if as_json else imported.as_text())
+    show(imported, as_json=as_json)
     raise typer.Exit(imported.exit)
 
 
@@ -81,7 +81,7 @@ def export_results(
         from asyncbench.published import export_folder
 
         exported = export_folder(form, folder, out)
-    typer.echo(exported.as_json() if as_json else exported.as_text())
+    show(exported, as_json=as_json)
 
 
 def regrade(
@@ -106,7 +106,7 @@ def regrade(
         from asyncbench.reports import regrade_report
 
         found = regrade_report(folder, write=write, grader=grader)
-    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+    show(found, as_json=as_json, markdown=markdown)
 
 
 def merge(
@@ -126,7 +126,7 @@ def merge(
         from asyncbench.merging import merge_folders
 
         merged = merge_folders(folders, out)
-    typer.echo(merged.as_json() if as_json else merged.as_text())
+    show(merged, as_json=as_json)
 
 
 def compact(folder: Folder) -> None:

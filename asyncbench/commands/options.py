@@ -1,12 +1,18 @@
 """Options that several commands take, and what is typed for them."""
 
+import os
+from collections.abc import Iterable
 from math import inf, nan
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asyncbench.commands.messages import KEYS
 from asyncbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asyncbench.records import Model
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")]
@@ -36,3 +42,13 @@ Budget = Annotated[
 def aliases_typed(models: str | None) -> list[str] | None:
     """Return the aliases that --models names; None: all."""
     return [alias.strip() for alias in models.split(",")] if models else None
+
+
+def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
+    """Return the variables in which these models' keys are looked up: of this process, then of a file."""
+    from asyncbench.sweeps import read_env_file
+
+    given = read_env_file(env_file) if env_file else {}
+    env = {**os.environ, **given}
+    KEYS.update(given.values(), (env.get(model.key_env or "", "") for model in models))
+    return env

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from asyncbench.commands.keys import environment_of
-from asyncbench.commands.options import EnvFile, Json
+from asyncbench.commands.options import EnvFile, Json, environment_of
 from asyncbench.errors import ConfigError
 
 
@@ -70,6 +69,9 @@ def doctor(
     raise typer.Exit(0 if all(one.fine for one in checkups) else 3)
 
 
+LimitModel = Annotated[str, typer.Option(help="token_bucket, gcra, fixed_window, sliding_window or quanta.")]
+
+
 def simulate(
     problems: Annotated[list[Path] | None, typer.Option(help="A problem set to answer; repeatable.")] = None,
     replay: Annotated[list[Path] | None, typer.Option(help="A results folder to repeat; repeatable.")] = None,
@@ -79,9 +81,7 @@ def simulate(
     tpm: Annotated[float | None, typer.Option(help="Tokens a minute, per model.")] = None,
     input_tpm: Annotated[float | None, typer.Option(help="Input tokens a minute, per model.")] = None,
     output_tpm: Annotated[float | None, typer.Option(help="Output tokens a minute, per model.")] = None,
-    limit_model: Annotated[
-        str, typer.Option(help="token_bucket, gcra, fixed_window, sliding_window or quanta.")
-    ] = "token_bucket",
+    limit_model: LimitModel = "token_bucket",
     burst: Annotated[float | None, typer.Option(help="Seconds' worth that a bucket holds. [1]")] = None,
     tokens_counted: Annotated[str, typer.Option(help="Against --tpm: used or demanded.")] = "used",
     latency: Annotated[float, typer.Option(help="Median seconds to an answer.")] = 0.0,
@@ -98,9 +98,7 @@ def simulate(
 
     asyncbench simulate --replay results/published
 
-    asyncbench simulate --problems data/llm_arithmetic.parquet --like deepseek --latency 2 --ttft 0.3
-
-    asyncbench simulate --problems data/llm_arithmetic.parquet --rpm 6000 --limit-model sliding_window
+    asyncbench simulate --problems data/llm_arithmetic.parquet --like deepseek --rpm 6000 --ttft 0.3
 
     It speaks OpenAI's and Anthropic's wire formats, streamed or not, as models oracle, noisy, noisy-2 and so
     on, and as every run and model that a --replay folder holds; what it saw is at /stats, what its limits did
@@ -111,9 +109,7 @@ def simulate(
     from asyncbench.simulator import Settings, parse_fault, serve
 
     if not problems and not replay:
-        raise ConfigError(
-            "nothing to serve: give --problems with a problem set, or --replay with a results folder"
-        )
+        raise ConfigError("nothing to serve: give --problems a problem set, or --replay a results folder")
     settings = Settings(
         port=port,
         seed=seed,

@@ -6,28 +6,28 @@ from typing import Annotated
 
 import typer
 
+from asyncbench.commands.messages import show
 from asyncbench.commands.options import Folder, Json, Markdown
-from asyncbench.commands.report_styles import Shown, report_in_style
 from asyncbench.errors import ConfigError
+
+Style = Annotated[
+    str | None,
+    typer.Option(
+        help="morning, standings, heatmap, anatomy, cost, quota, llm-arithmetic, integer-addition or nupa."
+    ),
+]
+Figures = Annotated[Path | None, typer.Option(help="Write all charts (SVG, PNG) and tables to this folder.")]
 
 
 def report(
     folder: Folder,
-    style: Annotated[
-        str | None,
-        typer.Option(
-            help="morning, standings, heatmap, anatomy, cost, quota, "
-            "llm-arithmetic, integer-addition or nupa."
-        ),
-    ] = None,
+    style: Style = None,
     min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
     grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables.")] = False,
-    figures: Annotated[
-        Path | None, typer.Option(help="Write all charts (SVG, PNG) and tables to this folder.")
-    ] = None,
+    figures: Figures = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
     out: Annotated[Path | None, typer.Option(help="--html: where. [FOLDER/report.html]")] = None,
     prices: Annotated[str | None, typer.Option(help="now: what the same calls would cost today.")] = None,
@@ -57,27 +57,18 @@ def report(
     each lane used, and what the rest was lost to. Another style shows the tables that the
     benchmark of that name publishes.
     """
-    given = {"min_depth": min_depth, "grader": grader, "prices": prices}
-    options = {name: value for name, value in given.items() if value is not None}
+    printed: dict[str, object] = {"style": style, "json": as_json}
+    printed |= {"min_depth": min_depth, "grader": grader, "prices": prices}
     if figures:
-        shown: dict[str, object] = {"style": style, "json": as_json, "markdown": markdown, "latex": latex}
-        shown |= {"html": html, "out": out}
-        _write_figures(folder, figures, without={**shown, **options})
-        return
-    if html or out:
-        _write_page(folder, out, without={"style": style, "json": as_json, **options}, asked=html)
-        return
-    from asyncbench.results import NothingToShowError
+        printed |= {"markdown": markdown, "latex": latex, "html": html, "out": out}
+        _write_figures(folder, figures, without=printed)
+    elif html or out:
+        _write_page(folder, out, without=printed, asked=html)
+    else:
+        from asyncbench.reports import report as report_of
 
-    found: Shown
-    try:
-        found = report_in_style(folder, style, options)
-    except NothingToShowError as nothing:
-        found = nothing.page
-    if latex:
-        typer.echo(found.as_latex())
-        return
-    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+        found = report_of(folder, style, prices=prices, min_depth=min_depth, grader=grader)
+        show(found, as_json=as_json, markdown=markdown, latex=latex)
 
 
 def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> None:
@@ -137,7 +128,7 @@ def compare_two(
         examples=examples,
         every=as_json,
     )
-    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+    show(found, as_json=as_json, markdown=markdown)
 
 
 def reconcile(
@@ -179,7 +170,7 @@ def reconcile(
         utc_offset_h=utc_offset,
         tolerance=tolerance / 100,
     )
-    typer.echo(found.as_json() if as_json else found.as_markdown() if markdown else found.as_text())
+    show(found, as_json=as_json, markdown=markdown)
     raise typer.Exit(0 if found.close else 3)
 
 

@@ -3,21 +3,29 @@
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.ad_hoc_sweep import check_ad_hoc_budget, sweep_as_typed
-from asyncbench.commands.keys import KEYS, environment_of
-from asyncbench.commands.messages import harmless, interruptible
-from asyncbench.commands.options import Budget, EnvFile, Folder, Json, Limit, Models, aliases_typed
+from asyncbench.commands.messages import KEYS, harmless, interruptible
+from asyncbench.commands.options import (
+    Budget,
+    EnvFile,
+    Folder,
+    Json,
+    Limit,
+    Models,
+    aliases_typed,
+    environment_of,
+)
 from asyncbench.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
-    from asyncbench.records import Outcome
+    from asyncbench.records import Model, Outcome
     from asyncbench.run import Summary
 
 
@@ -88,6 +96,14 @@ def _piloted(
     return asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
 
 
+RetryTokens = Annotated[
+    int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
+]
+AcceptLoss = Annotated[
+    bool, typer.Option("--accept-loss", help="Ask again what is lost of the results folder.")
+]
+
+
 def run(
     sweep_file: Annotated[Path | None, typer.Argument(help="A sweep file (YAML).")] = None,
     model: Annotated[list[str] | None, typer.Option(help="Without a sweep file: provider/model.")] = None,
@@ -97,14 +113,10 @@ def run(
     models: Models = None,
     budget: Budget = None,
     retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
-    ] = None,
+    max_tokens: RetryTokens = None,
     reuse: Annotated[Path | None, typer.Option(help="A results folder whose answers are taken over.")] = None,
     ignore: Annotated[str | None, typer.Option(help="With --reuse: max_tokens may differ.")] = None,
-    accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Ask again what is lost of the results folder.")
-    ] = False,
+    accept_loss: AcceptLoss = False,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -124,13 +136,11 @@ def run(
     --reuse takes over complete answers to what would be asked here; they cost nothing.
     --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
     """
-    from asyncbench.config import load_sweep, sweep_from
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
-    ad_hoc = sweep_as_typed(sweep_file, model, problems, out)
-    sweep = load_sweep(sweep_file) if sweep_file else sweep_from(ad_hoc, place="command")
+    sweep = _sweep_of(sweep_file, model or [], problems or [], out)
     if sweep_file is None and budget is not None:
-        check_ad_hoc_budget(sweep, budget, model or ())
+        _check_ad_hoc_budget(sweep, budget, model or ())
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     options = RunOptions(
@@ -149,6 +159,58 @@ def run(
     if not (quiet or as_json):
         _show_morning(summary.out)
     raise typer.Exit(summary.exit)
+
+
+def _sweep_of(sweep_file: Path | None, model: list[str], problems: list[str], out: Path | None) -> "Sweep":
+    """Return the sweep of a file, or the one that --model, --problems and --out describe."""
+    from asyncbench.config import load_sweep, sweep_from
+
+    if sweep_file is not None:
+        if model or problems or out:
+            raise ConfigError("give a sweep file or --model, --problems and --out, not both")
+        return load_sweep(sweep_file)
+    if not model or not problems or out is None:
+        raise ConfigError("give a sweep file, or all of --model, --problems and --out")
+    raw = {"name": out.name, "models": model, "problems": problems, "out": str(out)}
+    return sweep_from(raw, place="command")
+
+
+def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -> None:
+    """Refuse models that a budget can hold only by what a sweep file says of them."""
+    from asyncbench.config import with_budget
+    from asyncbench.sweeps import check_budget
+
+    meant = with_budget(sweep, budget, place="run")
+    try:
+        check_budget(meant, meant.models)
+    except ConfigError as error:
+        raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
+
+
+def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
+    """Return the sweep file that says of models, named as they were typed, what a budget has to know."""
+    given = [
+        ", ".join([f"model: {json.dumps(name)}", *_unsaid(sweep, model)])
+        for name, model in zip(models, sweep.models, strict=True)
+    ]
+    lines = [
+        f"name: {json.dumps(sweep.name)}",
+        f"problems: {json.dumps([str(one.path) for one in sweep.problems])}",
+        f"models: [{', '.join(f'{{{one}}}' for one in given)}]",
+        f"out: {json.dumps(str(sweep.out))}",
+    ]
+    return "\n".join(
+        ["A sweep file says it; write these lines to sweep.yaml, with your own figures:", *lines]
+    )
+
+
+def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
+    """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
+    from asyncbench.providers import longest_reply_of
+    from asyncbench.sweeps import priced
+
+    endless = any(longest_reply_of(model, condition) is None for condition in sweep.conditions)
+    return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))
 
 
 def _show_morning(folder: Path) -> None:

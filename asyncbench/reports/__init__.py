@@ -27,6 +27,7 @@ from asyncbench.reports.standings import (
     unranked,
 )
 from asyncbench.reports.status import status_of
+from asyncbench.reports.styles import report
 from asyncbench.reports.verifying import health_of
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "over",
     "quota_report_on",
     "regrade_report",
+    "report",
     "report_on",
     "standing_mapping",
     "standings_on",

@@ -1,0 +1,92 @@
+"""report(): the report of a results folder in any style."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from asyncbench.errors import ConfigError
+from asyncbench.reports.anatomy_report import anatomy_on
+from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.heatmap import accuracy_maps_on
+from asyncbench.reports.morning import morning_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.standings import standings_on
+from asyncbench.results import NothingToShowError
+from asyncbench.shown import Report
+
+# Of those that published benchmarks give their names: loaded when asked for.
+_PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
+_OWN: Mapping[str, Callable[[Path], Report]] = {
+    "morning": morning_on,
+    "standings": standings_on,
+    "heatmap": accuracy_maps_on,
+    "anatomy": anatomy_on,
+    "cost": cost_report_on,
+    "quota": quota_report_on,
+}
+
+
+def report(
+    folder: Path | str,
+    style: str | None = None,
+    *,
+    prices: str | None = None,
+    min_depth: int | None = None,
+    grader: str | None = None,
+) -> Report:
+    """Return the report of a results folder; nothing is changed.
+
+    Args:
+        folder: the results folder.
+        style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `llm-arithmetic`,
+            `integer-addition` or `nupa`; None: accuracy, outcomes, tokens, cost and latency.
+        prices: `now`, without a style: what the same calls would cost today.
+        min_depth: of `llm-arithmetic`: leave out trials of lesser depth. [5]
+        grader: of `llm-arithmetic`: `layered`, `legacy` or `strict`. [the headline's]
+
+    Returns:
+        A report, which writes itself as text, Markdown, LaTeX and JSON. Of a folder without anything that the
+        style could show, the report says so.
+
+    Raises:
+        ConfigError: it is not a results folder, there is no such style, or an option does not go with it.
+        StoreError, ProblemSetError: what the folder holds cannot be read.
+    """
+    styles = (*_OWN, *_PUBLISHED)
+    if style is not None and style not in styles:
+        raise ConfigError(f"--style {style}: choose of {', '.join(styles)}")
+    given = {"prices": prices, "min_depth": min_depth, "grader": grader}
+    options = {name: value for name, value in given.items() if value is not None}
+    fitting = {None: {"prices"}, "llm-arithmetic": {"min_depth", "grader"}}.get(style, set())
+    if odd := sorted(options.keys() - fitting):
+        said = f"--style {style}" if style else "a report without --style"
+        raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
+    try:
+        return _made(Path(folder), style, options)
+    except NothingToShowError as nothing:
+        return nothing.page
+
+
+def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
+    match style:
+        case None:
+            if (asked := options.get("prices", "now")) != "now":
+                raise ConfigError(
+                    f"--prices {asked}: only `now` can be asked for; leave it out for the run's own"
+                )
+            return report_on(folder, prices_at=datetime.now(UTC) if options else None)
+        case "llm-arithmetic":
+            from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
+
+            return cast("Report", llm_arithmetic_report_on(folder, **options))  # it has the same forms
+        case "integer-addition":
+            from asyncbench.published.integer_addition import integer_addition_report_on
+
+            return integer_addition_report_on(folder)
+        case "nupa":
+            from asyncbench.published.nupa import nupa_report_on
+
+            return nupa_report_on(folder)
+    return _OWN[style](folder)
