@@ -26,7 +26,7 @@ from asyncbench.checkup.question import question_for
 from asyncbench.errors import ProviderError
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.opening import open_provider
+from asyncbench.providers.provider import open_provider
 from asyncbench.records import Limits, Model
 
 WAVE = 500  # calls at once, spread over a second

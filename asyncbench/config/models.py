@@ -22,9 +22,7 @@ from asyncbench.config.entry import (
 )
 from asyncbench.config.sources import ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
-from asyncbench.providers import KnownEndpoint, known_endpoints, wire_complaint
-from asyncbench.providers.anthropic import claude_complaint, default_max_tokens
-from asyncbench.providers.openai import openai_complaint
+from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
 from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
@@ -158,7 +156,7 @@ def model_from(
         replay=entry.replay,
     )
     check_alias(model.alias, place=place)
-    if fault := _complaint(model, endpoint):
+    if fault := model_complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
 
@@ -196,14 +194,6 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: str) -
         raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as {endpoint.base_url_form}")
     if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
         raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
-
-
-def _complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
-    """Return why a model cannot be asked like this: by its wire format, its endpoint or itself."""
-    if model.thinking is not None and model.thinking_tokens is not None:
-        return "`thinking: adaptive` lets the model decide how much, `thinking_tokens` says it: remove one"
-    complaint = claude_complaint if endpoint.via == "anthropic" else openai_complaint
-    return complaint(model) or wire_complaint(model, endpoint.quirks)
 
 
 def _streams(model: Model, said: Streaming) -> bool:

@@ -4,8 +4,7 @@ The table of endpoints, the wire formats and the transports stand here. An SDK i
 used, and only in its own folder.
 """
 
-from asyncbench.providers.effort import effort_asked
-from asyncbench.providers.endpoints import KnownEndpoint, is_simulated, known_endpoints
+from asyncbench.providers.endpoints import KnownEndpoint, Quirks, is_simulated, known_endpoints
 from asyncbench.providers.known_models import is_moving_alias, same_model
 from asyncbench.providers.listing import (
     endpoint_lines,
@@ -15,13 +14,17 @@ from asyncbench.providers.listing import (
     models_as_text,
     models_of,
 )
-from asyncbench.providers.longest_reply import (
+from asyncbench.providers.loose_json import count_in, mapping_in
+from asyncbench.providers.model_rules import default_max_tokens, model_complaint
+from asyncbench.providers.params import (
     ANY_LONGEST_REPLY,
+    billed_besides,
+    bills_besides,
+    effort_asked,
+    ignored,
     longest_reply_of,
     longest_stored,
 )
-from asyncbench.providers.loose_json import count_in, mapping_in
-from asyncbench.providers.opening import open_provider, wire_of
 from asyncbench.providers.prices import (
     dearest,
     is_router,
@@ -30,14 +33,10 @@ from asyncbench.providers.prices import (
     tier_asked,
     tiers_set_elsewhere,
 )
-from asyncbench.providers.provider import PROVIDERS, Provider
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.response import Response
+from asyncbench.providers.provider import PROVIDERS, Provider, open_provider, wire_of
 from asyncbench.providers.secrets import looks_secret, without_secret
-from asyncbench.providers.uncapped_costs import billed_besides, bills_besides, ignored
 from asyncbench.providers.usage import from_anthropic
-from asyncbench.providers.wire import Assembly, Json, Wire
-from asyncbench.providers.wires import wire_complaint
+from asyncbench.providers.wire import Assembly, Json, Response, Wire
 
 __all__ = [
     "ANY_LONGEST_REPLY",
@@ -53,6 +52,7 @@ __all__ = [
     "bills_besides",
     "count_in",
     "dearest",
+    "default_max_tokens",
     "effort_asked",
     "endpoint_lines",
     "endpoints_as_json",
@@ -67,6 +67,7 @@ __all__ = [
     "longest_stored",
     "looks_secret",
     "mapping_in",
+    "model_complaint",
     "models_as_json",
     "models_as_text",
     "models_of",
@@ -76,7 +77,6 @@ __all__ = [
     "same_model",
     "tier_asked",
     "tiers_set_elsewhere",
-    "wire_complaint",
     "wire_of",
     "without_secret",
 ]

@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.failures import told
-from asyncbench.providers.response import header_id
+from asyncbench.providers.wire import header_id
 from asyncbench.records import Timeouts
 
 _OVERDUE: Final = {

@@ -25,7 +25,7 @@ from weakref import WeakSet
 import aiohttp
 
 from asyncbench.providers.calls import under_way
-from asyncbench.providers.endpoint import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
+from asyncbench.providers.endpoints import KEEPALIVE_S, LONGEST_KEEPALIVE_S, Endpoint
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter

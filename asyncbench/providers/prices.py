@@ -7,8 +7,8 @@ from typing import Final
 
 from asyncbench.pricing import Rates, RatesAt, rates_at, tier_of
 from asyncbench.prompting import merged_params
-from asyncbench.providers.body import at
 from asyncbench.providers.endpoints import known_endpoints
+from asyncbench.providers.wire import at
 from asyncbench.records import Condition, Model, Price
 
 # Tiers that a project's settings may stand on, by vendor: OpenAI's guide to priority processing, 2026-11.

@@ -1,11 +1,14 @@
-"""Providers: one call in, one reply or one ProviderError out. SDKs are imported only when used."""
+"""A model of a sweep → the provider that reaches it. SDKs are imported only when used."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.anthropic.messages import MessagesWire
+from asyncbench.providers.endpoints import BYTES_OF_A_TOKEN, MOST_BYTES, Endpoint, Quirks, known_endpoints
+from asyncbench.providers.openai.chat import ChatWire, CompletionsWire
+from asyncbench.providers.openai.responses import ResponsesWire
 from asyncbench.providers.wire import Wire
-from asyncbench.records import Reply, Request
+from asyncbench.records import Model, Reply, Request
 
 
 class Provider(Protocol):
@@ -47,3 +50,48 @@ PROVIDERS: Mapping[str, Callable[[Endpoint, Wire], Provider]] = {
     "http": _http,
     "openai": _openai,
 }
+
+
+WIRES: Final[Mapping[str, Callable[[Quirks], Wire]]] = {
+    "chat": ChatWire,
+    "completions": CompletionsWire,
+    "responses": ResponsesWire,
+    "messages": MessagesWire,
+}
+
+
+def wire_of(model: Model) -> Wire:
+    """Return the wire format that a model is asked in, with the ways of its endpoint."""
+    return WIRES[model.api](known_endpoints()[model.provider].quirks)
+
+
+def most_bytes(model: Model) -> int:
+    """Return how many bytes of an answer are read, decompressed: generous for the longest reply."""
+    if model.max_reply_mb is not None:
+        return round(model.max_reply_mb * 1_000_000)
+    return max(MOST_BYTES, BYTES_OF_A_TOKEN * (model.max_tokens or 0))
+
+
+def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
+    """Return the provider of a model; to be closed.
+
+    Args:
+        model: where it is, and how many calls may be in flight.
+        key: its API key; empty where the server asks for none.
+        simulator_url: where simulated models without an address of their own are; without /v1.
+        wire: instead of the model's own.
+    """
+    known = known_endpoints()[model.provider]
+    base_url = model.base_url
+    if base_url is None and simulator_url is not None and model.simulated:
+        base_url = simulator_url if known.via == "anthropic" else f"{simulator_url}/v1"
+    endpoint = Endpoint(
+        base_url=base_url,
+        api_key=key,
+        key_header=known.key_header,
+        timeouts=model.timeouts,
+        most_bytes=most_bytes(model),
+        connections=model.limits.most_in_flight,
+        requests_per=known.quirks.requests_per,
+    )
+    return PROVIDERS[known.via](endpoint, wire or wire_of(model))

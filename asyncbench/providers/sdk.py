@@ -13,16 +13,14 @@ import httpx2
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
-from asyncbench.providers.connections import broken
-from asyncbench.providers.endpoint import KEEPALIVE_S, Endpoint
-from asyncbench.providers.failures import encoded, refusal
+from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
+from asyncbench.providers.failures import broken, encoded, refusal
 from asyncbench.providers.pool import session
 from asyncbench.providers.rate_headers import Span
-from asyncbench.providers.response import Response
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.sse import TooLongError
 from asyncbench.providers.streams import is_json, read_stream, whole_body, whole_reply
-from asyncbench.providers.wire import Json, Wire
+from asyncbench.providers.wire import Json, Response, Wire
 from asyncbench.records import Reply, Request
 
 _BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through

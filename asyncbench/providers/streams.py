@@ -13,11 +13,10 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.failures import LONGEST_MESSAGE, bad_reply, payload, told, withhold
 from asyncbench.providers.loose_json import UnreadableError, read
-from asyncbench.providers.response import Response, body_id
 from asyncbench.providers.secrets import WORDS, keyless
 from asyncbench.providers.sse import Scanner, TooLongError
 from asyncbench.providers.usage import doubts, kept_account
-from asyncbench.providers.wire import Assembly, Json, Wire
+from asyncbench.providers.wire import Assembly, Json, Response, Wire, body_id
 from asyncbench.records import Reply
 
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again

@@ -3,11 +3,55 @@
 Pure: knows neither SDK nor connection. `chat`, `completions`, `responses` and `messages` are the four.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
-from asyncbench.providers.response import Response
-from asyncbench.records import Reply, Request
+from asyncbench.prompting import merged_params
+from asyncbench.providers.loose_json import items, mapping_in, text
+from asyncbench.providers.rate_headers import Span, allowances
+from asyncbench.records import REFUSALS, Allowance, Condition, Model, Reply, Request
+
+# Headers with the id of a request, the first that is there counts: the provider's own, then that of a gateway
+# (litellm, AWS, Azure), then that of the network (Cloudflare).
+REQUEST_IDS: Final = (
+    *("x-request-id", "request-id"),
+    *("x-litellm-call-id", "x-amzn-requestid", "apim-request-id"),
+    "cf-ray",
+)
+
+
+def header_id(headers: Mapping[str, str]) -> str | None:
+    """Return the provider's id of a request, for its support; None where no header tells it."""
+    return next(filter(None, map(headers.get, REQUEST_IDS)), None)
+
+
+def body_id(body: Mapping[str, object]) -> str | None:
+    """Return the id of what was answered, by a body or by an event of a stream."""
+    places = (body, mapping_in(body.get("message")), mapping_in(body.get("response")))
+    return next(filter(None, (text(place.get("id")) for place in places)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """Status, headers and the whole body."""
+
+    status: int
+    headers: Mapping[str, str]  # looked up in lower case
+    body: bytes
+    requests_per: Span = "minute"  # what a limit of requests is for, where its header does not say it
+    notes: list[str] = field(default_factory=list)  # what of it was mended or is not believed
+
+    @property
+    def request_id(self) -> str | None:
+        """The provider's id of the request, for its support."""
+        return header_id(self.headers)
+
+    @property
+    def allowances(self) -> tuple[Allowance, ...]:
+        """The limits that the headers tell; read anew each time."""
+        return allowances(self.headers, requests_per=self.requests_per)
+
 
 Json = Mapping[str, object]
 
@@ -54,3 +98,44 @@ class Wire(Protocol):
     def stream(self, response: Response) -> Assembly:
         """Begin to read a stream, whose status and headers `response` holds."""
         ...
+
+
+def finished(body: Mapping[str, object], model: Model, condition: Condition) -> dict[str, object]:
+    """Return a body without what is not set, what a budget adds and then `params` merged into it last.
+
+    Where we write an object ourselves, `params` add to it: `reasoning: {summary: auto}` leaves the effort
+    of the sweep in its place.
+    """
+    said = {name: value for name, value in body.items() if value is not None}
+    return merged_params(merged_params(said, model.budget_params), {**model.params, **condition.params})
+
+
+def at(path: str | None, value: object) -> dict[str, object]:
+    """Return an object with a value at a path such as `reasoning.effort`; an empty one without either."""
+    if path is None or value is None:
+        return {}
+    first, point, rest = path.partition(".")
+    return {first: at(rest, value) if point else value}
+
+
+def text_and_thinking(content: object) -> tuple[str, str | None]:
+    """Return what the model said, and what it thought before; parts of one kind are joined as they are."""
+    if isinstance(content, str):
+        return content, None
+    parts = [mapping_in(part) for part in items(content)]
+    thinking = "".join(_thinking(part.get("thinking")) for part in parts)
+    return _joined(parts), thinking or None
+
+
+def finish_of(reason: str | None, *, said: str, refused: str) -> str | None:
+    """Return the provider's own word, or `refusal` where only a refusal in place of a text tells of it."""
+    return "refusal" if refused and not said and reason not in REFUSALS else reason
+
+
+def _thinking(thinking: object) -> str:
+    # Text from Anthropic, again a list of parts from Mistral.
+    return thinking if isinstance(thinking, str) else _joined(mapping_in(part) for part in items(thinking))
+
+
+def _joined(parts: Iterable[dict[str, object]]) -> str:
+    return "".join(text(part.get("text")) or "" for part in parts)

@@ -12,7 +12,7 @@ from asyncbench.checkup.findings import Checkup, FindingState
 from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.simulator.settings import Settings
 from tests.commands import asyncbench

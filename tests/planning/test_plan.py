@@ -23,7 +23,7 @@ from asyncbench.planning.report import duration
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems import open_set
 from asyncbench.prompting.requests import request_for
-from asyncbench.providers.longest_reply import longest_reply_of
+from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Condition, Limits
 from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of

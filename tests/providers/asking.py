@@ -6,9 +6,8 @@ from typing import Any
 
 from asyncbench.providers import PROVIDERS, Provider
 from asyncbench.providers.anthropic.messages import MessagesWire
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import Endpoint, Quirks
 from asyncbench.providers.openai.chat import ChatWire
-from asyncbench.providers.quirks import Quirks
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Condition, Message, Model, Problem, Request, Timeouts, Trial
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from hypothesis import strategies as st
 
-from asyncbench.providers.response import Response
-from asyncbench.providers.wire import Wire
+from asyncbench.providers.wire import Response, Wire
 from asyncbench.records import Reply
 
 RESPONSE = Response(status=200, headers={"x-request-id": "req_1"}, body=b"")

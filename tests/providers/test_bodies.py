@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.prompting.requests import merged_params
-from asyncbench.providers.body import at
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.wires import WIRES
+from asyncbench.providers.endpoints import Quirks
+from asyncbench.providers.provider import WIRES
+from asyncbench.providers.wire import at
 from asyncbench.records import Condition, Message
 from tests.providers.asking import PROBLEM, asking
 

@@ -4,7 +4,7 @@ import pytest
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.anthropic.client import AnthropicProvider
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.http import HttpProvider
 from asyncbench.providers.openai.client import OpenAIProvider
 from tests.providers.asking import ADAPTERS

@@ -8,11 +8,10 @@ import pytest
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import PROVIDERS
-from asyncbench.providers.endpoint import Endpoint
-from asyncbench.providers.endpoints import is_simulated, known_endpoints
+from asyncbench.providers.endpoints import Endpoint, is_simulated, known_endpoints
 from asyncbench.providers.known_models import published
 from asyncbench.providers.prices import vendor_of
-from asyncbench.providers.wires import WIRES
+from asyncbench.providers.provider import WIRES
 from tests.providers.asking import CHAT, KEY, asking
 from tests.providers.raw_server import answering, raw_server
 

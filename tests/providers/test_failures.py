@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.providers.failures import LONGEST_MESSAGE, encoded, refusal, told
-from asyncbench.providers.response import Response
 from asyncbench.providers.secrets import keyless
+from asyncbench.providers.wire import Response
 from asyncbench.records import Reply
 
 KEY = "sk-0123456789abcdef"

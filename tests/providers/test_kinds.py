@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.errors import ErrorKind
-from asyncbench.providers.error_body import ErrorBody, read_error
-from asyncbench.providers.kinds import kind_of
+from asyncbench.providers.error_kinds import ErrorBody, kind_of, read_error
 
 
 def kind(status, body, wait_s=None):

@@ -16,7 +16,7 @@ import pytest
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.providers import pool, sdk
 from asyncbench.providers.calls import Call
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import Endpoint
 from tests.providers.asking import ADAPTERS, asking, deadlines
 from tests.providers.raw_server import (
     answering,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.opening import open_provider as open_model
+from asyncbench.providers.provider import open_provider as open_model
 from asyncbench.providers.rate_headers import LONGEST_RESET_S, allowances, reset_s
 from asyncbench.records import Allowance
 from tests.providers.asking import KEY, asking

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.providers.retry_after import retry_after_s
+from asyncbench.providers.rate_headers import retry_after_s
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import anthropic
 import openai
 import pytest
 
-from asyncbench.providers.kinds import BY_STATUS
+from asyncbench.providers.error_kinds import BY_STATUS
 
 SDKS = pytest.mark.parametrize("sdk", [openai, anthropic])
 

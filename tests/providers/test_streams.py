@@ -12,9 +12,8 @@ import pytest
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import streams
 from asyncbench.providers.calls import Call
-from asyncbench.providers.openai.chat import ChatWire
-from asyncbench.providers.openai.choices import Chunks
-from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.endpoints import Quirks
+from asyncbench.providers.openai.chat import ChatWire, Chunks
 from tests.providers.asking import ADAPTERS, KEY, asking, deadlines
 from tests.providers.raw_server import (
     EVENT_STREAM,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.wires import WIRES, wire_complaint
+from asyncbench.providers.endpoints import Quirks, known_endpoints
+from asyncbench.providers.model_rules import wire_complaint
+from asyncbench.providers.provider import WIRES
 from tests.providers.asking import asking
 
 EVERYTHING = Quirks(thinking="thinking_budget")  # an endpoint that has words for all that a format can say
@@ -95,6 +95,6 @@ def test_every_format_of_every_endpoint_is_known():
 def test_asking_costs_no_sdk():
     """`config` complains before anything is loaded."""
     sdks = "{'openai', 'anthropic'}"
-    code = f"import sys, asyncbench.providers.wires as _; sys.exit(not {sdks}.isdisjoint(sys.modules))"
+    code = f"import sys, asyncbench.providers.provider as _; sys.exit(not {sdks}.isdisjoint(sys.modules))"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # our own words

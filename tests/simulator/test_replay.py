@@ -13,8 +13,7 @@ import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProblemSetError
 from asyncbench.problems.schema import batches_of
-from asyncbench.providers.error_body import read_error
-from asyncbench.providers.kinds import kind_of
+from asyncbench.providers.error_kinds import kind_of, read_error
 from asyncbench.records import Reply, Usage
 from asyncbench.simulator.faults import COMPLETE, OF_STREAMS, FaultKind, parse_fault
 from asyncbench.simulator.recordings import read

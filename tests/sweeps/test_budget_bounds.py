@@ -15,10 +15,9 @@ from asyncbench.engine.budget import Cap, Ledger
 from asyncbench.errors import ConfigError, UnwrittenError
 from asyncbench.pricing import _looked_up, dollars_of
 from asyncbench.prompting.requests import asked_as
-from asyncbench.providers.endpoints import known_endpoints
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.uncapped_costs import bills_besides
-from asyncbench.providers.wires import WIRES
+from asyncbench.providers.endpoints import Quirks, known_endpoints
+from asyncbench.providers.params import bills_besides
+from asyncbench.providers.provider import WIRES
 from asyncbench.records import Condition, Ended, History, Limits, Message, Reply, Sent, Usage
 from asyncbench.run.summary import Exit
 from asyncbench.run.sweep_run import run_sweep

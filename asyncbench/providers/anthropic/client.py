@@ -4,8 +4,8 @@ from typing import Final
 
 import anthropic
 
-from asyncbench.providers.anthropic import models
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import Endpoint
+from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
 from asyncbench.providers.sdk import NO_KEY, SdkProvider, http_client
 from asyncbench.providers.wire import Json, Wire
 
@@ -13,7 +13,7 @@ _NEEDLESS: Final = {"x-stainless-timeout": anthropic.Omit()}  # "None": the dead
 # The version of the API that the SDK sends refuses temperature and top_p, even at their defaults.
 _OPTIONS: Final[anthropic.RequestOptions] = {"headers": _NEEDLESS}
 _SAMPLING_OPTIONS: Final[anthropic.RequestOptions] = {
-    "headers": {**_NEEDLESS, "anthropic-version": models.SAMPLING_VERSION}
+    "headers": {**_NEEDLESS, "anthropic-version": SAMPLING_VERSION}
 }
 # Said, or ANTHROPIC_BASE_URL would lead calls elsewhere unseen.
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
@@ -37,4 +37,4 @@ class AnthropicProvider(SdkProvider):
 
 
 def _options(body: Json) -> anthropic.RequestOptions:
-    return _SAMPLING_OPTIONS if models.needs_sampling_version(body) else _OPTIONS
+    return _SAMPLING_OPTIONS if needs_sampling_version(body) else _OPTIONS

@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from asyncbench.providers.body import at, finished
-from asyncbench.providers.content import text_and_thinking
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, mapping_in, text
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_anthropic, merged
-from asyncbench.providers.wire import Json
+from asyncbench.providers.wire import Json, Response, at, finished, text_and_thinking
 from asyncbench.records import Model, Reply, Request
 
 # A block of content by its type → where its words stand, in the whole block and in the pieces of it.

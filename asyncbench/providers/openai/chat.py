@@ -1,17 +1,119 @@
-"""OpenAI's chat completions: a request as a body, a body or a stream as a reply."""
+"""OpenAI's chat completions and plain completions: a request as a body, a body or a stream as a reply."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from asyncbench.errors import ErrorKind
 from asyncbench.prompting import merged_params
-from asyncbench.providers.body import at, finished
-from asyncbench.providers.content import text_and_thinking
-from asyncbench.providers.failures import bad_reply
+from asyncbench.providers.endpoints import Quirks
+from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import mapping_in, text
-from asyncbench.providers.openai.choices import Chunks, Piece, first_choice, reply_of
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.response import Response
-from asyncbench.providers.wire import Json
+from asyncbench.providers.usage import from_openai, raw_usage, told_cost_usd
+from asyncbench.providers.wire import Json, Response, at, finish_of, finished, text_and_thinking
 from asyncbench.records import Model, Reply, Request
+
+Piece = tuple[str, str, str]  # what a choice, or a piece of it, says, thinks and refuses
+# Finish reasons of a generation that failed: DeepSeek's word; Mistral's and OpenRouter's.
+_FAILED: Final[Mapping[object, ErrorKind]] = {
+    "insufficient_system_resource": ErrorKind.OVERLOADED,
+    "error": ErrorKind.SERVER_ERROR,
+}
+_BESIDE: Final = ("model", "system_fingerprint", "service_tier", "provider")
+
+
+def first_choice(payload: Json, response: Response) -> dict[str, object]:
+    """Return the first choice of a body, an empty one where there is none.
+
+    Raises:
+        ProviderError: what its error means when it failed on its own (OpenRouter).
+    """
+    choices = payload.get("choices")
+    choice = mapping_in(choices[0]) if isinstance(choices, list) and choices else {}
+    if choice.get("error"):
+        raise stream_error({"error": choice["error"]}, response)
+    return choice
+
+
+def reply_of(payload: Json, response: Response, *, piece: Piece, finish_reason: object) -> Reply:
+    """Return the reply: what was read of the choice, and what stands beside it.
+
+    Raises:
+        ProviderError: the finish reason is that of a generation that failed.
+    """
+    reason = text(finish_reason)
+    if reason in _FAILED:
+        raise bad_reply(response, f"its finish reason is {reason}", kind=_FAILED[reason])
+    used = raw_usage(payload)
+    said, thought, refused = piece
+    return Reply(
+        text=said or refused,
+        reasoning=thought or None,
+        finish_reason=finish_of(reason, said=said, refused=refused),
+        model_served=text(payload.get("model")),
+        usage=from_openai(used) if used else None,
+        raw_usage=used,
+        request_id=response.request_id,
+        fingerprint=text(payload.get("system_fingerprint")),
+        upstream=text(payload.get("provider")),
+        service_tier=text(payload.get("service_tier")),
+        vendor_cost_usd=told_cost_usd(used) if used else None,
+        http_status=response.status,
+    )
+
+
+class Chunks:
+    """A choice that arrives in chunks.
+
+    Usage comes in a chunk of its own, beside a choice, with the finish, in each chunk anew, or never: the
+    last that was told counts. Complete is what has a finish reason; `[DONE]` is missing at some servers.
+    """
+
+    def __init__(self, response: Response, read: Callable[[Mapping[str, object]], Piece]) -> None:
+        self._response = response
+        self._read = read  # the choice of a chunk → what it brings
+        self._beside: dict[str, object] = {}
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._refused: list[str] = []
+        self._finish_reason: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Never: a usage may follow the finish, and `[DONE]` is no event; see `Assembly`."""
+        return False
+
+    def feed(self, event: Json) -> int:
+        """Take in a chunk; see `Assembly`."""
+        if event.get("error"):
+            raise stream_error(event, self._response)
+        self._note(event)
+        choice = first_choice(event, self._response)
+        if choice.get("index"):
+            return 0  # another answer to the same question: only the first is asked for
+        self._finish_reason = text(choice.get("finish_reason")) or self._finish_reason
+        brought = self._read(choice)
+        for piece, pieces in zip(brought, (self._said, self._thought, self._refused), strict=True):
+            if piece:
+                pieces.append(piece)
+        return sum(map(len, brought))
+
+    def complete(self) -> Reply:
+        """Return the whole reply; see `Assembly`."""
+        if self._finish_reason is None:
+            raise bad_reply(self._response, CUT_STREAM)
+        return reply_of(
+            self._beside,
+            self._response,
+            piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
+            finish_reason=self._finish_reason,
+        )
+
+    def _note(self, event: Json) -> None:
+        for name in _BESIDE:
+            if value := event.get(name):
+                self._beside[name] = value
+        if used := raw_usage(event):
+            self._beside["usage"] = used
 
 
 class ChatWire:
@@ -79,3 +181,49 @@ def _piece(message: Mapping[str, object]) -> Piece:
     said, thought = text_and_thinking(message.get("content"))
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or thought
     return said, thought or "", text(message.get("refusal")) or ""
+
+
+class CompletionsWire:
+    """/completions: the older of OpenAI's formats, which self-hosted servers still speak."""
+
+    path = "completions"
+
+    def __init__(self, quirks: Quirks) -> None:
+        self._quirks = quirks
+
+    def body(self, request: Request) -> dict[str, object]:
+        """Return what is sent; see `Wire`.
+
+        The prompt is the question alone. A system prompt and earlier turns stand before it in their order,
+        each on lines of its own, with nothing that tells who said them.
+        """
+        model = request.trial.model
+        before = [] if request.system is None else [request.system]
+        body = {
+            "model": model.model_id,
+            "prompt": "\n".join([*before, *(turn.content for turn in request.messages)]),
+            "temperature": model.temperature,
+            "top_p": model.top_p,
+            "max_tokens": model.max_tokens,  # the format has no newer name for it
+            **at(self._quirks.seed, model.seed),
+            **streaming(model, self._quirks),
+        }
+        return finished(body, model, request.trial.condition)
+
+    def reply(self, payload: Json, response: Response) -> Reply:
+        """Read the first choice of a completion.
+
+        Raises:
+            ProviderError: `bad_reply` when there is no choice; see `first_choice` and `reply_of`.
+        """
+        choice = first_choice(payload, response)
+        if not isinstance(choice.get("text"), str):
+            raise bad_reply(response, "it holds no choice with a text")
+        finish_reason = choice.get("finish_reason")
+        return reply_of(
+            payload, response, piece=(text(choice.get("text")) or "", "", ""), finish_reason=finish_reason
+        )
+
+    def stream(self, response: Response) -> Chunks:
+        """Begin to read a stream; see `Wire`."""
+        return Chunks(response, lambda choice: (text(choice.get("text")) or "", "", ""))

@@ -4,7 +4,7 @@ from typing import Final
 
 import openai
 
-from asyncbench.providers.endpoint import Endpoint
+from asyncbench.providers.endpoints import Endpoint
 from asyncbench.providers.sdk import NO_KEY, SdkProvider, http_client
 from asyncbench.providers.wire import Wire
 

@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from asyncbench.providers.body import at, finished
-from asyncbench.providers.content import finish_of
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
-from asyncbench.providers.quirks import Quirks
-from asyncbench.providers.response import Response
 from asyncbench.providers.usage import from_responses, raw_usage, told_cost_usd
-from asyncbench.providers.wire import Json
+from asyncbench.providers.wire import Json, Response, at, finish_of, finished
 from asyncbench.records import CUT_SHORT, REFUSALS, Reply, Request
 
 _FAILED: Final = ("failed", "cancelled")

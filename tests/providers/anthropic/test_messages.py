@@ -5,7 +5,7 @@ from hypothesis import given
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.anthropic.messages import MessagesWire
-from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Usage
 from tests.providers.asking import asking
 from tests.providers.streams import PIECES, RESPONSE, first_word, streamed

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from asyncbench.providers.anthropic.models import claude_complaint, default_max_tokens
+from asyncbench.providers.model_rules import claude_complaint, default_max_tokens
 from tests.providers.asking import asking
 
 
@@ -107,6 +107,6 @@ def test_what_can_be_had_is_not_complained_of(asked):
 
 def test_asking_costs_no_sdk():
     """`config` complains before anything is loaded."""
-    code = "import sys, asyncbench.providers.anthropic.models as _; sys.exit('anthropic' in sys.modules)"
+    code = "import sys, asyncbench.providers.model_rules as _; sys.exit('anthropic' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # our own words

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.chat import ChatWire
-from asyncbench.providers.quirks import Quirks
 from asyncbench.records import Usage
 from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
 

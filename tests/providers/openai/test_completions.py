@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.providers.openai.completions import CompletionsWire
-from asyncbench.providers.quirks import Quirks
+from asyncbench.providers.endpoints import Quirks
+from asyncbench.providers.openai.chat import CompletionsWire
 from asyncbench.records import Usage
 from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
 

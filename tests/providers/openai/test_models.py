@@ -2,7 +2,7 @@
 
 import pytest
 
-from asyncbench.providers.openai.models import openai_complaint
+from asyncbench.providers.model_rules import openai_complaint
 from tests.providers.asking import asking
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.responses import ResponsesWire
-from asyncbench.providers.quirks import Quirks
 from asyncbench.records import CUT_SHORT, REFUSALS, Usage
 from tests.providers.streams import PIECES, RESPONSE, first_word, streamed
 
