@@ -3,12 +3,14 @@
 In: problem sets or recorded replies. Out: a server process that speaks OpenAI's and Anthropic's wire formats.
 Each module imports only from lines above its own:
 
-    faults · latency · limits · questions · script
-    answers · counts · wire · recordings · delivery
-    thinking · openai_wire
-    asked · likes · speakers
-    settings · chat_wire · responses_wire · anthropic_wire · replay
-    completions_wire · served
+    faults · limits · questions
+    answers · counts · wire · recordings
+    asked
+    openai_wire
+    likes · responses_wire · anthropic_wire · voices
+    settings
+    served
+    delivery
     server
     serving · process
     __main__

@@ -6,8 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 from asyncbench.simulator.asked import asked_of
 from asyncbench.simulator.limits import ToldAllowance
-from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
-from asyncbench.simulator.wire import Exchange, Json, RefusedError, VendorWire, Why, WireAnswer, WireRequest
+from asyncbench.simulator.wire import (
+    HOLE,
+    Exchange,
+    Json,
+    RefusedError,
+    Script,
+    VendorWire,
+    Why,
+    WireAnswer,
+    WireRequest,
+    cut_up,
+    deltas,
+    event,
+)
 
 _ERRORS: Mapping[Why, tuple[int, str]] = {  # status, type
     Why.BAD_REQUEST: (400, "invalid_request_error"),

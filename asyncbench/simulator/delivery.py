@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from asyncbench.simulator.faults import FaultKind
-from asyncbench.simulator.latency import Timing
-from asyncbench.simulator.script import Script
+from asyncbench.simulator.served import Timing
+from asyncbench.simulator.wire import Script
 
 STALL_S = 300.0  # a client that waits longer than this has no deadline of its own
 TICK_S = 0.005  # pieces that are due within it are written together, at its end

@@ -1,14 +1,26 @@
-"""What OpenAI's wire formats share: errors, limits, models, stream ends (its SDK's types, release 3.51)."""
+"""OpenAI's chat and plain completions, and what its wire formats share (its SDK's types, release 3.51)."""
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from asyncbench.simulator.asked import asked_of, model_of, pace_of, stream_of, stream_usage_of, token_limit
 from asyncbench.simulator.limits import ToldAllowance
-from asyncbench.simulator.script import Script, event
-from asyncbench.simulator.wire import Exchange, Json, RefusedError, StreamUsage, VendorWire, Why, WireRequest
-
-REQUEST_ID_HEADER = "x-request-id"
-DONE = b"data: [DONE]\n\n"
+from asyncbench.simulator.wire import (
+    HOLE,
+    Exchange,
+    Json,
+    RefusedError,
+    Script,
+    StreamUsage,
+    VendorWire,
+    Why,
+    WireRequest,
+    cut_up,
+    deltas,
+    event,
+)
 
 _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.BAD_REQUEST: (400, "invalid_request_error", None),
@@ -26,29 +38,15 @@ _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.OVERLOADED: (503, "server_error", "overloaded"),
     Why.UPSTREAM: (200, "server_error", "bad_gateway"),
 }
-_PARAMS: Mapping[Why, str] = {
-    Why.UNKNOWN_QUESTION: "messages",
-    Why.NO_SUCH_MODEL: "model",
-}
+_PARAMS: Mapping[Why, str] = {Why.UNKNOWN_QUESTION: "messages", Why.NO_SUCH_MODEL: "model"}
 _MIDWAY = RefusedError(Why.OVERLOADED, "The server is overloaded, and was not when this answer began.")
 
 
 def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
     """Write a refusal."""
     status, kind, code = _ERRORS[refused.why]
-    return status, {
-        "error": {
-            "message": refused.message,
-            "type": kind,
-            "param": _PARAMS.get(refused.why),
-            "code": code,
-        }
-    }
-
-
-def error_midway() -> bytes:
-    """Write the event of a stream that fails after its start."""
-    return event(error(_MIDWAY, "")[1])
+    said = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why), "code": code}
+    return status, {"error": said}
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:
@@ -86,48 +84,146 @@ def models(names: Sequence[str]) -> Json:
     }
 
 
-def finish_of(exchange: Exchange) -> str:
-    """Return the finish reason of a choice."""
-    return "length" if exchange.answer.cut else "stop"
+openai_wire = partial(
+    VendorWire,
+    request_id_header="x-request-id",
+    error=error,
+    retry_headers=retry_headers,
+    limit_headers=limit_headers,
+    models=models,
+)
 
 
-def closing(exchange: Exchange, finish: Json, apart: Callable[[Json], Json]) -> Iterator[bytes]:
-    """Yield the events that end a stream of choices.
+def _script(
+    exchange: Exchange, opening: Sequence[Json], pieces: list[bytes], finish: Json, apart: Callable[[], Json]
+) -> Script:
+    """Write a stream of choices; `apart`: a chunk without a choice, for the usage."""
+    return Script(
+        opening=[event(chunk) for chunk in opening],
+        pieces=pieces,
+        closing=[*_closing(exchange, finish, apart)],
+        error=event(error(_MIDWAY, "")[1]),
+    )
 
-    Args:
-        exchange: what is answered, and whose ways that has.
-        finish: the chunk with the finish reason.
-        apart: the usage → a chunk that tells nothing else.
-    """
-    like, usage = exchange.like, exchange.like.usage(exchange.answer)
-    yield event(finish | {"usage": usage} if like.stream_usage is StreamUsage.IN_FINISH else finish)
-    if _told_apart(exchange):
-        yield event(apart(usage))
+
+def _closing(exchange: Exchange, finish: Json, apart: Callable[[], Json]) -> Iterator[bytes]:
+    like, usage = exchange.like, {"usage": exchange.like.usage(exchange.answer)}
+    how = like.stream_usage
+    yield event(finish | usage if how is StreamUsage.IN_FINISH else finish)
+    if how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage):
+        yield event(apart() | usage)
     if like.done:
         yield like.done
 
 
-def _told_apart(exchange: Exchange) -> bool:
-    how = exchange.like.stream_usage
-    return how is StreamUsage.ALWAYS or (how is StreamUsage.ASKED and exchange.asked.stream_usage)
+def _body(exchange: Exchange, name: str, kind: str, choices: Sequence[Json]) -> Json:
+    return {
+        "id": f"{name}-{exchange.request_id}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": exchange.answer.model,
+        "choices": choices,
+        "system_fingerprint": "simulated",
+    }
 
 
-def wire_of(
-    *,
-    read: Callable[[Json], WireRequest],
-    reply: Callable[[Exchange], Json],
-    script: Callable[[Exchange], Script],
-    may_stream_unasked: bool = False,
-) -> VendorWire:
-    """Return a wire format of OpenAI's: its questions and answers, with what all of them share."""
-    return VendorWire(
-        request_id_header=REQUEST_ID_HEADER,
-        read=read,
-        reply=reply,
-        script=script,
-        error=error,
-        retry_headers=retry_headers,
-        limit_headers=limit_headers,
-        models=models,
-        may_stream_unasked=may_stream_unasked,
+def _finish_of(exchange: Exchange) -> str:
+    return "length" if exchange.answer.cut else "stop"
+
+
+# ── chat completions ─────────────────────────────────────────────────────────────────────────
+
+
+def _read_chat(body: Json) -> WireRequest:
+    """Read a request. `max_tokens` is the older name of `max_completion_tokens`."""
+    most = body.get("max_completion_tokens", body.get("max_tokens"))
+    return asked_of(body, messages=body.get("messages"), system=None, max_tokens=most)
+
+
+def _chat_reply(exchange: Exchange) -> Json:
+    """Write an answer as a `chat.completion`."""
+    said = {"role": "assistant", **exchange.like.message(exchange.answer), "refusal": None, "annotations": []}
+    choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": _finish_of(exchange)}
+    body = _chat_body(exchange, "chat.completion", [choice])
+    body["usage"] = exchange.like.usage(exchange.answer)
+    return exchange.like.adorn(body, exchange)
+
+
+def _chat_script(exchange: Exchange) -> Script:
+    """Write an answer as a stream of `chat.completion.chunk`."""
+    like, answer = exchange.like, exchange.answer
+    thought = _chat_pieces(exchange, like.thought(HOLE), answer.reasoning) if like.reasoning else []
+    return _script(
+        exchange,
+        opening=[*like.before(), _chunk(exchange, {"role": "assistant", "content": ""})],
+        pieces=[*thought, *_chat_pieces(exchange, {"content": HOLE}, answer.text)],
+        finish=_chunk(exchange, {}, finish=_finish_of(exchange)),
+        apart=lambda: like.adorn(_chat_body(exchange, "chat.completion.chunk", []), exchange),
     )
+
+
+def _chat_pieces(exchange: Exchange, delta: Json, text: str) -> list[bytes]:
+    return deltas(_chunk(exchange, delta), cut_up(text, exchange.chunks)) if text else []
+
+
+def _chunk(exchange: Exchange, delta: Json, *, finish: str | None = None) -> Json:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return exchange.like.adorn(_chat_body(exchange, "chat.completion.chunk", [choice]), exchange)
+
+
+def _chat_body(exchange: Exchange, kind: str, choices: Sequence[Json]) -> Json:
+    return _body(exchange, "chatcmpl", kind, choices) | {"service_tier": "default"}
+
+
+CHAT = openai_wire(read=_read_chat, reply=_chat_reply, script=_chat_script)
+
+
+# ── plain completions: a prompt without roles; no reasoning is asked for or shown ────────────
+
+
+def _read_prompt(body: Json) -> WireRequest:
+    """Read a request; its prompt is the question, or ends with it on a line of its own."""
+    prompt = body.get("prompt")
+    if isinstance(prompt, list) and len(prompt) == 1:
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        raise RefusedError(Why.BAD_REQUEST, "`prompt` must be text, or a list of one text.")
+    return WireRequest(
+        model=model_of(body),
+        question=prompt,
+        without_roles=True,
+        prompt_characters=len(prompt),
+        max_tokens=token_limit(body.get("max_tokens")),
+        stream=stream_of(body),
+        stream_usage=stream_usage_of(body),
+        pace=pace_of(body),
+    )
+
+
+def _completion_reply(exchange: Exchange) -> Json:
+    """Write an answer as a `text_completion`."""
+    body = _completion(exchange, _text_choice(exchange.answer.text, _finish_of(exchange)))
+    return body | {"usage": exchange.like.usage(exchange.answer)}
+
+
+def _completion_script(exchange: Exchange) -> Script:
+    """Write an answer as a stream of `text_completion`, which nothing opens."""
+    texts = cut_up(exchange.answer.text, exchange.chunks)
+    return _script(
+        exchange,
+        opening=(),
+        pieces=deltas(_completion(exchange, _text_choice(HOLE, None)), texts),
+        finish=_completion(exchange, _text_choice("", _finish_of(exchange))),
+        apart=partial(_completion, exchange),
+    )
+
+
+def _text_choice(text: str, finish: str | None) -> Json:
+    return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish}
+
+
+def _completion(exchange: Exchange, *choices: Json) -> Json:
+    return _body(exchange, "cmpl", "text_completion", choices)
+
+
+COMPLETIONS = openai_wire(read=_read_prompt, reply=_completion_reply, script=_completion_script)

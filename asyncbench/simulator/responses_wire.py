@@ -9,9 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from asyncbench.simulator.asked import asked_of
-from asyncbench.simulator.openai_wire import wire_of
-from asyncbench.simulator.script import Script, cut_up, event
-from asyncbench.simulator.wire import Exchange, Json, WireRequest
+from asyncbench.simulator.openai_wire import openai_wire
+from asyncbench.simulator.wire import Exchange, Json, Script, WireRequest, cut_up, event
 
 _LOGPROBS: Json = {"logprobs": []}
 
@@ -125,7 +124,7 @@ def _reasoning(exchange: Exchange) -> Json:
     item: Json = {"id": f"rs_{exchange.request_id}", "type": "reasoning", "summary": []}
     if exchange.asked.summary:
         item["summary"] = [{"type": "summary_text", "text": text}]
-    if exchange.like.content.thought is not None:
+    if exchange.like.reasoning is not None:
         item["content"] = [{"type": "reasoning_text", "text": text}]
     return item
 
@@ -162,4 +161,4 @@ def _usage(exchange: Exchange) -> Json:
     }
 
 
-RESPONSES = wire_of(read=read, reply=reply, script=script, may_stream_unasked=True)
+RESPONSES = openai_wire(read=read, reply=reply, script=script, may_stream_unasked=True)

@@ -14,20 +14,17 @@ from aiohttp import web
 from asyncbench.simulator.answers import MODELS, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.asked import questions_in, tails
-from asyncbench.simulator.chat_wire import CHAT
-from asyncbench.simulator.completions_wire import COMPLETIONS
 from asyncbench.simulator.counts import RequestCounts, ServerSeconds, ServerStats, Visit
 from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
-from asyncbench.simulator.latency import Timing
 from asyncbench.simulator.likes import LIKES, OWN, split
+from asyncbench.simulator.openai_wire import CHAT, COMPLETIONS
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.recordings import Recording
-from asyncbench.simulator.replay import Replay
 from asyncbench.simulator.responses_wire import RESPONSES
-from asyncbench.simulator.served import Served, think
+from asyncbench.simulator.served import Served, Timing, think
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.speakers import MadeUp, Voice
+from asyncbench.simulator.voices import MadeUp, Replay, Voice
 from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why, WireRequest
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
@@ -84,18 +81,19 @@ class ServedCall:
 
     def refusal(self, refused: RefusedError) -> Page:
         """Return the page of a refusal."""
-        like, wait_s = self.like, refused.retry_after_s
-        status, body = like.error(refused, *self.wire.error(refused, self.request_id))
-        headers = self._headers()
+        wait_s, headers = refused.retry_after_s, self._headers()
+        status, body = self.like.error(refused, *self.wire.error(refused, self.request_id))
         if wait_s is not None:
-            headers |= (like.retry_headers or self.wire.retry_headers)(wait_s)
+            told = self.like.retry_headers(wait_s)
+            headers |= self.wire.retry_headers(wait_s) if told is None else told
         return Page(status=status, headers=headers, body=orjson.dumps(body))
 
     def _headers(self) -> dict[str, str]:
         allowances = self.model.gate.allowances(time.monotonic()) if self.model else {}
-        limit_headers = self.like.limit_headers or self.wire.limit_headers
+        told = self.like.limit_headers(allowances)
+        limits = self.wire.limit_headers(allowances) if told is None else told
         request_id = {self.wire.request_id_header: self.request_id} if self.like.request_id else {}
-        return {**HEADERS, **request_id, **limit_headers(allowances)}
+        return {**HEADERS, **request_id, **limits}
 
 
 class Server:

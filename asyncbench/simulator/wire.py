@@ -1,15 +1,19 @@
-"""What every vendor's wire format says in its own way: a question, an answer, a refusal, a limit."""
+"""What every vendor's wire format says in its own way: questions, answers, streams, refusals, limits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
+import orjson
+
 from asyncbench.simulator.limits import ToldAllowance
-from asyncbench.simulator.script import Script
 
 Json = dict[str, object]
-LimitHeaders = Callable[[Mapping[str, ToldAllowance]], dict[str, str]]  # what is limited → headers
-RetryHeaders = Callable[[float], dict[str, str]]  # seconds to wait → headers
+
+PIECE = 4  # characters of a streamed text, about a token
+HOLE = "\x00"  # stands for the text of a piece
+DONE = b"data: [DONE]\n\n"
+_HOLE_WRITTEN = orjson.dumps(HOLE)
 
 
 class Why(Enum):
@@ -54,7 +58,9 @@ class WireRequest:
     stream: bool | None  # None: the request does not say
     stream_usage: bool = False  # OpenAI's `stream_options.include_usage`
     summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`
-    pace: Mapping[str, float] = field(default_factory=dict)  # fields of Pace, where the request itself says
+    pace: Mapping[str, float] = field(
+        default_factory=dict
+    )  # fields of AnswerPace, where the request itself says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +76,6 @@ class WireAnswer:
     reasoning_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
-    """A question with its answer: all that a page or a stream is written from."""
-
-    asked: WireRequest
-    answer: WireAnswer
-    like: "Like"
-    request_id: str
-    chunks: int | None = None  # pieces that a streamed text is cut into at most
-
-
 class StreamUsage(Enum):
     """Where a stream tells its usage."""
 
@@ -89,40 +84,102 @@ class StreamUsage(Enum):
     IN_FINISH = auto()  # in the chunk with the finish reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """Where a provider puts text and reasoning in chat completions."""
+def three_counts(answer: WireAnswer) -> Json:
+    """Write usage without details."""
+    return {
+        "prompt_tokens": answer.input_tokens,
+        "completion_tokens": answer.output_tokens,
+        "total_tokens": answer.input_tokens + answer.output_tokens,
+    }
 
-    message: Callable[[WireAnswer], Json]  # of a whole answer
-    thought: Callable[[str], Json] | None  # a piece of reasoning → delta; None: reasoning is not shown
-    said: Callable[[str], Json]  # a piece of text → delta
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    """How a provider writes what it shares with OpenAI; rows of the table in `likes`.
+    """How a provider writes what it shares with OpenAI: this is OpenAI's own way, others are in `likes`.
 
-    `content`, `adorn` and `before` are of chat completions alone, `usage` and `stream_usage` of plain
-    completions, too; the rest holds for every wire format.
+    Messages, `adorn` and `before` are of chat completions alone, usage is of plain completions, too; the rest
+    holds for every wire format.
     """
 
-    check: Callable[[Json], None]  # raises RefusedError where the provider refuses a field
-    content: Content
-    usage: Callable[[WireAnswer], Json]
-    adorn: Callable[[Json, Exchange], Json]  # a body or chunk → the same with the provider's own fields
-    before: Callable[[Exchange], Sequence[Json]]  # chunks before the first
-    stream_usage: StreamUsage
-    done: bytes  # what ends a stream
-    waiting: bytes  # sent now and then until a stream's first token
-    blank: bytes  # before the JSON of a whole answer
-    error: Callable[
-        [RefusedError, int, object], tuple[int, object]
-    ]  # status and body as the provider has them
-    request_id: bool  # told in a header
-    limit_headers: LimitHeaders | None  # None: the wire format's own
-    retry_headers: RetryHeaders | None
-    closes_streams: bool  # ends the connection after a stream, though keep-alive was announced
-    streams_unasked: bool  # the Responses API streams unless `stream` is false
+    reasoning: str | None = None  # the field of a message with the reasoning; None: it is not shown
+    stream_usage = StreamUsage.ASKED
+    done = DONE  # what ends a stream
+    waiting = b""  # sent now and then until a stream's first token
+    blank = b""  # before the JSON of a whole answer
+    request_id = True  # told in a header
+    closes_streams = False  # ends the connection after a stream, though keep-alive was announced
+    streams_unasked = False  # the Responses API streams unless `stream` is false
+
+    def check(self, body: Json) -> None:
+        """Raise RefusedError where the provider refuses a field."""
+
+    def message(self, answer: WireAnswer) -> Json:
+        """Return the text and the reasoning of a whole answer."""
+        shown = {self.reasoning: answer.reasoning} if self.reasoning and answer.reasoning else {}
+        return {"content": answer.text, **shown}
+
+    def thought(self, text: str) -> Json:
+        """Return a piece of reasoning as a delta, where it is shown."""
+        return {self.reasoning: text} if self.reasoning else {}
+
+    def usage(self, answer: WireAnswer) -> Json:
+        """Return the account of an answer."""
+        return {
+            **three_counts(answer),
+            "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0, "audio_tokens": 0},
+            "completion_tokens_details": {
+                "reasoning_tokens": answer.reasoning_tokens,
+                "audio_tokens": 0,
+                "accepted_prediction_tokens": 0,
+                "rejected_prediction_tokens": 0,
+            },
+        }
+
+    def adorn(self, body: Json, _exchange: "Exchange") -> Json:
+        """Return a body or a chunk with the provider's own fields."""
+        return body
+
+    def before(self) -> Sequence[Json]:
+        """Return the chunks before the first."""
+        return ()
+
+    def error(self, _refused: RefusedError, status: int, body: object) -> tuple[int, object]:
+        """Return the status and the body of a refusal as the provider has them."""
+        return status, body
+
+    def limit_headers(self, _allowances: Mapping[str, ToldAllowance]) -> dict[str, str] | None:
+        """Return what tells of limits; None: as the wire format does."""
+        return None
+
+    def retry_headers(self, _wait_s: float) -> dict[str, str] | None:
+        """Return what says when to come again; None: as the wire format does."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A question with its answer: all that a page or a stream is written from."""
+
+    asked: WireRequest
+    answer: WireAnswer
+    like: Like
+    request_id: str
+    chunks: int | None = None  # pieces that a streamed text is cut into at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The events of one stream, written out."""
+
+    opening: Sequence[bytes]  # before the first token
+    pieces: Sequence[bytes]  # one for each piece of text, with the events that must come with it
+    closing: Sequence[bytes]  # why it ended, usage, the terminator
+    error: bytes  # the event in which a stream that fails midway says so
+
+    def first_half(self) -> "Script":
+        """Return half of the events, never with one that closes the stream."""
+        count = (len(self.opening) + len(self.pieces) + len(self.closing)) // 2
+        pieces = self.pieces[: max(0, count - len(self.opening))]
+        return replace(self, opening=self.opening[:count], pieces=pieces, closing=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +191,8 @@ class VendorWire:
     reply: Callable[[Exchange], Json]  # a whole answer
     script: Callable[[Exchange], Script]  # a streamed one
     error: Callable[[RefusedError, str], tuple[int, Json]]  # the refusal and its request id → status, body
-    retry_headers: RetryHeaders
-    limit_headers: LimitHeaders
+    retry_headers: Callable[[float], dict[str, str]]  # seconds to wait → headers
+    limit_headers: Callable[[Mapping[str, ToldAllowance]], dict[str, str]]  # what is limited → headers
     models: Callable[[Sequence[str]], Json]  # names → the list of models
     may_stream_unasked: bool = False  # by providers that do
 
@@ -165,3 +222,22 @@ def answer_of(asked: WireRequest, text: str, reasoning: str = "") -> WireAnswer:
         output_tokens=output_tokens,
         reasoning_tokens=reasoning_tokens,
     )
+
+
+def event(data: object, name: str | None = None) -> bytes:
+    """Write an event that holds JSON."""
+    head = b"" if name is None else f"event: {name}\n".encode()
+    return head + b"data: " + orjson.dumps(data) + b"\n\n"
+
+
+def deltas(data: object, texts: Sequence[str], name: str | None = None) -> list[bytes]:
+    """Write an event for each text: `data` with the text in the place of `HOLE`."""
+    # Written once and filled in: a long answer has hundreds of pieces.
+    before, _, after = event(data, name).partition(_HOLE_WRITTEN)
+    return [before + orjson.dumps(text) + after for text in texts]
+
+
+def cut_up(text: str, chunks: int | None) -> list[str]:
+    """Cut a text into at most `chunks` pieces, or into pieces of `PIECE` characters."""
+    size = PIECE if chunks is None else max(1, -(-len(text) // chunks))
+    return [text[start : start + size] for start in range(0, len(text), size)]

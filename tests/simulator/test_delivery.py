@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.simulator.delivery import TICK_S, WAITING_LINES, Broadcast, play
-from asyncbench.simulator.latency import Timing
-from asyncbench.simulator.script import Script
+from asyncbench.simulator.served import Timing
+from asyncbench.simulator.wire import Script
 from tests.engine.night import virtually
 
 

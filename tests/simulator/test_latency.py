@@ -5,8 +5,7 @@ import statistics
 
 import pytest
 
-from asyncbench.simulator.latency import AnswerPace, Latency, Timing
-from asyncbench.simulator.served import think
+from asyncbench.simulator.served import AnswerPace, Latency, Timing, think
 
 
 def latency(seed=1, model="oracle", **pace):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.simulator.script import HOLE, Script, cut_up, deltas, event
+from asyncbench.simulator.wire import HOLE, Script, cut_up, deltas, event
 
 
 @given(st.text(), st.none() | st.integers(1, 9))

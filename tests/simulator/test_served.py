@@ -8,7 +8,7 @@ from asyncbench.simulator.limits import LIMIT_MODELS
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.served import Served
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.speakers import MadeUp
+from asyncbench.simulator.voices import MadeUp
 from asyncbench.simulator.wire import RefusedError, WireAnswer, WireRequest
 
 

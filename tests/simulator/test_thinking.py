@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.simulator.thinking import EFFORTS, LONGEST, UNSAID, reasoning_of, think_tokens
+from asyncbench.simulator.asked import EFFORTS, LONGEST, UNSAID, reasoning_of, think_tokens
 from asyncbench.simulator.wire import RefusedError, WireRequest, answer_of, tokens
 
 

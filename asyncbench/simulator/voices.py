@@ -1,0 +1,122 @@
+"""What a simulated model says: made up from what is right, or recorded in earlier runs."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from asyncbench.simulator.answers import Answerer
+from asyncbench.simulator.asked import reasoning_of
+from asyncbench.simulator.questions import Questions, digest
+from asyncbench.simulator.recordings import Record, Recording
+from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
+
+
+def _nothing() -> None:
+    """Have nothing to take back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one call gets, unless its limits or a fault are against it."""
+
+    answer: WireAnswer  # of a failure: what it counts against the limits
+    failed: bool = False  # the call ends as a failure of the server, not with the answer
+    give_back: Callable[[], None] = _nothing  # to be called when no complete answer reached the client
+
+
+class Voice(Protocol):
+    """Where a model's answers come from."""
+
+    def knows(self, question: str) -> bool:
+        """Tell whether there is an answer to a question."""
+        ...
+
+    def take(self, asked: WireRequest) -> Taken:
+        """Return what a call gets.
+
+        Raises:
+            RefusedError: the model has no answer to this question.
+        """
+        ...
+
+
+class MadeUp:
+    """Answers from what is right, by the seed, the model's name and the question alone."""
+
+    def __init__(self, name: str, answerer: Answerer, questions: Questions, *, seed: int) -> None:
+        self._answerer, self._questions = answerer, questions
+        self._seed = f"{seed}/{name}"
+
+    def knows(self, question: str) -> bool:
+        return self._questions.find(question) is not None
+
+    def take(self, asked: WireRequest) -> Taken:
+        if (known := self._questions.find(asked.question)) is None:
+            raise RefusedError(
+                Why.UNKNOWN_QUESTION,
+                f"The last user message, {asked.question[:80]!r}, is none of the {len(self._questions)} "
+                "questions that this simulator knows; start it with their problem set.",
+            )
+        seed = f"{self._seed}/{asked.question}"
+        reasoning = reasoning_of(asked.think_tokens, seed) if asked.think_tokens else ""
+        # what completes a text goes on after its end: behind an = with a space, as base models do
+        space = " " if asked.without_roles and asked.question.endswith("=") else ""
+        return Taken(answer=answer_of(asked, space + self._answerer(known, seed), reasoning))
+
+
+class Replay:
+    """Serves one recording under one name, each question from its first record to its last.
+
+    A record that was taken is delivered unless it is given back, and so never out on two calls at once.
+    When none is left the last is repeated.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._gone = defaultdict[bytes, set[int]](set)  # of each question: delivered, or out on a call
+
+    def knows(self, question: str) -> bool:
+        return digest(question) in self._recording.records
+
+    def take(self, asked: WireRequest) -> Taken:
+        question = digest(asked.question)
+        if (records := self._recording.records.get(question)) is None:
+            raise RefusedError(Why.UNKNOWN_QUESTION, self._unknown(asked))
+        gone = self._gone[question]
+        left = (place for place in range(len(records)) if place not in gone)
+        if (place := next(left, None)) is None:
+            return Taken(answer=recorded(records[-1], asked), failed=records[-1].failed)
+        gone.add(place)
+        return Taken(
+            answer=recorded(records[place], asked),
+            failed=records[place].failed,
+            give_back=partial(gone.discard, place),
+        )
+
+    def _unknown(self, asked: WireRequest) -> str:
+        return (
+            f"The last user message, {asked.question[:80]!r}, is none of the {len(self._recording.records)} "
+            f"questions that were recorded of model {asked.model!r} in {self._recording.place}; ask what was "
+            "asked there."
+        )
+
+
+def recorded(record: Record, asked: WireRequest) -> WireAnswer:
+    """Make the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
+    input_tokens, output_tokens = record.input_tokens, record.output_tokens
+    return WireAnswer(
+        model=asked.model,
+        text=record.text,
+        reasoning=record.reasoning,
+        cut=record.cut,
+        input_tokens=tokens(asked.prompt_characters) if input_tokens is None else input_tokens,
+        output_tokens=_estimate(record) if output_tokens is None else output_tokens,
+        reasoning_tokens=record.reasoning_tokens or 0,
+    )
+
+
+def _estimate(record: Record) -> int:
+    thought = tokens(len(record.reasoning)) if record.reasoning else 0
+    return thought + tokens(len(record.text))
