@@ -6,7 +6,7 @@ import asyncbench as ab
 ab.generate("llm_arithmetic", "problems.parquet", seed=7)
 summary = asyncio.run(ab.run_sweep("configs/overnight.yaml"))
 table = ab.read_trials("results/overnight")
-grades = ab.grade(problem, reply_text)
+print(ab.report("results/overnight").as_text())
 """
 
 import os
@@ -14,12 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from asyncbench.charts import write_figures
+    from asyncbench.checkup import doctor
+    from asyncbench.config import load_sweep
     from asyncbench.merging import merge_folders
+    from asyncbench.page import write_page
+    from asyncbench.planning import plan
     from asyncbench.problems import generate
     from asyncbench.published import export_folder, import_files
     from asyncbench.published.nupa import import_problems
     from asyncbench.queries import sql
+    from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
+    from asyncbench.reports import compare_on as compare
+    from asyncbench.reports import report
+    from asyncbench.reports import status_of as status
     from asyncbench.run import run_sweep
     from asyncbench.store import (
         iter_attempts,
@@ -38,30 +47,41 @@ if TYPE_CHECKING:
 # Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
-# Loaded when first used: `import asyncbench` and `asyncbench --help` stay quick.
+# Where each function is, and its name there; loaded when first used: `import asyncbench` stays quick.
 _HOMES = {
+    "compare": ("asyncbench.reports", "compare_on"),
+    "doctor": ("asyncbench.checkup", "doctor"),
     "export_folder": ("asyncbench.published", "export_folder"),
-    "import_files": ("asyncbench.published", "import_files"),
-    "import_problems": ("asyncbench.published", "import_problems"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
-    "iter_attempts": ("asyncbench.store.catalog", "iter_attempts"),
-    "iter_grades": ("asyncbench.store.catalog", "iter_grades"),
-    "iter_problems": ("asyncbench.store.problem_copies", "iter_problems"),
-    "iter_trials": ("asyncbench.store.catalog", "iter_trials"),
+    "import_files": ("asyncbench.published", "import_files"),
+    "import_problems": ("asyncbench.published", "import_problems"),
+    "iter_attempts": ("asyncbench.store", "iter_attempts"),
+    "iter_grades": ("asyncbench.store", "iter_grades"),
+    "iter_problems": ("asyncbench.store", "iter_problems"),
+    "iter_trials": ("asyncbench.store", "iter_trials"),
+    "load_sweep": ("asyncbench.config", "load_sweep"),
     "merge_folders": ("asyncbench.merging", "merge_folders"),
-    "read_attempts": ("asyncbench.store.catalog", "read_attempts"),
-    "read_grades": ("asyncbench.store.catalog", "read_grades"),
-    "read_lanes": ("asyncbench.store.catalog", "read_lanes"),
-    "read_problems": ("asyncbench.store.problem_copies", "read_problems"),
-    "read_skipped": ("asyncbench.store.catalog", "read_skipped"),
-    "read_trials": ("asyncbench.store.catalog", "read_trials"),
+    "plan": ("asyncbench.planning", "plan"),
+    "read_attempts": ("asyncbench.store", "read_attempts"),
+    "read_grades": ("asyncbench.store", "read_grades"),
+    "read_lanes": ("asyncbench.store", "read_lanes"),
+    "read_problems": ("asyncbench.store", "read_problems"),
+    "read_skipped": ("asyncbench.store", "read_skipped"),
+    "read_trials": ("asyncbench.store", "read_trials"),
+    "reconcile": ("asyncbench.reconciliation", "reconcile"),
     "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
-    "run_sweep": ("asyncbench.run.sweep_run", "run_sweep"),
-    "sql": ("asyncbench.queries.select", "sql"),
+    "report": ("asyncbench.reports", "report"),
+    "run_sweep": ("asyncbench.run", "run_sweep"),
+    "sql": ("asyncbench.queries", "sql"),
+    "status": ("asyncbench.reports", "status_of"),
+    "write_figures": ("asyncbench.charts", "write_figures"),
+    "write_page": ("asyncbench.page", "write_page"),
 }
 
 __all__ = [
+    "compare",
+    "doctor",
     "export_folder",
     "generate",
     "grade",
@@ -71,16 +91,23 @@ __all__ = [
     "iter_grades",
     "iter_problems",
     "iter_trials",
+    "load_sweep",
     "merge_folders",
+    "plan",
     "read_attempts",
     "read_grades",
     "read_lanes",
     "read_problems",
     "read_skipped",
     "read_trials",
+    "reconcile",
     "regrade_folder",
+    "report",
     "run_sweep",
     "sql",
+    "status",
+    "write_figures",
+    "write_page",
 ]
 
 

@@ -1,6 +1,7 @@
 """Asking every model once, and once more with streaming, through the adapter that a sweep would use."""
 
 import asyncio
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from asyncbench.checkup.findings import Checkup, Finding, FindingState
 from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
+from asyncbench.checkup.models import models_from
 from asyncbench.checkup.question import knowing, question_for
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
@@ -64,6 +66,27 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
                 beside.create_task(_in_turn(turns[_server_of(model)], model, env, url)) for model in models
             ]
         return tuple(task.result() for task in tasks)
+
+
+async def doctor(
+    *what: str,
+    base_url: str | None = None,
+    key_env: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> tuple[Checkup, ...]:
+    """Make two tiny calls to each model, whole and streamed; return what is wrong, with the way out.
+
+    Args:
+        what: provider/model names, or the path of one sweep file.
+        base_url: where the named models are; None: their own address.
+        key_env: the variable that holds their key; None: their own.
+        env: where keys are looked up by variable name; None: this process's environment.
+
+    Raises:
+        ConfigError: none is named, an option is none, a sweep cannot be read, or a model cannot be asked.
+    """
+    models = models_from(what, base_url=base_url, key_env=key_env, or_nothing=False)
+    return await examine(models, env=os.environ if env is None else env)
 
 
 async def _in_turn(
