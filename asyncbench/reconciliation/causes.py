@@ -1,25 +1,28 @@
-"""What may be behind a gap between a bill and a folder: likely causes, ranked, and never more than that.
+"""What may be behind a gap: each cause with the amounts by which it could have moved the bill of a model.
 
-A cause says by how much it would move a bill: by certain amounts, or by anything up to a bound. It can
-explain as much of a gap as goes away when it moves the bill by the amount that fits best. Of causes that
-explain as much, the one that could have moved the bill least freely comes first.
+A cause never is asserted. It closes a part of the gap at best, at the amount of it that fits best; of causes
+that explain as much, the one that could have moved the bill least freely comes first.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, date, datetime
 from math import inf, isfinite
 from typing import Final
 
-from asyncbench.reconciliation.gaps import MEASURES, BillPair, share_of
-from asyncbench.reconciliation.our_costs import TIERS, Ours, UnpricedCalls, most_of
+from asyncbench.reconciliation.gaps import DUST, MEASURES, BillPair, share_of, together
+from asyncbench.reconciliation.our_costs import HALF_HOUR_S, Ours
 from asyncbench.shown import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap
 MOST_NAMED: Final = 6  # models, days or columns that a line names
 AGREE: Final = 0.01  # of a side: tokens that differ by no more are taken to be the same
+SHIFTS_H: Final = [half / 2 for half in range(-24, 29)]  # from UTC: from the last zone to the first
 Range = tuple[float, float]
 Moves = Mapping[str, Sequence[Range]]  # by measure: the amounts by which it may move a bill
+_TIMES: Final = "billed at {:.3f} times what was reckoned here"
+HalfHours = Mapping[tuple[str, int], Ours]  # by model in the comparison, and half hour since 1970
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,65 +36,110 @@ class Cause:
     bound: float = 0.0  # how widely it could move a bill, as a part of the gap: a tight fit says more
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of cause: how it could move the bill of a model, and what speaks for it over all of them."""
+# What speaks for each cause of `_moves`, in the words of `_words`.
+_SAYS: Final = {
+    "lost calls": "{lost_calls:,} calls ended unseen{lost_bounds}",
+    "timed out or cut calls": (
+        "{cut_calls:,} calls timed out or broke off, and may have been billed{cut_bounds}"
+    ),
+    "failed calls billed": "{free:,} calls failed and are taken here to be free",
+    "calls without a price here": "{priceless:,} answered calls have no price here, {tokenless:,} no tokens",
+    "cached input at another rate": (
+        "{cached_input:,} input tokens came from caches; as other input they would cost "
+        "{cached_as_plain_usd} more{cached_there}"
+    ),
+    "cache writes at another rate": (
+        "{cache_write:,} input tokens were written to caches for {usd_written}; kept for an hour, they would "
+        "cost {written_1h_usd} more"
+    ),
+    "reasoning counted apart": (
+        "{reasoning:,} output tokens ({usd_reasoning}) were reasoning: left out there, or counted once more"
+    ),
+    "another service tier": "the same calls cost {usd} here; by the price table: {other_tiers}",
+    "batch discount": "the same calls cost {usd} here; by the price table: {batch}",
+    "prices that changed": "the same calls cost {usd} here; by the price table: {today}",
+    "calls outside this folder": "{elsewhere}",
+    "another price than here": "the tokens agree and the dollars do not. {prices}",
+    "not in the export": (
+        "{absent:,} calls are of days and models without a line in it: it may end early, or be late"
+    ),
+    "rounding": (
+        "dollars are written with {decimals} decimals: {lines:,} lines may be off by ${rounded} together"
+    ),
+}
+_NAMES_MODELS: Final = "another price than here"  # by itself
+_OF_ANY_BILL: Final = "rounding"  # it need not be supposed
+_OTHER_TIERS: Final = ("standard", "flex", "priority")
 
-    name: str
-    moves: Callable[[BillPair], Moves]
-    says: Callable[[Sequence[BillPair]], str]
-    always: bool = False  # of any bill: it need not be supposed
-    names: bool = True  # whose models are told before what it says, where they are not all
 
-
-def likely_causes(models: Sequence[BillPair], days: Sequence[BillPair], *, decimals: int) -> list[Cause]:
+def likely_causes(
+    models: Sequence[BillPair],
+    days: Sequence[BillPair],
+    halves: HalfHours,
+    *,
+    decimals: int,
+    shift_h: float,
+) -> list[Cause]:
     """Return what may explain the gaps, the likeliest first.
 
     Args:
         models: each model over all days.
         days: the same by day.
+        halves: the folder's calls by model and half hour.
         decimals: the most that the bill's dollars are written with.
+        shift_h: the zone of these days, in hours from UTC.
     """
-    kinds = [*_KINDS, _another_price(days), _missing(days), _rounding(decimals)]
-    found = [_cause(kind, models) for kind in kinds]
-    worth = [one for one in found if one is not None and one.share >= WORTH_NAMING]
-    return sorted(worth, key=lambda one: (-round(one.share, 2), one.bound))
+    absent: defaultdict[str, Ours] = defaultdict(Ours)
+    for day in days:
+        if not day.theirs.lines:
+            absent[day.model].add(day.ours)
+    moves = [_moves(pair, absent[pair.model], 0.5 * 10.0**-decimals) for pair in models]
+    found = [_zone(days, halves, shift_h)]
+    for name, says in _SAYS.items():
+        cause, closed = _fitted(name, models, [of_model[name] for of_model in moves])
+        if cause is not None and cause.share >= WORTH_NAMING:
+            told = models if name == _OF_ANY_BILL else closed
+            several = len(told) < len(models) and name != _NAMES_MODELS
+            named = f"{listed([pair.model for pair in told])}: " if several else ""
+            found.append(replace(cause, says=named + says.format(**_words(told, days, absent, decimals))))
+    causes = [cause for cause in found if cause is not None]
+    return sorted(causes, key=lambda cause: (-round(cause.share, 2), cause.bound))
 
 
-def _cause(kind: _Kind, models: Sequence[BillPair]) -> Cause | None:
-    """Return a kind of cause with how much of the gaps it can explain; None where there is no gap."""
+def _fitted(
+    name: str, models: Sequence[BillPair], moves: Sequence[Moves]
+) -> tuple[Cause | None, list[BillPair]]:
+    """Return a cause with how much of the gaps it can explain, and the models whose gaps it closes.
+
+    None where there is no gap.
+    """
     shares, explains, bound, closes = list[float](), dict[str, float](), 0.0, set[str]()
-    moves = [(pair, kind.moves(pair)) for pair in models]
     for measure in MEASURES:
-        gaps = [(pair.gap(measure) or 0.0, ranges.get(measure, ())) for pair, ranges in moves]
-        whole = sum(abs(gap) for gap, _ in gaps)
+        gaps = [pair.gap(measure) or 0.0 for pair in models]
+        whole = sum(map(abs, gaps))
         if not whole:
             continue
-        best = [_nearest(gap, ranges) for gap, ranges in gaps]
-        closed = [abs(gap) - abs(gap - move) for (gap, _), (move, _) in zip(gaps, best, strict=True)]
+        best = [_nearest(gap, ranges.get(measure, ())) for gap, ranges in zip(gaps, moves, strict=True)]
+        closed = [abs(gap) - abs(gap - amount) for gap, (amount, _) in zip(gaps, best, strict=True)]
         shares.append(sum(closed) / whole)
         closes |= {
-            pair.model for pair, amount in zip(models, closed, strict=True) if amount >= WORTH_NAMING * whole
+            p.model for p, amount in zip(models, closed, strict=True) if amount >= WORTH_NAMING * whole
         }
-        if move := sum(move for move, _ in best):
+        if move := sum(amount for amount, _ in best):
             explains[measure] = move
         bound = max(bound, sum(width for _, width in best) / whole)
     if not shares:
-        return None
+        return None, []
     share = sum(shares) / len(shares)
-    told = _said(kind, models, closes) if share >= WORTH_NAMING else ""
-    return Cause(
-        name=kind.name, says=told, share=share, explains=explains, bound=-1.0 if kind.always else bound
-    )
+    bound = -1.0 if name == _OF_ANY_BILL else bound
+    cause = Cause(name=name, says="", share=share, explains=explains, bound=bound)
+    return cause, [pair for pair in models if pair.model in closes] or [*models]
 
 
-def _said(kind: _Kind, models: Sequence[BillPair], closes: Collection[str]) -> str:
-    """Return what speaks for a cause in the models whose gaps it closes, named if there are others."""
-    those = [pair for pair in models if pair.model in closes]
-    if kind.always or not those:
-        return kind.says(models)
-    named = f"{listed([pair.model for pair in those])}: " if kind.names and len(those) < len(models) else ""
-    return named + kind.says(those)
+def _nearest(gap: float, ranges: Iterable[Range]) -> tuple[float, float]:
+    """Return the amount within any of the ranges that is nearest to a gap, and how wide that range is."""
+    moves = [(min(max(gap, low), high), high - low) for low, high in ranges]
+    return min([(0.0, 0.0), *moves], key=lambda move: (round(abs(gap - move[0]), 9), move[1]))
 
 
 def listed(names: Sequence[str], between: str = ", ") -> str:
@@ -100,10 +148,45 @@ def listed(names: Sequence[str], between: str = ", ") -> str:
     return between.join(names[:MOST_NAMED]) + more
 
 
-def _nearest(gap: float, ranges: Iterable[Range]) -> tuple[float, float]:
-    """Return the amount within any of the ranges that is nearest to a gap, and how wide that range is."""
-    moves = [(min(max(gap, low), high), high - low) for low, high in ranges]
-    return min([(0.0, 0.0), *moves], key=lambda move: (round(abs(gap - move[0]), 9), move[1]))
+# ── by how much a cause could move a bill ────────────────────────────────────────────────────
+
+
+def _moves(pair: BillPair, absent: Ours, half_a_decimal: float) -> Mapping[str, Moves]:
+    """Return the moves of each cause; `absent`: our calls of days that the bill has no line of."""
+    ours, theirs = pair.ours, pair.theirs
+    other_calls = theirs.requests is None or theirs.requests > ours.calls
+    costs = {name: getattr(ours, f"{name}_usd") - ours.usd for name in (*_OTHER_TIERS, "batch", "today")}
+    rounded = half_a_decimal * theirs.lines * (1 + 1e-9)
+    reasoning, usd_reasoning = ours.reasoning, ours.usd_reasoning
+    return {
+        "lost calls": _unknown(ours, ours.lost_calls, ours.most_of("lost")),
+        "timed out or cut calls": _unknown(ours, ours.cut_calls, ours.most_of("cut")),
+        "failed calls billed": {
+            "usd": _up_to(ours.free * ours.most_usd),
+            "input_tokens": _up_to(ours.free * ours.most_input),
+            "output": _up_to(ours.free * ours.most_output),
+        },
+        "calls without a price here": {
+            "usd": _up_to(inf if ours.priceless or ours.tokenless else 0.0),
+            "input_tokens": _up_to(inf if ours.tokenless else 0.0),
+            "output": _up_to(inf if ours.tokenless else 0.0),
+        },
+        "cached input at another rate": {"usd": _cached(ours, theirs.cached_input)},
+        "cache writes at another rate": {
+            "usd": [(-ours.usd_written, ours.written_1h_usd)] if ours.cache_write else []
+        },
+        "reasoning counted apart": {
+            "output": [*_point(reasoning), *_point(-reasoning)],
+            "usd": [*_point(usd_reasoning), *_point(-usd_reasoning)],
+        },
+        "another service tier": {"usd": [move for name in _OTHER_TIERS for move in _point(costs[name])]},
+        "batch discount": {"usd": _point(costs["batch"])},
+        "prices that changed": {"usd": _point(costs["today"])},
+        "calls outside this folder": dict.fromkeys(MEASURES, _up_to(inf if other_calls else 0.0)),
+        "another price than here": {"usd": [(-ours.usd, inf)] if _tokens_agree(pair) else []},
+        "not in the export": {measure: _point(-getattr(absent, measure)) for measure in MEASURES},
+        "rounding": {"usd": [(-rounded, rounded)] if rounded else []},
+    }
 
 
 def _point(amount: float) -> list[Range]:
@@ -114,241 +197,115 @@ def _up_to(most: float) -> list[Range]:
     return [(0.0, most)] if most > 0 else []
 
 
-# ── calls that a folder knows too little of ──────────────────────────────────────────────────
-
-
-def _of_unknown(unknown: UnpricedCalls, ours: Ours) -> Moves:
-    calls = unknown.calls
+def _unknown(ours: Ours, calls: int, most_usd: float) -> Moves:
     if not calls:
         return {}
-    return {
-        "usd": _up_to(most_of(unknown, ours)),
-        "input_tokens": _up_to(calls * ours.most_input or inf),
-        "output": _up_to(calls * ours.most_output or inf),
-    }
+    tokens = {"input_tokens": ours.most_input, "output": ours.most_output}
+    return {"usd": _up_to(most_usd)} | {name: _up_to(calls * most or inf) for name, most in tokens.items()}
 
 
-def _unknown_text(what: str, of: Callable[[Ours], UnpricedCalls]) -> Callable[[Sequence[BillPair]], str]:
-    def says(models: Sequence[BillPair]) -> str:
-        whole = UnpricedCalls()
-        for pair in models:
-            whole.add(of(pair.ours))
-        said = f"{whole.calls:,} calls {what}"
-        if whole.calls > whole.unbounded:
-            said += (
-                f"; {whole.calls - whole.unbounded:,} of them at most {dollars(whole.reserved_usd)} together"
-            )
-        if whole.unbounded:
-            said += f"; {whole.unbounded:,} are reckoned at most as the dearest answered call"
-        return said
-
-    return says
-
-
-def _free(pair: BillPair) -> Moves:
-    n, ours = pair.ours.free, pair.ours
-    usd, tokens = n * ours.most_usd, (n * ours.most_input, n * ours.most_output)
-    return {"usd": _up_to(usd), "input_tokens": _up_to(tokens[0]), "output": _up_to(tokens[1])}
-
-
-def _priceless(pair: BillPair) -> Moves:
-    ours = pair.ours
-    tokens = _up_to(inf) if ours.tokenless else []
-    priced = _up_to(inf) if ours.priceless or ours.tokenless else []
-    return {"usd": priced, "input_tokens": tokens, "output": tokens}
-
-
-def _elsewhere(pair: BillPair) -> Moves:
-    """Return what calls of others could add: anything, but where the bill counts no more calls than we do."""
-    requests = pair.theirs.requests
-    if requests is not None and requests <= pair.ours.calls:
-        return {}
-    return dict.fromkeys(MEASURES, _up_to(inf))
-
-
-def _elsewhere_text(models: Sequence[BillPair]) -> str:
-    beyond = sum(max(0, (pair.theirs.requests or 0) - pair.ours.calls) for pair in models)
-    if beyond:
-        return f"the bill counts {beyond:,} calls more than were made here"
-    return "nothing speaks for it but that the bill is higher: other work with the same key, or other folders"
-
-
-def _missing(days: Sequence[BillPair]) -> _Kind:
-    """Return the cause that days are not, or not yet, in the export."""
-    absent = [pair for pair in days if not pair.theirs.lines]
-
-    def moves(model: BillPair) -> Moves:
-        gone = [pair for pair in absent if pair.model == model.model]
-        return {name: _point(-sum(getattr(pair.ours, name) for pair in gone)) for name in MEASURES}
-
-    def says(models: Sequence[BillPair]) -> str:
-        named = {model.model for model in models}
-        calls = sum(pair.ours.calls for pair in absent if pair.model in named)
-        return f"{calls:,} calls are of days and models without a line in it: it may end early, or be late"
-
-    return _Kind("not in the export", moves, says)
-
-
-# ── the same tokens at other rates ───────────────────────────────────────────────────────────
-
-
-def _cached(pair: BillPair) -> Moves:
+def _cached(ours: Ours, told: int | None) -> list[Range]:
     """Return what cached input could move: from free of charge to the price of any other input."""
-    ours, told = pair.ours, pair.theirs.cached_input
-    if told is not None and told != ours.cached_input and ours.cached_input:
-        a_token = ours.cached_as_plain_usd / ours.cached_input
-        return {"usd": _point((ours.cached_input - told) * a_token)}
-    ranges = [(-ours.usd_cached, ours.cached_as_plain_usd)] if ours.cached_input else []
-    return {"usd": [*_point(ours.cached_as_plain_usd), *ranges]}
+    if not ours.cached_input:
+        return _point(ours.cached_as_plain_usd)
+    if told is not None and told != ours.cached_input:
+        return _point((ours.cached_input - told) * ours.cached_as_plain_usd / ours.cached_input)
+    return [*_point(ours.cached_as_plain_usd), (-ours.usd_cached, ours.cached_as_plain_usd)]
 
 
-def _cached_text(models: Sequence[BillPair]) -> str:
-    tokens = sum(pair.ours.cached_input for pair in models)
-    told = [pair.theirs.cached_input for pair in models if pair.theirs.cached_input is not None]
-    more = sum(pair.ours.cached_as_plain_usd for pair in models)
-    said = f"{tokens:,} input tokens came from caches; as other input they would cost {dollars(more)} more"
-    return f"{said}; the bill counts {sum(told):,}" if told else said
-
-
-def _written(pair: BillPair) -> Moves:
-    ours = pair.ours
-    return {"usd": [(-ours.usd_written, ours.written_1h_usd)] if ours.cache_write else []}
-
-
-def _written_text(models: Sequence[BillPair]) -> str:
-    tokens = sum(pair.ours.cache_write for pair in models)
-    usd, more = (
-        sum(getattr(pair.ours, name) for pair in models) for name in ("usd_written", "written_1h_usd")
-    )
-    return (
-        f"{tokens:,} input tokens were written to caches for {dollars(usd)}; kept for an hour, they would "
-        f"cost {dollars(more)} more"
-    )
-
-
-def _reasoning(pair: BillPair) -> Moves:
-    tokens, usd = pair.ours.reasoning, pair.ours.usd_reasoning
-    return {"output": [*_point(tokens), *_point(-tokens)], "usd": [*_point(usd), *_point(-usd)]}
-
-
-def _reasoning_text(models: Sequence[BillPair]) -> str:
-    tokens = sum(pair.ours.reasoning for pair in models)
-    usd = sum(pair.ours.usd_reasoning for pair in models)
-    return f"{tokens:,} output tokens ({dollars(usd)}) were reasoning: left out there, or counted once more"
-
-
-def _otherwise(*names: str) -> Callable[[BillPair], Moves]:
-    def moves(pair: BillPair) -> Moves:
-        costs = (pair.ours.otherwise_usd.get(name, inf) - pair.ours.usd for name in names)
-        return {"usd": [one for cost in costs for one in _point(cost)]}
-
-    return moves
-
-
-def _otherwise_text(*names: str) -> Callable[[Sequence[BillPair]], str]:
-    def says(models: Sequence[BillPair]) -> str:
-        costs = {name: sum(pair.ours.otherwise_usd.get(name, inf) for pair in models) for name in names}
-        known = [f"{name} {dollars(cost)}" for name, cost in costs.items() if isfinite(cost)]
-        ours = sum(pair.ours.usd for pair in models)
-        return (
-            f"the same calls cost {dollars(ours)} here; by the price table: {', '.join(known) or 'in part'}"
-        )
-
-    return says
-
-
-def _other_price(pair: BillPair) -> Moves:
-    """Return any move of dollars where the tokens agree: then their prices do not."""
+def _tokens_agree(pair: BillPair) -> bool:
     told = [name for name in ("input_tokens", "output") if getattr(pair.theirs, name) is not None]
-    agree = all(
+    return bool(told) and all(
         share_of(pair.gap(name) or 0.0, getattr(pair.theirs, name), getattr(pair.ours, name)) <= AGREE
         for name in told
     )
-    return {"usd": [(-pair.ours.usd, inf)]} if told and agree else {}
 
 
-_TIMES: Final = "billed at {:.3f} times what was reckoned here"
+# ── what speaks for a cause ──────────────────────────────────────────────────────────────────
 
 
-def _another_price(days: Sequence[BillPair]) -> _Kind:
-    """Return the cause that models have another price there: each is named, by day where days differ."""
-
-    def says(models: Sequence[BillPair]) -> str:
-        whose: defaultdict[str, list[str]] = defaultdict(list)
-        for pair in models:
-            for who, times in _billed_at(pair, [day for day in days if day.model == pair.model]):
-                whose[times].append(who)
-        told = [f"{listed(those)}: {times}" for times, those in whose.items()]
-        return f"the tokens agree and the dollars do not. {listed(told, '; ')}"
-
-    return _Kind("another price than here", _other_price, says, names=False)
-
-
-def _billed_at(model: BillPair, days: Sequence[BillPair]) -> Iterator[tuple[str, str]]:
-    """Yield whom and how dear the bill is: the model, or days of it where not all are alike."""
-    known = [day for day in days if day.day and day.ours.usd and _other_price(day)]
-    times = [(day.theirs.usd or 0.0) / day.ours.usd for day in known]
-    if len(known) == len(days) and max(times, default=0.0) - min(times, default=0.0) > AGREE:
-        for day, one in zip(known, times, strict=True):
-            if abs(one - 1) > AGREE / 2:
-                yield f"{model.model} on {day.day}", _TIMES.format(one)
-    elif model.ours.usd:
-        yield model.model, _TIMES.format((model.theirs.usd or 0.0) / model.ours.usd)
-    else:
-        yield model.model, "billed, and reckoned here at nothing"
-
-
-def _rounding(decimals: int) -> _Kind:
-    """Return the cause that each line of the bill is rounded to its last decimal."""
-    half = 0.5 * 10.0**-decimals
-
-    def moves(pair: BillPair) -> Moves:
-        most = half * pair.theirs.lines * (1 + 1e-9)
-        return {"usd": [(-most, most)] if most else []}
-
-    def says(models: Sequence[BillPair]) -> str:
-        lines = sum(pair.theirs.lines for pair in models)
-        most = f"{half * lines:.{decimals + 1}f}"
-        return f"dollars are written with {decimals} decimals: {lines:,} lines may be off by ${most} together"
-
-    return _Kind("rounding", moves, says, always=True)
+def _words(
+    models: Sequence[BillPair], days: Sequence[BillPair], absent: Mapping[str, Ours], decimals: int
+) -> dict[str, object]:
+    """Return what there is to tell of some models, by name: sums of ours, dollars as they are written."""
+    whole = together(models, model="all")
+    ours, there = whole.ours, whole.theirs.cached_input
+    sums = {name: dollars(sum_) if "usd" in name else sum_ for name, sum_ in asdict(ours).items()}
+    beyond = sum(max(0, (pair.theirs.requests or 0) - pair.ours.calls) for pair in models)
+    elsewhere = f"the bill counts {beyond:,} calls more than were made here"
+    unsupported = "nothing speaks for it but that the bill is higher"
+    unsupported += ": other work with the same key, or other folders"
+    return sums | {
+        "lost_bounds": _bounds(ours.lost_calls, ours.lost_unbounded, ours.lost_bound_usd),
+        "cut_bounds": _bounds(ours.cut_calls, ours.cut_unbounded, ours.cut_bound_usd),
+        "cached_there": "" if there is None else f"; the bill counts {there:,}",
+        "other_tiers": _by_table(ours, _OTHER_TIERS),
+        "batch": _by_table(ours, ["batch"]),
+        "today": _by_table(ours, ["today"]),
+        "elsewhere": elsewhere if beyond else unsupported,
+        "prices": _prices(models, days),
+        "absent": sum(absent[pair.model].calls for pair in models),
+        "decimals": decimals,
+        "lines": whole.theirs.lines,
+        "rounded": f"{0.5 * 10.0**-decimals * whole.theirs.lines:.{decimals + 1}f}",
+    }
 
 
-_KINDS: Final = (
-    _Kind(
-        "lost calls",
-        lambda pair: _of_unknown(pair.ours.lost, pair.ours),
-        _unknown_text("ended unseen", lambda ours: ours.lost),
-    ),
-    _Kind(
-        "timed out or cut calls",
-        lambda pair: _of_unknown(pair.ours.cut, pair.ours),
-        _unknown_text("timed out or broke off, and may have been billed", lambda ours: ours.cut),
-    ),
-    _Kind(
-        "failed calls billed",
-        _free,
-        lambda models: (
-            f"{sum(pair.ours.free for pair in models):,} calls failed and are taken here to be free"
-        ),
-    ),
-    _Kind(
-        "calls without a price here",
-        _priceless,
-        lambda models: (
-            f"{sum(pair.ours.priceless for pair in models):,} answered calls have no price here, "
-            f"{sum(pair.ours.tokenless for pair in models):,} no tokens"
-        ),
-    ),
-    _Kind("cached input at another rate", _cached, _cached_text),
-    _Kind("cache writes at another rate", _written, _written_text),
-    _Kind("reasoning counted apart", _reasoning, _reasoning_text),
-    _Kind(
-        "another service tier",
-        _otherwise(*(one for one in TIERS if one != "batch")),
-        _otherwise_text(*(one for one in TIERS if one != "batch")),
-    ),
-    _Kind("batch discount", _otherwise("batch"), _otherwise_text("batch")),
-    _Kind("prices that changed", _otherwise("today"), _otherwise_text("today")),
-    _Kind("calls outside this folder", _elsewhere, _elsewhere_text),
-)
+def _bounds(calls: int, unbounded: int, bound_usd: float) -> str:
+    bounded = f"; {calls - unbounded:,} of them at most {dollars(bound_usd)} together"
+    dearest = f"; {unbounded:,} are reckoned at most as the dearest answered call"
+    return (bounded if calls > unbounded else "") + (dearest if unbounded else "")
+
+
+def _by_table(ours: Ours, names: Iterable[str]) -> str:
+    costs = {name: getattr(ours, f"{name}_usd") for name in names}
+    return ", ".join(f"{name} {dollars(cost)}" for name, cost in costs.items() if isfinite(cost)) or "in part"
+
+
+def _prices(models: Sequence[BillPair], days: Sequence[BillPair]) -> str:
+    """Return whose bill is how much dearer: the model's, or days of it where not all are alike."""
+    whose: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in models:
+        of_model = [day for day in days if day.model == pair.model]
+        known = [day for day in of_model if day.day and day.ours.usd and _tokens_agree(day)]
+        times = [(day.theirs.usd or 0.0) / day.ours.usd for day in known]
+        if len(known) == len(of_model) and max(times, default=0.0) - min(times, default=0.0) > AGREE:
+            for day, factor in zip(known, times, strict=True):
+                if abs(factor - 1) > AGREE / 2:
+                    whose[_TIMES.format(factor)].append(f"{pair.model} on {day.day}")
+        elif pair.ours.usd:
+            whose[_TIMES.format((pair.theirs.usd or 0.0) / pair.ours.usd)].append(pair.model)
+        else:
+            whose["billed, and reckoned here at nothing"].append(pair.model)
+    return listed([f"{listed(those)}: {times}" for times, those in whose.items()], "; ")
+
+
+# ── days of another time zone ────────────────────────────────────────────────────────────────
+
+
+def _zone(pairs: Sequence[BillPair], halves: HalfHours, shift_h: float) -> Cause | None:
+    """Return the time zone in which the days fit the bill best; None where they do in this one."""
+    measure = next((m for m in MEASURES if any(pair.gap(m) is not None for pair in pairs)), None)
+    if measure is None or any(pair.day is None for pair in pairs) or not halves:
+        return None
+    theirs: defaultdict[tuple[str, date | None], float] = defaultdict(float)
+    for pair in pairs:
+        theirs[pair.model, pair.day] += getattr(pair.theirs, measure) or 0
+
+    def left(shift: float) -> float:
+        """Return what differs by day if days begin so many hours from UTC."""
+        gaps = theirs.copy()
+        for (model, half), ours in halves.items():
+            at_s = half * HALF_HOUR_S + shift * 3600
+            gaps[model, datetime.fromtimestamp(at_s, UTC).date()] -= getattr(ours, measure)
+        return sum(map(abs, gaps.values()))
+
+    by_shift = {shift: left(shift) for shift in {*SHIFTS_H, shift_h}}
+    # Few zones are not whole hours from UTC.
+    best = min(by_shift, key=lambda shift: (round(by_shift[shift], 9), shift % 1, abs(shift - shift_h)))
+    now = by_shift[shift_h]
+    share = (now - by_shift[best]) / now if now > DUST else 0.0
+    if best == shift_h or share < WORTH_NAMING:
+        return None
+    said = f"with days of UTC{best:+g} h, {share:.0%} of what differs by day is gone (--utc-offset {best:g})"
+    return Cause(name="time zone of the day", says=said, share=share)

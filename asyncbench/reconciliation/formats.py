@@ -30,21 +30,9 @@ class BillFormat:
     """An export that is known by its columns. In JSON, a name with a point is a key within a key."""
 
     name: str
-    verified: str | None  # where its columns are described; None: seen in use, in no documentation
-    needs: Columns
+    verified: str  # where its columns are described
+    needs: Columns  # a file that has all of these is one
     may_have: Columns = field(default_factory=dict)
-
-    def fits(self, head: Collection[str]) -> bool:
-        """Whether a file has every column that tells this export from others."""
-        return all(name in head for names in self.needs.values() for name in names)
-
-    def columns(self, head: Collection[str]) -> Columns:
-        """Return the columns that a file has of this export."""
-        present = {
-            kind: tuple(name for name in names if name in head) for kind, names in self.may_have.items()
-        }
-        both = {kind: self.needs.get(kind, ()) + present.get(kind, ()) for kind in FIELDS}
-        return {kind: names for kind, names in both.items() if names}
 
 
 _OPENAI_REFERENCE: Final = "OpenAI's API reference: organization/usage/completions and organization/costs"
@@ -67,12 +55,6 @@ FORMATS: Final = (
         verified=_OPENAI_REFERENCE,
         needs={"day": ("start_time",), "cost": ("amount.value",)},
         may_have={"line_item": ("line_item",), "currency": ("amount.currency",)},
-    ),
-    BillFormat(
-        name="OpenAI costs (CSV)",
-        verified=None,
-        needs={"day": ("start_time",), "cost": ("amount_value",)},
-        may_have={"line_item": ("line_item",), "currency": ("amount_currency",)},
     ),
     BillFormat(
         name="Anthropic messages usage",
@@ -98,25 +80,6 @@ FORMATS: Final = (
         may_have={"model": ("model",)},
     ),
     BillFormat(
-        name="Anthropic usage (CSV)",
-        verified=None,
-        needs={
-            "day": ("usage_date_utc",),
-            "model": ("model_version",),
-            "uncached_input": ("usage_input_tokens_no_cache",),
-            "output": ("usage_output_tokens",),
-        },
-        may_have={
-            "cached_input": ("usage_input_tokens_cache_read",),
-            "cache_write": ("usage_input_tokens_cache_write_5m", "usage_input_tokens_cache_write_1h"),
-        },
-    ),
-    BillFormat(
-        name="Anthropic costs (CSV)",
-        verified=None,
-        needs={"day": ("usage_date_utc",), "model": ("model",), "cost": ("cost_usd",)},
-    ),
-    BillFormat(
         name="OpenRouter activity",
         verified="OpenRouter's API reference: activity",
         needs={"day": ("date",), "model": ("model",), "cost": ("usage",), "output": ("completion_tokens",)},
@@ -132,8 +95,7 @@ FORMATS: Final = (
 # Names that say by themselves what a column holds, for files of no known export; so do those of FIELDS.
 _PLAIN_NAMES: Final[Columns] = {
     "day": ("day", "date"),
-    "model": ("model",),
-    "cost": ("cost_usd", "usd", "cost"),
+    "cost": ("cost_usd", "usd"),
     "input": ("input_tokens",),
     "cached_input": ("cached_input_tokens",),
     "cache_write": ("cache_write_tokens",),
@@ -158,20 +120,26 @@ def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple
     if given is not None:
         return "as --columns says", None, _given(head, given, place)
     for known in FORMATS:
-        if known.fits(head):
-            return known.name, known.verified, known.columns(head)
-    named = {kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}
-    found = {kind: (one,) for kind, names in named.items() if (one := _first(names, head))}
+        if all(name in head for names in known.needs.values() for name in names):
+            both = {
+                kind: (
+                    *known.needs.get(kind, ()),
+                    *(name for name in known.may_have.get(kind, ()) if name in head),
+                )
+                for kind in FIELDS
+            }
+            return known.name, known.verified, {kind: names for kind, names in both.items() if names}
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in FIELDS:
+        present = [name for name in (*_PLAIN_NAMES.get(kind, ()), kind) if name in head]
+        if present:
+            found[kind] = (present[0],)
     if not found.keys() & set(_COUNTED):
         raise ConfigError(
             f"{place}: is no export that is known. Say which columns hold what: --columns "
-            f"day=…,model=…,cost=…,input=…,output=…; it has: {_listed(head)}"
+            f"day=…,model=…,cost=…,input=…,output=…; it has: {', '.join(map(repr, head))}"
         )
     return "columns by their names", None, found
-
-
-def _first(names: Collection[str], head: Collection[str]) -> str | None:
-    return next((name for name in names if name in head), None)
 
 
 def _given(head: Collection[str], given: str, place: str) -> Columns:
@@ -189,11 +157,8 @@ def _given(head: Collection[str], given: str, place: str) -> Columns:
             )
         found[kind] = tuple(name.strip() for name in names.split("+"))
         if missing := [name for name in found[kind] if name not in head]:
-            raise ConfigError(f"{place}: has no column {missing[0]!r}; it has: {_listed(head)}")
+            has = ", ".join(map(repr, head))
+            raise ConfigError(f"{place}: has no column {missing[0]!r}; it has: {has}")
     if not found.keys() & set(_COUNTED):
         raise ConfigError(f"--columns: names nothing to compare; give at least one of: {', '.join(_COUNTED)}")
     return found
-
-
-def _listed(head: Collection[str]) -> str:
-    return ", ".join(map(repr, head))

@@ -43,7 +43,7 @@ class BillPair:
 
 def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
     """Return all of them as one."""
-    ours, sides = Ours.none(), list[BillSide]()
+    ours, sides = Ours(), list[BillSide]()
     for pair in pairs:
         ours.add(pair.ours)
         sides.append(pair.theirs)

@@ -2,85 +2,108 @@
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers import same_model
 from asyncbench.reconciliation.our_costs import BillNames
 
+ALL_MODELS: Final = "all models"
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9]+")
-NO_MATCH: Final = 9
+_NO_MATCH: Final = 9
 
 
-def aliases_of(given: Collection[str]) -> dict[str, str]:
-    """Return `NAME=ALIAS` as a mapping from names in the file to those of the folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedNames:
+    """What each model is called in the comparison."""
+
+    theirs: Mapping[str | None, str]  # by its name in the file; who is missing was never asked here
+    ours: Mapping[BillNames, str]
+
+
+def matched(
+    providers: Mapping[BillNames, str], told: Collection[str], given: Collection[str], *, place: str
+) -> MatchedNames:
+    """Return which model of the file is which of the folder.
+
+    Those of whom no reply came go with the commonest of their alias. Of a provider that the file names
+    models of, those in no line of it are compared by their own names.
+
+    Args:
+        providers: whose model each of those asked is.
+        told: the names in the file.
+        given: `NAME=ALIAS`, the name in the file and the model of the folder.
+        place: the file, for messages.
 
     Raises:
-        ConfigError: one is not of that form, or stands twice.
+        ConfigError: a name that was given is in neither, or no model of the file was asked here.
     """
+    if not told:
+        if given:
+            raise ConfigError(f"--model: {place} names no models; leave it out, and days alone are compared")
+        return MatchedNames(theirs={None: ALL_MODELS}, ours=dict.fromkeys(providers, ALL_MODELS))
+    aliases = _aliases_of(given, told, providers, place)
+    found = dict[BillNames, str]()
+    for asked in providers:
+        rank, name = min((_rank(asked, name, aliases), name) for name in told)
+        if rank < _NO_MATCH:
+            found[asked] = name
+    if not found:
+        here = _listed({asked.model_id or asked.alias for asked in providers})
+        raise ConfigError(
+            f"{place}: none of its models was asked here. Say which is which with --model NAME=ALIAS; the "
+            f"file has: {_listed(told)}; the folder has: {here}"
+        )
+    by_alias: dict[str, str] = {}
+    for asked, name in sorted(found.items(), key=lambda item: item[0].served is None):
+        by_alias.setdefault(asked.alias, name)
+    found |= {n: by_alias[n.alias] for n in providers if n.served is None and n.alias in by_alias}
+    theirs: dict[str | None, str] = {name: aliases.get(name, name) for name in {*found.values(), *aliases}}
+    billing = {providers[asked] for asked in found}
+    alone = {n: n.model_id or n.alias for n in providers.keys() - found.keys() if providers[n] in billing}
+    return MatchedNames(theirs=theirs, ours={n: theirs[name] for n, name in found.items()} | alone)
+
+
+def _aliases_of(
+    given: Collection[str], told: Collection[str], asked: Collection[BillNames], place: str
+) -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in given:
-        name, sign, alias = one.rpartition("=")
+    for text in given:
+        name, sign, alias = text.rpartition("=")
         if not sign or not name or not alias:
-            raise ConfigError(f"--model {one!r}: write NAME=ALIAS, the name in the file and the model here")
+            raise ConfigError(f"--model {text!r}: write NAME=ALIAS, the name in the file and the model here")
         if name in found:
             raise ConfigError(f"--model: {name!r} stands twice; give it once")
+        if name not in told:
+            raise ConfigError(f"--model {text}: {place} has no {name!r}; it has: {_listed(told)}")
+        if not any(alias in names for names in asked):
+            here = _listed({names.alias for names in asked})
+            raise ConfigError(f"--model {text}: the folder has no model {alias!r}; it has: {here}")
         found[name] = alias
     return found
 
 
-def matched(
-    asked: Collection[BillNames], names: Collection[str], aliases: Mapping[str, str], *, place: str
-) -> dict[BillNames, str]:
-    """Return the name in the file for each of those asked; who is in no line of it is left out.
-
-    Those of whom no reply came go with the commonest of their alias.
-
-    Raises:
-        ConfigError: an alias names a model that is not in the file, or not in the folder.
-    """
-    for name, alias in aliases.items():
-        if name not in names:
-            raise ConfigError(f"--model {name}={alias}: {place} has no {name!r}; it has: {_listed(names)}")
-        if not any(alias in one for one in asked):
-            here = _listed({one.alias for one in asked})
-            raise ConfigError(f"--model {name}={alias}: the folder has no model {alias!r}; it has: {here}")
-    found = {one: best for one in asked if (best := _best(one, names, aliases)) is not None}
-    by_alias: dict[str, str] = {}
-    for one, name in sorted(found.items(), key=lambda item: item[0].served is None):
-        by_alias.setdefault(one.alias, name)
-    alone = {one: by_alias[one.alias] for one in asked if one.served is None and one.alias in by_alias}
-    return found | alone
-
-
-def _best(one: BillNames, names: Collection[str], aliases: Mapping[str, str]) -> str | None:
-    ranked = sorted((_rank(one, name, aliases), name) for name in names)
-    return ranked[0][1] if ranked and ranked[0][0] < NO_MATCH else None
-
-
-def _rank(one: BillNames, name: str, aliases: Mapping[str, str]) -> int:
+def _rank(asked: BillNames, name: str, aliases: Mapping[str, str]) -> int:
     """Return how surely a name in the file means one that was asked; 0 is surest."""
     if name in aliases:
-        return 0 if aliases[name] in one else NO_MATCH
-    asked_for = [text for text in (one.model_id, one.alias) if text]
+        return 0 if aliases[name] in asked else _NO_MATCH
+    asked_for = [text for text in (asked.model_id, asked.alias) if text]
+    everything = [text for text in (asked.served, *asked_for) if text]
     ranks = (
-        name == one.served,
+        name == asked.served,
         name in asked_for,
-        one.served is not None and same_model(one.served, name),
+        asked.served is not None and same_model(asked.served, name),
         any(same_model(text, name) for text in asked_for),
-        any(_words(name) in (_words(text), _words(_tail(text))) for text in (one.served, *asked_for) if text),
+        any(_words(name) in (_words(text), _words(text.rsplit("/", 1)[-1])) for text in everything),
     )
-    return next((rank for rank, fits in enumerate(ranks, 1) if fits), NO_MATCH)
+    return next((rank for rank, fits in enumerate(ranks, 1) if fits), _NO_MATCH)
 
 
 def _words(name: str) -> str:
     """Return a name as a person may have written it: `Claude Haiku 4.5` for claude-haiku-4-5."""
     undated = re.sub(r"[-@]20\d{6}$", "", name.lower())
     return _BETWEEN_WORDS.sub("-", undated).strip("-")
-
-
-def _tail(name: str) -> str:
-    return name.rsplit("/", 1)[-1]
 
 
 def _listed(names: Collection[str]) -> str:

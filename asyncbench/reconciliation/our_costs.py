@@ -1,32 +1,62 @@
 """A results folder's calls by day and model, and what the same calls would cost otherwise."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from math import inf
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
-from asyncbench.results import (
-    OK_STATUS,
-    TOKEN_KINDS,
-    Calls,
-    Column,
-    bound_of,
-    priced,
-    rates_of_calls,
-    sum_of,
-    with_dollars,
-)
+from asyncbench.results import TOKEN_KINDS, Calls, bound_of, priced, rates_of_calls, sum_of, with_dollars
 from asyncbench.store import LOST
-
-pc: Any = pyarrow.compute  # see `analysis.calls`
+from asyncbench.views import FolderViews, counted
 
 TIERS: Final = ("standard", "batch", "flex", "priority")
-HOUR_S: Final = 3600
+HALF_HOUR_S: Final = 1800
+
+_UNKNOWN: Final = "cost_usd IS NULL"
+_OPEN: Final = {  # calls of which it is not known what they cost
+    "lost": f"{_UNKNOWN} AND status = '{LOST}'",
+    "cut": f"{_UNKNOWN} AND status NOT IN ('ok', '{LOST}')",  # timed out, cut off, unreadable: perhaps billed
+}
+_OTHERWISE: Final = (*TIERS, "today")
+# What `Ours` is made of; `calls` has a row for each call with its dollars, rates and other costs.
+_SUMS: Final = f"""
+SELECT model AS alias, model_id, model_served AS served,
+    make_timestamp(epoch_us(started_at) + $shift_us)::DATE AS day,
+    count(*) AS calls,
+    sum_usd(cost_usd) AS usd, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output,
+    sum(cached_input_tokens) AS cached_input, sum(cache_write_tokens) AS cache_write,
+    sum(reasoning_tokens) AS reasoning, sum_usd(usd_cached_input) AS usd_cached,
+    sum_usd(usd_cache_write_5m + usd_cache_write_1h) AS usd_written, sum_usd(usd_reasoning) AS usd_reasoning,
+    sum_usd(tokens_cached_input * (rate_uncached_input - rate_cached_input)) AS cached_as_plain_usd,
+    sum_usd(tokens_cache_write_5m * (rate_cache_write_1h - rate_cache_write_5m)) AS written_1h_usd,
+    {
+    ", ".join(f"fsum(CASE cost_usd WHEN 0 THEN 0 ELSE {name}_usd END) AS {name}_usd" for name in _OTHERWISE)
+},
+    count(*) FILTER (status = 'ok' AND {_UNKNOWN} AND input_tokens + output_tokens IS NOT NULL) AS priceless,
+    count(*) FILTER (status = 'ok' AND input_tokens + output_tokens IS NULL) AS tokenless,
+    count(*) FILTER (status <> 'ok' AND cost_usd = 0) AS free,
+    {
+    ", ".join(
+        f"count(*) FILTER ({which}) AS {name}_calls, sum_usd(CASE WHEN {which} THEN bound_usd END)"
+        f" AS {name}_bound_usd, count(*) FILTER ({which} AND bound_usd IS NULL) AS {name}_unbounded"
+        for name, which in _OPEN.items()
+    )
+},
+    max(cost_usd) AS most_usd, max(input_tokens) AS most_input, max(output_tokens) AS most_output
+FROM calls GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+_HALF_HOURS: Final = f"""
+SELECT model AS alias, model_id, model_served AS served,
+    epoch_us(started_at) // {HALF_HOUR_S * 1_000_000} AS half_hour,
+    sum_usd(cost_usd) AS usd, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output
+FROM calls GROUP BY ALL
+"""  # noqa: S608  likewise
 
 
 class BillNames(NamedTuple):
@@ -35,21 +65,6 @@ class BillNames(NamedTuple):
     alias: str
     model_id: str | None  # None: of none of its trials is there a result
     served: str | None  # None: no reply, or it does not say
-
-
-@dataclass(slots=True, kw_only=True)
-class UnpricedCalls:
-    """Calls of which it is not known what they cost."""
-
-    calls: int = 0
-    reserved_usd: float = 0.0  # the most that those can have cost of which that is known
-    unbounded: int = 0  # those of which it is not
-
-    def add(self, other: "UnpricedCalls") -> None:
-        """Count another's as well."""
-        self.calls += other.calls
-        self.reserved_usd += other.reserved_usd
-        self.unbounded += other.unbounded
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,36 +83,44 @@ class Ours:
     usd_reasoning: float = 0.0
     cached_as_plain_usd: float = 0.0  # how much more, had the cached input cost as any other
     written_1h_usd: float = 0.0  # how much more, had all that was cached been kept for an hour
-    otherwise_usd: dict[str, float]  # by tier, and `today`: what it would cost; NaN: not known
+    standard_usd: float = 0.0  # what it would cost in another tier, or at today's prices; NaN: not known
+    batch_usd: float = 0.0
+    flex_usd: float = 0.0
+    priority_usd: float = 0.0
+    today_usd: float = 0.0
     priceless: int = 0  # answered calls without a price
     tokenless: int = 0  # answered calls whose tokens nobody told
     free: int = 0  # calls that failed and are taken to have cost nothing
-    lost: UnpricedCalls
-    cut: UnpricedCalls  # timed out, cut off, unreadable: perhaps billed
+    lost_calls: int = 0
+    lost_bound_usd: float = 0.0  # the most that those can have cost of which that is known
+    lost_unbounded: int = 0  # those of which it is not
+    cut_calls: int = 0
+    cut_bound_usd: float = 0.0
+    cut_unbounded: int = 0
     most_usd: float = 0.0  # of one answered call
     most_input: int = 0
     most_output: int = 0
 
-    @classmethod
-    def none(cls) -> "Ours":
-        """Return what no calls used."""
-        return cls(otherwise_usd={}, lost=UnpricedCalls(), cut=UnpricedCalls())
-
     def add(self, other: "Ours") -> None:
         """Count another's calls as well."""
-        for one in fields(self):
-            mine, theirs = getattr(self, one.name), getattr(other, one.name)
-            if isinstance(mine, UnpricedCalls):
-                mine.add(theirs)
-            elif isinstance(mine, dict):
-                for name, value in theirs.items():
-                    mine[name] = mine.get(name, 0.0) + value
-            else:
-                whole = max(mine, theirs) if one.name.startswith("most_") else mine + theirs
-                setattr(self, one.name, whole)
+        for name in (field.name for field in fields(self)):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            setattr(self, name, max(mine, theirs) if name.startswith("most_") else mine + theirs)
+
+    def most_of(self, which: str) -> float:
+        """Return the most that `lost` or `cut` calls can have cost: by their bounds, else as the dearest."""
+        unbounded: int = getattr(self, f"{which}_unbounded")
+        beyond = unbounded * (self.most_usd or inf) if unbounded else 0.0
+        bound: float = getattr(self, f"{which}_bound_usd")
+        return bound + beyond
 
 
-Used = Mapping[tuple[BillNames, date], Ours]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderUse:
+    """What the calls of a folder used, by whom was asked and when a call began."""
+
+    by_day: Mapping[tuple[BillNames, date], Ours]
+    by_half_hour: Mapping[tuple[BillNames, int], Ours]  # since 1970; dollars and tokens alone
 
 
 def of_provider(calls: Calls, provider: str) -> Calls:
@@ -106,140 +129,70 @@ def of_provider(calls: Calls, provider: str) -> Calls:
     Raises:
         ConfigError: none is; names those that are in the folder.
     """
-    here = sorted(pc.unique(calls.table["provider"]).to_pylist())
+    here = sorted(set(map(str, calls.table["provider"].to_pylist())))
     if provider not in here:
         raise ConfigError(
             f"--provider {provider}: no call here is of it; there are: {', '.join(here) or 'none'}"
         )
-    kept = calls.table.filter(pc.equal(calls.table["provider"], provider))
-    unended = tuple(one for one in calls.unended if one.provider == provider)
-    return replace(calls, table=kept, unended=unended)
+    kept = calls.table.filter(pc.field("provider") == provider)
+    return replace(calls, table=kept, unended=tuple(s for s in calls.unended if s.provider == provider))
 
 
 def providers_of(calls: Calls) -> dict[str, str]:
     """Return whose models they are, by alias."""
     pairs = calls.table.group_by(["model", "provider"]).aggregate([]).to_pylist()
     return {row["model"]: row["provider"] for row in pairs} | {
-        one.model: one.provider for one in calls.unended
+        sent.model: sent.provider for sent in calls.unended
     }
 
 
-def used(calls: Calls, *, now: datetime, shift_h: float = 0.0) -> Used:
-    """Return what the calls of a folder used, by whom was asked and the day on which the call began.
+def use_of(folder: Path, calls: Calls, *, now: datetime, shift_h: float = 0.0) -> FolderUse:
+    """Return what the calls of a folder used.
 
     Args:
-        calls: of a folder.
+        folder: the results folder.
+        calls: its calls, or some of them.
         now: whose prices `today` are.
         shift_h: hours to add to UTC before the day is taken.
     """
-    rows = _measured(calls, now).append_column("day", days(calls.table["started_at"], shift_h))
-    keys = ["model", "model_id", "model_served", "day"]
-    measures = [name for name in rows.schema.names if name not in keys]
-    kinds: list[Any] = [(name, "max" if name.startswith("most_") else "sum") for name in measures]
-    found: dict[tuple[BillNames, date], Ours] = {}
-    for row in rows.group_by(keys).aggregate([([], "count_all"), *kinds]).to_pylist():
-        asked = BillNames(row["model"], row["model_id"], row["model_served"])
-        found.setdefault((asked, row["day"]), Ours.none()).add(_ours(row))
-    for alias, day, unended in _unended(calls, shift_h):
-        ours = found.setdefault((BillNames(alias, calls.model_ids.get(alias), None), day), Ours.none())
-        ours.calls += 1
-        ours.lost.add(unended)
-    return found
+    rows = _with_other_costs(calls, now)
 
+    def count(views: FolderViews) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        views.put("calls", rows)
+        return views.rows(_SUMS, {"shift_us": round(shift_h * 3.6e9)}), views.rows(_HALF_HOURS)
 
-def days(started: Column, shift_h: float = 0.0) -> Column:
-    """Return the day on which each call began, `shift_h` hours east of UTC."""
-    shifted = pc.add(started, pa.scalar(timedelta(hours=shift_h), pa.duration("us")))
-    return shifted.cast(pa.timestamp("us")).cast(pa.date32())
-
-
-def _unended(calls: Calls, shift_h: float) -> Iterator[tuple[str, date, UnpricedCalls]]:
+    sums, halves = counted(folder, count)
+    by_day = {_key(row, "day"): _of(row) for row in sums}
     for sent in calls.unended:
-        day = datetime.fromtimestamp(sent.started_at + shift_h * HOUR_S, UTC).date()
-        reserved = bound_of(sent)
-        yield (
-            sent.model,
-            day,
-            UnpricedCalls(calls=1, reserved_usd=reserved or 0.0, unbounded=int(reserved is None)),
-        )
+        day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
+        names = BillNames(sent.model, calls.model_ids.get(sent.model), None)
+        bound = bound_of(sent)
+        lost = Ours(calls=1, lost_calls=1, lost_bound_usd=bound or 0.0, lost_unbounded=int(bound is None))
+        by_day.setdefault((names, day), Ours()).add(lost)
+    return FolderUse(by_day=by_day, by_half_hour={_key(row, "half_hour"): _of(row) for row in halves})
 
 
-def _measured(calls: Calls, now: datetime) -> pa.Table:
-    """Return the keys, and columns whose sums, or largest values, `Ours` is made of."""
+def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:
+    return BillNames(row["alias"], row["model_id"], row["served"]), row[when]
+
+
+def _of(row: dict[str, Any]) -> Ours:
+    return Ours(**{name: row[name] or 0 for name in Ours.__slots__ if name in row})
+
+
+def _with_other_costs(calls: Calls, now: datetime) -> pa.Table:
+    """Return the calls with their dollars, the rates of a token, and what each would cost otherwise.
+
+    That is NaN where no price is known, NULL where the call's own cost is unknown.
+    """
     rows = with_dollars(calls)
-    usd, answered = rows["cost_usd"], pc.equal(rows["status"], OK_STATUS)
-    unknown, lost = pc.is_null(usd), pc.equal(rows["status"], LOST)
-    cut = pc.and_(unknown, pc.invert(pc.or_(answered, lost)))
-    told = pc.add(rows["input_tokens"], rows["output_tokens"])
-    columns = {
-        **{name: rows[name] for name in ("model", "model_id", "model_served")},
-        "usd": usd,
-        "input_tokens": rows["input_tokens"],
-        "output": rows["output_tokens"],
-        "cached_input": rows["cached_input_tokens"],
-        "cache_write": rows["cache_write_tokens"],
-        "reasoning": rows["reasoning_tokens"],
-        "usd_cached": rows["usd_cached_input"],
-        "usd_written": pc.add(rows["usd_cache_write_5m"], rows["usd_cache_write_1h"]),
-        "usd_reasoning": rows["usd_reasoning"],
-        "priceless": _ones(pc.and_(pc.and_(answered, unknown), pc.is_valid(told))),
-        "tokenless": _ones(pc.and_(answered, pc.is_null(told))),
-        "free": _ones(pc.and_(pc.invert(answered), pc.fill_null(pc.equal(usd, 0.0), False))),
-        "most_usd": usd,
-        "most_input": rows["input_tokens"],
-        "most_output": rows["output_tokens"],
-    }
-    for name, chosen in (("lost", pc.and_(unknown, lost)), ("cut", cut)):
-        columns[f"{name}.calls"] = _ones(chosen)
-        columns[f"{name}.reserved_usd"] = pc.if_else(chosen, rows["bound_usd"], pa.scalar(None, pa.float64()))
-        columns[f"{name}.unbounded"] = _ones(pc.and_(chosen, pc.is_null(rows["bound_usd"])))
-    return pa.table(columns | _otherwise(calls, usd, now))
-
-
-def _otherwise(calls: Calls, usd: Column, now: datetime) -> dict[str, Column]:
-    """Return what each priced call would cost otherwise; NaN where that is not known."""
-    rows, rates = calls.table, rates_of_calls(calls)
-    dearer = {
-        "cached_as_plain_usd": ("cached_input", pc.subtract(rates["uncached_input"], rates["cached_input"])),
-        "written_1h_usd": ("cache_write_5m", pc.subtract(rates["cache_write_1h"], rates["cache_write_5m"])),
-    }
-    more = {name: pc.multiply(rows[f"tokens_{kind}"], by) for name, (kind, by) in dearer.items()}
-    tiers = {
-        f"otherwise.{tier}": _known(usd, priced(calls, tier=None if tier == "standard" else tier))
-        for tier in TIERS
-    }
-    return more | tiers | {"otherwise.today": _known(usd, priced(calls, at_s=now.timestamp()))}
-
-
-def _known(usd: Column, parts: Mapping[str, Column]) -> Column:
-    """Return whole costs: 0 where the call cost nothing, NULL where its cost is unknown, NaN for no price."""
-    whole = pc.fill_null(sum_of([parts[kind] for kind in TOKEN_KINDS]), float("nan"))
-    whole = pc.if_else(pc.equal(usd, 0.0), pa.scalar(0.0), whole)
-    return pc.if_else(pc.is_valid(usd), whole, pa.scalar(None, pa.float64()))
-
-
-def _ones(chosen: Column) -> Column:
-    return pc.cast(chosen, pa.int64())
-
-
-def _ours(row: Mapping[str, Any]) -> Ours:
-    found: dict[str, Any] = {"calls": row["count_all"], "otherwise_usd": {}, "lost": {}, "cut": {}}
-    for name, value in row.items():
-        measure, _, how = name.rpartition("_")
-        if how not in ("sum", "max") or measure == "":
-            continue
-        group, _, part = measure.partition(".")
-        if group == "otherwise":
-            found["otherwise_usd"][part] = value or 0.0
-        elif part:
-            found[group][part] = value or 0
-        else:
-            found[measure] = value or 0
-    return Ours(**found | {"lost": UnpricedCalls(**found["lost"]), "cut": UnpricedCalls(**found["cut"])})
-
-
-def most_of(unknown: UnpricedCalls, ours: Ours) -> float:
-    """Return the most that calls of unknown cost can have cost: by their bounds, else as the dearest."""
-    if not unknown.unbounded:
-        return unknown.reserved_usd
-    return unknown.reserved_usd + (unknown.unbounded * ours.most_usd if ours.most_usd else inf)
+    known = pc.is_valid(rows["cost_usd"])
+    other_costs = {tier: priced(calls, tier=None if tier == "standard" else tier) for tier in TIERS}
+    other_costs["today"] = priced(calls, at_s=now.timestamp())
+    for name, parts in other_costs.items():
+        whole = pc.fill_null(sum_of([parts[kind] for kind in TOKEN_KINDS]), float("nan"))
+        nothing = pa.scalar(None, pa.float64())
+        rows = rows.append_column(f"{name}_usd", pc.if_else(known, whole, nothing))
+    for kind, column in rates_of_calls(calls).items():
+        rows = rows.append_column(f"rate_{kind}", column)
+    return rows

@@ -3,18 +3,20 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import orjson
 
 from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.formats import Columns, columns_of
+from asyncbench.reconciliation.gaps import BillSide
 from asyncbench.reconciliation.values import count_of, day_of, decimals_of, usd_of
 
 T = TypeVar("T")
@@ -23,21 +25,16 @@ MOST_BYTES: Final = 200_000_000  # an export of days and models has far fewer
 DEEPEST: Final = 4  # keys within keys; what lies deeper is no figure
 SEPARATORS: Final = ",;\t"
 _COUNTS: Final = ("cached_input", "cache_write", "output", "reasoning", "requests")
+_Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What one line of an export tells; None: it does not say."""
+class BillLine(NamedTuple):
+    """What one line of an export tells."""
 
-    day: date | None
+    day: date | None  # None: it does not say
     model: str | None
-    usd: Decimal | None = None
-    input_tokens: int | None = None
-    cached_input: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    requests: int | None = None
+    usd: Decimal | None  # as it was written
+    told: BillSide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class Export:
 
     format: str
     verified: str | None  # where its columns are described; None: nowhere that was looked at
-    lines: tuple[Told, ...]
+    lines: tuple[BillLine, ...]
     columns: Columns  # what was read, by what it is taken to hold
     unread: tuple[str, ...]  # the other columns
     decimals: int  # the most that any of its costs is written with
@@ -55,9 +52,6 @@ class Export:
     def kinds(self) -> frozenset[str]:
         """What it has columns for, as FIELDS names them."""
         return frozenset(self.columns)
-
-
-_Line = tuple[str, Mapping[str, object]]  # where it stands, and its cells by column
 
 
 def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0) -> Export:
@@ -72,33 +66,30 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
     Raises:
         ConfigError: it cannot be read; names line, column, value, and what would do.
     """
-    text = _text(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{path}: has more than {MOST_BYTES:,} bytes; export it by day and model")
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8; save it as UTF-8") from None
     lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
     head = list(dict.fromkeys(name for _, cells in lines for name in cells))
     if not lines:
         raise ConfigError(f"{path}: holds no lines of usage; export a period in which there was some")
     name, verified, known = columns_of(head, columns, place=str(path))
-    told = [one for place, cells in lines if (one := _told(_Cells(place, cells, known, shift_h))) is not None]
-    amounts = [one.usd for one in told if one.usd is not None]
+    read_lines = (_told(_Cells(place, cells, known), shift_h) for place, cells in lines)
+    told = [line for line in read_lines if line is not None]
+    read = {name for names in known.values() for name in names}
     return Export(
         format=name,
         verified=verified,
         lines=tuple(told),
         columns=known,
-        unread=tuple(name for name in head if not any(name in names for names in known.values())),
-        decimals=max(map(decimals_of, amounts), default=0),
+        unread=tuple(name for name in head if name not in read),
+        decimals=max((decimals_of(line.usd) for line in told if line.usd is not None), default=0),
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{path}: has more than {MOST_BYTES:,} bytes; export it by day and model")
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8; save it as UTF-8") from None
 
 
 # ── CSV ──────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +122,7 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
 
 def _json(path: Path, text: str) -> Iterator[_Line]:
     whole = _one_or_lines(path, text)
-    if isinstance(whole, list) and all(isinstance(one, dict) and "data" in one for one in whole):
+    if isinstance(whole, list) and all(isinstance(page, dict) and "data" in page for page in whole):
         pages = [(f"{path}: [{n}]", page) for n, page in enumerate(whole)]
     else:
         items = [whole] if isinstance(whole, dict) else whole  # one object alone is the only line
@@ -142,7 +133,13 @@ def _json(path: Path, text: str) -> Iterator[_Line]:
         )
     for place, page in pages:
         for where, item in _objects(page.get("data"), f"{place}data"):
-            yield from _results(where, item)
+            if "results" not in item:
+                yield where, _flat(item)
+                continue
+            # a bucket: what it says of itself is said of all its results
+            shared = {name: value for name, value in item.items() if name != "results"}
+            for nested, result in _objects(item["results"], f"{where}.results"):
+                yield nested, _flat(shared | result)
 
 
 def _one_or_lines(path: Path, text: str) -> object:
@@ -173,16 +170,6 @@ def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]
         yield f"{place}[{n}]", item
 
 
-def _results(place: str, item: dict[str, object]) -> Iterator[_Line]:
-    """Yield an object, or the results of a bucket with what the bucket says of all of them."""
-    if "results" not in item:
-        yield place, _flat(item)
-        return
-    shared = {name: value for name, value in item.items() if name != "results"}
-    for where, result in _objects(item["results"], f"{place}.results"):
-        yield where, _flat(shared | result)
-
-
 def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
     """Return an object's values by their keys, a key within a key behind a point; null is no value."""
     flat: dict[str, object] = {}
@@ -197,62 +184,65 @@ def _flat(item: Mapping[str, object], before: str = "") -> dict[str, object]:
 # ── what a line tells ────────────────────────────────────────────────────────────────────────
 
 
-def _told(read: "_Cells") -> Told | None:
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The cells of a line, and what each column holds."""
+
+    place: str
+    cells: Mapping[str, object]
+    columns: Columns
+
+    def values(self, kind: str, read: Callable[[object], T]) -> list[T]:
+        """Return what stands in the columns of a kind; empty cells are left out."""
+        found = []
+        for name in self.columns.get(kind, ()):
+            told = self.cells.get(name, "")
+            value = told.strip() if isinstance(told, str) else told
+            try:
+                if value != "":
+                    found.append(read(value))
+            except ValueError as error:
+                raise ConfigError(f"{self.place}, column {name!r}: {told!r:.80}: {error}") from None
+        return found
+
+    def whole(self, kind: str, read: Callable[[object], T]) -> T | None:
+        """Return their sum; None where all are empty."""
+        return reduce(add, found) if (found := self.values(kind, read)) else None
+
+
+def _told(line: _Cells, shift_h: float) -> BillLine | None:
     """Return what a line tells; None where it counts nothing, as the buckets of idle days do."""
-    read.check_currency()
-    counts = {kind: read.sum(kind, count_of) for kind in _COUNTS}
-    plain, whole = read.sum("uncached_input", count_of), read.sum("input", count_of)
+    for currency in line.values("currency", str):
+        if currency.lower() != "usd":
+            raise ConfigError(
+                f"{line.place}, column {line.columns['currency'][0]!r}: {currency!r:.20} is not USD; only US "
+                "dollars can be compared"
+            )
+    counts = {kind: line.whole(kind, count_of) for kind in _COUNTS}
+    plain, input_tokens = line.whole("uncached_input", count_of), line.whole("input", count_of)
     if plain is not None:
-        whole = plain + (counts["cached_input"] or 0) + (counts["cache_write"] or 0)
-    usd, cents = read.sum("cost", usd_of), read.sum("cost_cents", usd_of)
+        input_tokens = plain + (counts["cached_input"] or 0) + (counts["cache_write"] or 0)
+    usd, cents = line.whole("cost", usd_of), line.whole("cost_cents", usd_of)
     if cents is not None:
         usd = cents.scaleb(-2)
-    if usd is None and whole is None and all(value is None for value in counts.values()):
+    if usd is None and input_tokens is None and all(count is None for count in counts.values()):
         return None
-    return Told(day=read.day(), model=read.model(), usd=usd, input_tokens=whole, **counts)
-
-
-class _Cells:
-    """The cells of a line, with what each is to be read as."""
-
-    def __init__(self, place: str, cells: Mapping[str, object], columns: Columns, shift_h: float) -> None:
-        self._place, self._cells, self._columns, self._shift_h = place, cells, columns, shift_h
-
-    def day(self) -> date | None:
-        days = self._read("day", partial(day_of, shift_h=self._shift_h))
-        if not days and "day" in self._columns:
-            name = self._columns["day"][0]
-            raise ConfigError(f"{self._place}, column {name!r}: is empty; every line needs its day")
-        return days[0] if days else None
-
-    def model(self) -> str | None:
-        """Return the model that a line is of; None: it names none."""
-        if names := self._read("model", str):
-            return names[0]
-        items: Sequence[str] = self._read("line_item", str)
-        return items[0].partition(",")[0].strip() if items else None
-
-    def sum(self, kind: str, read: Callable[[object], T]) -> T | None:
-        values = self._read(kind, read)
-        whole = values[0] if values else None
-        for value in values[1:]:
-            whole = whole + value  # type: ignore[operator]  # int or Decimal
-        return whole
-
-    def check_currency(self) -> None:
-        for currency in self._read("currency", str):
-            if currency.strip().lower() != "usd":
-                place = f"{self._place}, column {self._columns['currency'][0]!r}"
-                raise ConfigError(f"{place}: {currency!r:.20} is not USD; only US dollars can be compared")
-
-    def _read(self, kind: str, read: Callable[[object], T]) -> list[T]:
-        found = []
-        for name in self._columns.get(kind, ()):
-            value = self._cells.get(name, "")
-            if isinstance(value, str) and not value.strip():
-                continue
-            try:
-                found.append(read(value.strip() if isinstance(value, str) else value))
-            except ValueError as error:
-                raise ConfigError(f"{self._place}, column {name!r}: {value!r:.80}: {error}") from None
-        return found
+    days = line.values("day", partial(day_of, shift_h=shift_h))
+    if not days and "day" in line.columns:
+        raise ConfigError(
+            f"{line.place}, column {line.columns['day'][0]!r}: is empty; every line needs its day"
+        )
+    items = line.values("line_item", lambda item: str(item).partition(",")[0].strip())
+    return BillLine(
+        day=days[0] if days else None,
+        model=next(iter([*line.values("model", str), *items]), None),
+        usd=usd,
+        told=BillSide(
+            usd=None if usd is None else float(usd),
+            input_tokens=input_tokens,
+            output=counts["output"],
+            cached_input=counts["cached_input"],
+            requests=counts["requests"],
+            lines=1,
+        ),
+    )

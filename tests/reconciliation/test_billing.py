@@ -502,13 +502,6 @@ EXPORTS: dict[str, Any] = {
             }
         ]
     },
-    "OpenAI costs (CSV)": "start_time,amount_value,amount_currency,line_item\n"
-    f'{DAY_S},0.002415,usd,"gpt-5-mini, all"\n{DAY_S},,,\n',
-    "Anthropic usage (CSV)": "usage_date_utc,model_version,usage_input_tokens_no_cache,"
-    "usage_input_tokens_cache_write_5m,usage_input_tokens_cache_write_1h,usage_input_tokens_cache_read,"
-    "usage_output_tokens\n2026-11-20,claude-sonnet-4-5,2400,0,0,600,900\n",
-    "Anthropic costs (CSV)": "usage_date_utc,model,token_type,cost_usd\n"
-    "2026-11-20,Claude Sonnet 4.5,input_no_cache,0.0072\n2026-11-20,Claude Sonnet 4.5,other,0.01368\n",
 }
 
 
@@ -516,7 +509,7 @@ EXPORTS: dict[str, Any] = {
 def test_a_known_export_is_read_without_being_told_its_columns(tmp_path, name):
     folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))
     path = tmp_path / "bill"
-    path.write_text(EXPORTS[name] if isinstance(EXPORTS[name], str) else json.dumps(EXPORTS[name]))
+    path.write_text(json.dumps(EXPORTS[name]))
     found = reconcile(path, folder, now=NOW)
     assert found.export.format == name
     assert found.close, found.as_text()
@@ -541,11 +534,35 @@ def test_columns_can_be_named_and_added_up(tmp_path):
     assert reconcile(path, folder, columns="day=Tag,model=Modell,cost=Preis+Steuer", now=NOW).close
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        pytest.param(
+            "start_time,amount_value,amount_currency,line_item\n"
+            f'{DAY_S},0.002415,usd,"gpt-5-mini, all"\n{DAY_S},,,\n',
+            "day=start_time,cost=amount_value,currency=amount_currency,line_item=line_item",
+            id="OpenAI",
+        ),
+        pytest.param(
+            "usage_date_utc,model,token_type,cost_usd\n2026-11-20,Claude Sonnet 4.5,input_no_cache,0.0072\n"
+            "2026-11-20,Claude Sonnet 4.5,other,0.01368\n",
+            "day=usage_date_utc,model=model,cost=cost_usd",
+            id="Anthropic",
+        ),
+    ],
+)
+def test_csv_of_a_console_is_read_by_the_columns_that_are_named(tmp_path, text, columns):
+    folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))
+    path = tmp_path / "bill.csv"
+    path.write_text(text)
+    assert reconcile(path, folder, columns=columns, now=NOW).close
+
+
 def test_a_list_of_pages_is_read_as_one_and_a_page_that_is_not_the_last_refused(tmp_path):
     page = EXPORTS["OpenAI completions usage"]
     path = tmp_path / "bill.json"
     path.write_text(json.dumps([page, page]))
-    assert [line.input_tokens for line in read_export(path).lines] == [3_000, 3_000]
+    assert [line.told.input_tokens for line in read_export(path).lines] == [3_000, 3_000]
     path.write_text(json.dumps({**page, "has_more": True}))
     with pytest.raises(ConfigError, match="has_more is true"):
         read_export(path)
@@ -556,10 +573,10 @@ def test_a_list_of_pages_is_read_as_one_and_a_page_that_is_not_the_last_refused(
 def test_json_lines_are_read_as_a_list_of_them(tmp_path, count, end):
     path, line = tmp_path / "bill.jsonl", json.dumps({"date": "2026-11-20", "model": "m", "cost_usd": 0.5})
     path.write_bytes((line + end).encode() * count)
-    assert [one.usd for one in read_export(path).lines] == [Decimal("0.5")] * count
+    assert [line.usd for line in read_export(path).lines] == [Decimal("0.5")] * count
     page = EXPORTS["OpenAI completions usage"]
     path.write_text("\n".join([json.dumps(page)] * count))
-    assert [one.input_tokens for one in read_export(path).lines] == [3_000] * count
+    assert [line.told.input_tokens for line in read_export(path).lines] == [3_000] * count
 
 
 def test_a_line_of_json_that_is_none_is_named(tmp_path):
