@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime
 from math import inf, isfinite
 from typing import Final
 
-from asyncbench.reconciliation.gaps import DUST, MEASURES, BillPair, share_of, together
-from asyncbench.reconciliation.our_costs import HALF_HOUR_S, Ours
+from asyncbench.reconciliation.gaps import DUST, MEASURES, BillPair, by_model, share_of, together
+from asyncbench.reconciliation.our_costs import HALF_HOUR_S, HalfHours, Ours
 from asyncbench.shown import dollars
 
 WORTH_NAMING: Final = 0.01  # of the gap
@@ -22,7 +22,6 @@ SHIFTS_H: Final = [half / 2 for half in range(-24, 29)]  # from UTC: from the la
 Range = tuple[float, float]
 Moves = Mapping[str, Sequence[Range]]  # by measure: the amounts by which it may move a bill
 _TIMES: Final = "billed at {:.3f} times what was reckoned here"
-HalfHours = Mapping[tuple[str, int], Ours]  # by model in the comparison, and half hour since 1970
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +72,17 @@ _OTHER_TIERS: Final = ("standard", "flex", "priority")
 
 
 def likely_causes(
-    models: Sequence[BillPair],
-    days: Sequence[BillPair],
-    halves: HalfHours,
-    *,
-    decimals: int,
-    shift_h: float,
-) -> list[Cause]:
+    days: Sequence[BillPair], halves: HalfHours, *, decimals: int, shift_h: float
+) -> tuple[Cause, ...]:
     """Return what may explain the gaps, the likeliest first.
 
     Args:
-        models: each model over all days.
-        days: the same by day.
+        days: theirs and ours by model and day.
         halves: the folder's calls by model and half hour.
         decimals: the most that the bill's dollars are written with.
         shift_h: the zone of these days, in hours from UTC.
     """
-    absent: defaultdict[str, Ours] = defaultdict(Ours)
+    models, absent = by_model(days), defaultdict[str, Ours](Ours)
     for day in days:
         if not day.theirs.lines:
             absent[day.model].add(day.ours)
@@ -103,7 +96,7 @@ def likely_causes(
             named = f"{listed([pair.model for pair in told])}: " if several else ""
             found.append(replace(cause, says=named + says.format(**_words(told, days, absent, decimals))))
     causes = [cause for cause in found if cause is not None]
-    return sorted(causes, key=lambda cause: (-round(cause.share, 2), cause.bound))
+    return tuple(sorted(causes, key=lambda cause: (-round(cause.share, 2), cause.bound)))
 
 
 def _fitted(

@@ -1,21 +1,20 @@
 """`reconcile`: a results folder beside a provider's usage export, the gaps, and what may be behind them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.causes import Cause, likely_causes, listed
-from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, share_of, together
+from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, by_model, share_of, together
 from asyncbench.reconciliation.matching import MatchedNames, matched
-from asyncbench.reconciliation.our_costs import FolderUse, Ours, of_provider, providers_of, use_of
+from asyncbench.reconciliation.our_costs import FolderUse, Ours, calls_of, use_of
 from asyncbench.reconciliation.reading import Export, read_export
 from asyncbench.reports import fine
-from asyncbench.results import calls_of
 from asyncbench.shown import SIMULATED, Report, Sheet
 
 TOLERANCE: Final = 0.01  # of the larger side
@@ -23,6 +22,7 @@ NO_MODEL: Final = "(no model named)"
 NEVER_ASKED: Final = "never asked here"
 NOT_THEIRS: Final = "asked here, but the file names no model of its provider"
 OTHER_DAYS: Final = "no call of this folder within a day of it"
+Key = tuple[str, Any]  # of a model in the comparison: its day, or why it is left out
 NOT_CERTAIN: Final = "What may explain the gap, the likeliest first; none of it is certain"
 
 
@@ -46,14 +46,18 @@ class Reconciled(Report):
     utc_offset_h: float  # whose days they are
     tolerance: float
     days: tuple[BillPair, ...]  # by model and day
-    models: tuple[BillPair, ...]  # each over all days
     left_out: tuple[LeftOut, ...]
     causes: tuple[Cause, ...]
 
     @property
+    def models(self) -> list[BillPair]:
+        """Each model over all days."""
+        return by_model(self.days)
+
+    @property
     def whole(self) -> BillPair:
         """All models over all days."""
-        return together(self.models, model="all")
+        return together(self.days, model="all")
 
     def gap_share(self, measure: str) -> float | None:
         """The gap in dollars or tokens as a part of the larger side; None where the bill does not say.
@@ -182,35 +186,21 @@ def reconcile(
     """
     file, folder = Path(file), Path(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
-    calls = calls_of(folder)
-    calls = of_provider(calls, provider) if provider else calls
+    calls = calls_of(folder, provider)
     use = use_of(folder, calls, now=now or datetime.now(UTC), shift_h=utc_offset_h)
     if not use.by_day:
         raise ConfigError(f"{folder} holds no calls: there is nothing to compare {file} with")
-    providers = providers_of(calls)
-    names = matched(
-        {asked: providers[asked.alias] for asked, _ in use.by_day},
-        {line.model for line in export.lines if line.model},
-        models,
-        place=str(file),
-    )
-    lines, left_out = _compared(export, names, {day for _, day in use.by_day})
-    days = _paired(lines, use, names, dated="day" in export.columns)
-    by_model = [
-        together([pair for pair in days if pair.model == model], model=model)
-        for model in sorted({pair.model for pair in days})
-    ]
-    if not lines or all(pair.gap(measure) is None for pair in by_model for measure in MEASURES):
+    told = {line.model for line in export.lines if line.model}
+    names = matched(use.providers, told, models, place=str(file))
+    days, left_out = _compared(export, use, names)
+    if all(pair.gap(measure) is None for pair in days for measure in MEASURES):
         raise ConfigError(
             f"{file}: nothing in it can be compared: it tells of "
             f"{_period(line.day for line in export.lines)}, and the calls of {folder} are of "
             f"{_period(day for _, day in use.by_day)}. Export those days with dollars or tokens, or say with "
             "--model and --columns what is what"
         )
-    halves: defaultdict[tuple[str, int], Ours] = defaultdict(Ours)
-    for (asked, half), ours in use.by_half_hour.items():
-        if asked in names.ours:
-            halves[names.ours[asked], half].add(ours)
+    halves = use.half_hours(names.ours)
     return Reconciled(
         folder=str(folder),
         file=str(file),
@@ -218,10 +208,9 @@ def reconcile(
         export=export,
         utc_offset_h=utc_offset_h,
         tolerance=tolerance,
-        days=tuple(days),
-        models=tuple(by_model),
-        left_out=(*left_out, *_of_others(use, names)),
-        causes=tuple(likely_causes(by_model, days, halves, decimals=export.decimals, shift_h=utc_offset_h)),
+        days=days,
+        left_out=left_out,
+        causes=likely_causes(days, halves, decimals=export.decimals, shift_h=utc_offset_h),
     )
 
 
@@ -232,14 +221,16 @@ def _period(days: Iterable[date | None]) -> str:
 
 # ── which of theirs is which of ours ─────────────────────────────────────────────────────────
 
-Lines = Mapping[tuple[str, date | None], Sequence[BillSide]]  # by model in the comparison, and day
 
+def _compared(
+    export: Export, use: FolderUse, names: MatchedNames
+) -> tuple[tuple[BillPair, ...], tuple[LeftOut, ...]]:
+    """Return theirs and ours by model and day, and what is left out.
 
-def _compared(export: Export, names: MatchedNames, days: Collection[date]) -> tuple[Lines, list[LeftOut]]:
-    """Return the lines of the export by model and day, and those that are left out."""
-    near = {day + timedelta(days=by) for day in days for by in (-1, 0, 1)}
-    lines: defaultdict[tuple[str, date | None], list[BillSide]] = defaultdict(list)
-    others: defaultdict[tuple[str, str], list[BillSide]] = defaultdict(list)
+    What either side does not have on a day is 0 there, if the export tells it of any day.
+    """
+    near = {day + timedelta(days=by) for _, day in use.by_day for by in (-1, 0, 1)}
+    sides, others = defaultdict[Key, list[BillSide]](list), defaultdict[Key, list[BillSide]](list)
     for line in export.lines:
         model = names.theirs.get(line.model)
         if model is None:
@@ -247,42 +238,24 @@ def _compared(export: Export, names: MatchedNames, days: Collection[date]) -> tu
         elif line.day is not None and line.day not in near:
             others[model, OTHER_DAYS].append(line.told)
         else:
-            lines[model, line.day].append(line.told)
-    left = [LeftOut(model=m, why=why, told=added(told)) for (m, why), told in sorted(others.items())]
-    return lines, left
-
-
-def _of_others(use: FolderUse, names: MatchedNames) -> list[LeftOut]:
-    """Return the calls of providers that the file is not of, by alias."""
-    sums: defaultdict[str, Ours] = defaultdict(Ours)
-    for (asked, _), ours in use.by_day.items():
-        if asked not in names.ours:
-            sums[asked.alias].add(ours)
-    return [
-        LeftOut(
-            model=alias,
-            why=NOT_THEIRS,
-            told=BillSide(usd=ours.usd, input_tokens=ours.input_tokens, output=ours.output),
-        )
-        for alias, ours in sorted(sums.items())
-    ]
-
-
-def _paired(lines: Lines, use: FolderUse, names: MatchedNames, *, dated: bool) -> list[BillPair]:
-    """Return theirs and ours by model and day; a day that either has not is 0 there, where it is told."""
-    sums: defaultdict[tuple[str, date | None], Ours] = defaultdict(Ours)
-    for (asked, day), ours in use.by_day.items():
+            sides[model, line.day].append(line.told)
+    ours, elsewhere = defaultdict[Key, Ours](Ours), defaultdict[str, Ours](Ours)
+    for (asked, day), used in use.by_day.items():
         if asked in names.ours:
-            sums[names.ours[asked], day if dated else None].add(ours)
-    whole = added(side for told in lines.values() for side in told)
-    nothing = BillSide(**{m: 0 for m in BillSide.__slots__ if getattr(whole, m) is not None})
-    keys = sorted({*sums, *lines}, key=lambda key: (key[1] or date.min, key[0]))
-    return [
-        BillPair(
-            model=model, day=day, theirs=added([nothing, *lines.get((model, day), ())]), ours=sums[model, day]
-        )
-        for model, day in keys
-    ]
+            ours[names.ours[asked], day if "day" in export.columns else None].add(used)
+        else:
+            elsewhere[asked.alias].add(used)
+    whole = added(side for told in sides.values() for side in told)
+    nothing = BillSide(**{name: 0 for name in BillSide.__slots__ if getattr(whole, name) is not None})
+    days = tuple(
+        BillPair(model=key[0], day=key[1], theirs=added([nothing, *sides[key]]), ours=ours[key])
+        for key in sorted({*ours, *sides}, key=lambda key: (key[1] or date.min, key[0]))
+    )
+    left_out = [LeftOut(model=m, why=why, told=added(told)) for (m, why), told in sorted(others.items())]
+    for alias, used in sorted(elsewhere.items()):
+        told = BillSide(usd=used.usd, input_tokens=used.input_tokens, output=used.output)
+        left_out.append(LeftOut(model=alias, why=NOT_THEIRS, told=told))
+    return days, tuple(left_out)
 
 
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """Which columns of a usage export hold what: those of known exports, and those that a person names."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.errors import ConfigError
@@ -31,8 +31,8 @@ class BillFormat:
 
     name: str
     verified: str  # where its columns are described
-    needs: Columns  # a file that has all of these is one
-    may_have: Columns = field(default_factory=dict)
+    has_all: tuple[str, ...]  # a file with all of these is one
+    columns: Columns
 
 
 _OPENAI_REFERENCE: Final = "OpenAI's API reference: organization/usage/completions and organization/costs"
@@ -42,50 +42,65 @@ FORMATS: Final = (
     BillFormat(
         name="OpenAI completions usage",
         verified=_OPENAI_REFERENCE,
-        needs={"day": ("start_time",), "input": ("input_tokens",), "output": ("output_tokens",)},
-        may_have={
+        has_all=("start_time", "input_tokens", "output_tokens"),
+        columns={
+            "day": ("start_time",),
             "model": ("model",),
+            "input": ("input_tokens",),
             "cached_input": ("input_cached_tokens",),
             "cache_write": ("input_cache_write_tokens",),
+            "output": ("output_tokens",),
             "requests": ("num_model_requests",),
         },
     ),
     BillFormat(
         name="OpenAI costs",
         verified=_OPENAI_REFERENCE,
-        needs={"day": ("start_time",), "cost": ("amount.value",)},
-        may_have={"line_item": ("line_item",), "currency": ("amount.currency",)},
+        has_all=("start_time", "amount.value"),
+        columns={
+            "day": ("start_time",),
+            "line_item": ("line_item",),
+            "cost": ("amount.value",),
+            "currency": ("amount.currency",),
+        },
     ),
     BillFormat(
         name="Anthropic messages usage",
         verified=_ANTHROPIC_REFERENCE,
-        needs={
+        has_all=("starting_at", "uncached_input_tokens", "output_tokens"),
+        columns={
             "day": ("starting_at",),
-            "uncached_input": ("uncached_input_tokens",),
-            "output": ("output_tokens",),
-        },
-        may_have={
             "model": ("model",),
+            "uncached_input": ("uncached_input_tokens",),
             "cached_input": ("cache_read_input_tokens",),
             "cache_write": (
                 "cache_creation.ephemeral_5m_input_tokens",
                 "cache_creation.ephemeral_1h_input_tokens",
             ),
+            "output": ("output_tokens",),
         },
     ),
     BillFormat(
         name="Anthropic cost report",
         verified=_ANTHROPIC_REFERENCE,
-        needs={"day": ("starting_at",), "cost_cents": ("amount",), "currency": ("currency",)},
-        may_have={"model": ("model",)},
+        has_all=("starting_at", "amount", "currency"),
+        columns={
+            "day": ("starting_at",),
+            "model": ("model",),
+            "cost_cents": ("amount",),
+            "currency": ("currency",),
+        },
     ),
     BillFormat(
         name="OpenRouter activity",
         verified="OpenRouter's API reference: activity",
-        needs={"day": ("date",), "model": ("model",), "cost": ("usage",), "output": ("completion_tokens",)},
-        may_have={
-            "cost": ("byok_usage_inference",),
+        has_all=("date", "model", "usage", "completion_tokens"),
+        columns={
+            "day": ("date",),
+            "model": ("model",),
+            "cost": ("usage", "byok_usage_inference"),
             "input": ("prompt_tokens",),
+            "output": ("completion_tokens",),
             "reasoning": ("reasoning_tokens",),
             "requests": ("requests",),
         },
@@ -120,26 +135,21 @@ def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple
     if given is not None:
         return "as --columns says", None, _given(head, given, place)
     for known in FORMATS:
-        if all(name in head for names in known.needs.values() for name in names):
-            both = {
-                kind: (
-                    *known.needs.get(kind, ()),
-                    *(name for name in known.may_have.get(kind, ()) if name in head),
-                )
-                for kind in FIELDS
-            }
-            return known.name, known.verified, {kind: names for kind, names in both.items() if names}
-    found: dict[str, tuple[str, ...]] = {}
-    for kind in FIELDS:
-        present = [name for name in (*_PLAIN_NAMES.get(kind, ()), kind) if name in head]
-        if present:
-            found[kind] = (present[0],)
+        if set(known.has_all) <= set(head):
+            return known.name, known.verified, _present(known.columns, head)
+    by_name = _present({kind: (*_PLAIN_NAMES.get(kind, ()), kind) for kind in FIELDS}, head)
+    found = {kind: names[:1] for kind, names in by_name.items()}
     if not found.keys() & set(_COUNTED):
         raise ConfigError(
             f"{place}: is no export that is known. Say which columns hold what: --columns "
             f"day=…,model=…,cost=…,input=…,output=…; it has: {', '.join(map(repr, head))}"
         )
     return "columns by their names", None, found
+
+
+def _present(columns: Columns, head: Collection[str]) -> Columns:
+    found = {kind: tuple(name for name in names if name in head) for kind, names in columns.items()}
+    return {kind: names for kind, names in found.items() if names}
 
 
 def _given(head: Collection[str], given: str, place: str) -> Columns:

@@ -1,6 +1,6 @@
 """A bill and a folder side by side: a day or a whole period of one model, and what is between them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -48,6 +48,12 @@ def together(pairs: Iterable[BillPair], *, model: str) -> BillPair:
         ours.add(pair.ours)
         sides.append(pair.theirs)
     return BillPair(model=model, day=None, theirs=added(sides), ours=ours)
+
+
+def by_model(days: Sequence[BillPair]) -> list[BillPair]:
+    """Return each model over all its days."""
+    models = sorted({pair.model for pair in days})
+    return [together((pair for pair in days if pair.model == model), model=model) for model in models]
 
 
 def added(sides: Iterable[BillSide]) -> BillSide:

@@ -44,11 +44,8 @@ def matched(
             raise ConfigError(f"--model: {place} names no models; leave it out, and days alone are compared")
         return MatchedNames(theirs={None: ALL_MODELS}, ours=dict.fromkeys(providers, ALL_MODELS))
     aliases = _aliases_of(given, told, providers, place)
-    found = dict[BillNames, str]()
-    for asked in providers:
-        rank, name = min((_rank(asked, name, aliases), name) for name in told)
-        if rank < _NO_MATCH:
-            found[asked] = name
+    best = {asked: min((_rank(asked, name, aliases), name) for name in told) for asked in providers}
+    found = {asked: name for asked, (rank, name) in best.items() if rank < _NO_MATCH}
     if not found:
         here = _listed({asked.model_id or asked.alias for asked in providers})
         raise ConfigError(

@@ -1,5 +1,6 @@
 """A results folder's calls by day and model, and what the same calls would cost otherwise."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.results import TOKEN_KINDS, Calls, bound_of, priced, rates_of_calls, sum_of, with_dollars
+from asyncbench.results import calls_of as all_calls
 from asyncbench.store import LOST
 from asyncbench.views import FolderViews, counted
 
@@ -28,7 +30,7 @@ _OTHERWISE: Final = (*TIERS, "today")
 _SUMS: Final = f"""
 SELECT model AS alias, model_id, model_served AS served,
     make_timestamp(epoch_us(started_at) + $shift_us)::DATE AS day,
-    count(*) AS calls,
+    max(provider) AS provider, count(*) AS calls,
     sum_usd(cost_usd) AS usd, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output,
     sum(cached_input_tokens) AS cached_input, sum(cache_write_tokens) AS cache_write,
     sum(reasoning_tokens) AS reasoning, sum_usd(usd_cached_input) AS usd_cached,
@@ -115,35 +117,43 @@ class Ours:
         return bound + beyond
 
 
+HalfHours = Mapping[tuple[str, int], Ours]  # by a model's name in the comparison, and half hour since 1970
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderUse:
     """What the calls of a folder used, by whom was asked and when a call began."""
 
     by_day: Mapping[tuple[BillNames, date], Ours]
-    by_half_hour: Mapping[tuple[BillNames, int], Ours]  # since 1970; dollars and tokens alone
+    by_half_hour: Mapping[tuple[BillNames, int], Ours]  # dollars and tokens alone
+    providers: Mapping[BillNames, str]
+
+    def half_hours(self, names: Mapping[BillNames, str]) -> HalfHours:
+        """Return the same by the names that are compared."""
+        sums: defaultdict[tuple[str, int], Ours] = defaultdict(Ours)
+        for (asked, half), ours in self.by_half_hour.items():
+            if asked in names:
+                sums[names[asked], half].add(ours)
+        return sums
 
 
-def of_provider(calls: Calls, provider: str) -> Calls:
-    """Return the calls that one provider answers for.
+def calls_of(folder: Path, provider: str | None) -> Calls:
+    """Return the calls of a folder; with `provider`, those that one provider answers for.
 
     Raises:
         ConfigError: none is; names those that are in the folder.
+        StoreError: what the folder holds cannot be read.
     """
+    calls = all_calls(folder)
+    if provider is None:
+        return calls
     here = sorted(set(map(str, calls.table["provider"].to_pylist())))
     if provider not in here:
         raise ConfigError(
             f"--provider {provider}: no call here is of it; there are: {', '.join(here) or 'none'}"
         )
-    kept = calls.table.filter(pc.field("provider") == provider)
-    return replace(calls, table=kept, unended=tuple(s for s in calls.unended if s.provider == provider))
-
-
-def providers_of(calls: Calls) -> dict[str, str]:
-    """Return whose models they are, by alias."""
-    pairs = calls.table.group_by(["model", "provider"]).aggregate([]).to_pylist()
-    return {row["model"]: row["provider"] for row in pairs} | {
-        sent.model: sent.provider for sent in calls.unended
-    }
+    unended = tuple(sent for sent in calls.unended if sent.provider == provider)
+    return replace(calls, table=calls.table.filter(pc.field("provider") == provider), unended=unended)
 
 
 def use_of(folder: Path, calls: Calls, *, now: datetime, shift_h: float = 0.0) -> FolderUse:
@@ -163,13 +173,16 @@ def use_of(folder: Path, calls: Calls, *, now: datetime, shift_h: float = 0.0) -
 
     sums, halves = counted(folder, count)
     by_day = {_key(row, "day"): _of(row) for row in sums}
+    providers = dict(_key(row, "provider") for row in sums)
     for sent in calls.unended:
         day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
         names = BillNames(sent.model, calls.model_ids.get(sent.model), None)
         bound = bound_of(sent)
         lost = Ours(calls=1, lost_calls=1, lost_bound_usd=bound or 0.0, lost_unbounded=int(bound is None))
         by_day.setdefault((names, day), Ours()).add(lost)
-    return FolderUse(by_day=by_day, by_half_hour={_key(row, "half_hour"): _of(row) for row in halves})
+        providers.setdefault(names, sent.provider)
+    by_half_hour = {_key(row, "half_hour"): _of(row) for row in halves}
+    return FolderUse(by_day=by_day, by_half_hour=by_half_hour, providers=providers)
 
 
 def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:
