@@ -115,7 +115,7 @@ def _model(rng: random.Random, alias: str, limits: Limits) -> Model:
         provider=rng.choice(["simulated", "simulated-http"]),
         price=rng.choice(PRICES),
         max_tokens=rng.choice([10, 400, 4_096]),
-        params=rng.choice([{}, {"n": 3}, {"max_completion_tokens": 900}, {"tools": TOOLS}]),
+        params=rng.choice([{}, {"max_completion_tokens": 900}, {"tools": TOOLS}]),
         limits=limits,
         retry=RetryPolicy(attempts=rng.choice([2, 10])),
     )
@@ -185,10 +185,9 @@ def counted(request: Request) -> int:
 
 
 def longest(request: Request) -> int:
-    """The most tokens of all its answers, worked out by hand."""
+    """The most tokens of an answer, worked out by hand."""
     model = request.trial.model
-    most = max(model.max_tokens or 0, int(str(model.params.get("max_completion_tokens", 0))))
-    return most * int(str(model.params.get("n", 1)))
+    return max(model.max_tokens or 0, int(str(model.params.get("max_completion_tokens", 0))))
 
 
 def bill(model: Model, usage: Usage) -> int:
