@@ -176,7 +176,7 @@ def measure(legs: Legs, *, calls: int, rounds: int) -> dict[str, list[float]]:
 def paired(against: Path, leg: str, *, calls: int, pairs: int) -> None:
     """Measure a leg in both trees by turns, and print each pair's ratio and what they say together."""
     trees = (ROOT, against.resolve())
-    if not (trees[1] / "asyncbench" / "run.py").is_file():
+    if not (trees[1] / "asyncbench" / "__init__.py").is_file():
         sys.exit(f"--against {against}: no asyncbench in it; give the root of a checkout")
     print(f"client CPU of ({leg}), µs per call; {calls:,} calls; this tree, {against}, ratio", flush=True)
     ratios = []
