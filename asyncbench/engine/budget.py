@@ -1,8 +1,7 @@
 """The ledger of a sweep: what may be spent, what was, and what calls in flight may still cost.
 
-It reads no file and asks nobody: `budgeting` opens it with what was spent before, askers reserve and settle.
-An `Account` learns from dearer bills than could be, and wakes who waits for money; who of several models
-goes on while it is short is decided in `fairness`.
+A run opens it with what was spent before; calls reserve and settle. An `Account` learns from dearer bills
+than could be, and wakes who waits for money. While money is short, `fairness` decides which model goes on.
 
 Money is counted in whole picodollars (`pricing.picodollars`). Prices have at most six places for a million
 tokens, so a price times tokens is whole, and sums are exact in any order: no rounding can pass a cap. What is
@@ -12,15 +11,16 @@ finer is rounded up where it is spent, and down where it is a limit.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Final, NamedTuple
 
-from asyncbench.engine.fairness import ABSENT, ModelProgress, Runner, Shared
+from asyncbench.engine.fairness import ABSENT, ModelProgress, Shared
 from asyncbench.engine.telemetry import Counters
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Request
 
 AS_BOUND: Final = Fraction(1)
+KNOWN_TRIALS: Final = 8  # of a model that tell what its others will cost
 
 CostBound = Callable[[Request, float], int]  # picodollars that a call may cost, sent then (UTC)
 
@@ -85,16 +85,7 @@ class Ledger:
         ratio: Fraction = AS_BOUND,
         least: int = 0,
     ) -> "Account":
-        """Return the account of a model.
-
-        Args:
-            model: its alias.
-            caps: those that hold it; what was spent under them before is theirs to know.
-            most: what a call of it may cost.
-            spent: by its calls before.
-            ratio: by which bounds are raised.
-            least: what is set aside where the bound is 0.
-        """
+        """Return the account of a model under caps, which know what was spent under them; see `Account`."""
         account = Account(
             model=model, ledger=self, caps=caps, most=most, spent=spent, ratio=ratio, least=least
         )
@@ -105,7 +96,7 @@ class Ledger:
 
     def account_of(self, model: str) -> "Account | None":
         """Return the account of a model by its alias; None: no cap holds it."""
-        return next((one for one in self.accounts if one.model == model), None)
+        return next((account for account in self.accounts if account.model == model), None)
 
     def described(self) -> list[dict[str, object]]:
         """Return each cap with the models under it, as the manifest of a folder holds them."""
@@ -117,7 +108,7 @@ class Ledger:
                 "unknown_usd": dollars_of(cap.unknown),
                 "unknown_calls": cap.unknown_calls,
                 "also": list(cap.also),
-                "models": [one.model for one in self.accounts if cap in one.caps],
+                "models": [account.model for account in self.accounts if cap in account.caps],
             }
             for cap in self.caps
         ]
@@ -130,6 +121,16 @@ class Ledger:
         """Wake who waits."""
         while self._waiting:
             self._waiting.pop()()
+
+
+class _Runner(NamedTuple):
+    """The model of an account while it takes part in a run."""
+
+    counters: Counters
+    asks: Callable[[], bool]
+    now_s: Callable[[], float]
+    began_s: float
+    before: int  # what it had spent then, picodollars
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -150,7 +151,7 @@ class Account:
     lacked: int = 0  # what was to be set aside for a call then
     latest: int | None = None  # what was last to be set aside for a call
     _told: bool = False
-    _runner: Runner | None = None  # None: it is not asked in this run
+    _runner: _Runner | None = None  # None: it is not asked in this run
 
     def hold(self, request: Request, at: float) -> Hold:
         """Return what has to be set aside for a call that is sent at `at`, UTC."""
@@ -188,60 +189,19 @@ class Account:
                 cap.doubted += hold.amount
                 cap.doubted_calls += 1
         if actual > hold.amount:
-            self._learn(hold, actual)
+            self.overruns += 1
+            self.terms += 1
+            if hold.most:
+                self.ratio = max(self.ratio, Fraction(actual, hold.most))
+            else:
+                self.least = max(self.least, actual)
         self.ledger.changed()
-
-    def _learn(self, hold: Hold, actual: int) -> None:
-        """Take in that a call cost more than was set aside for it."""
-        self.overruns += 1
-        self.terms += 1
-        if hold.most:
-            self.ratio = max(self.ratio, Fraction(actual, hold.most))
-        else:
-            self.least = max(self.least, actual)
-
-    # ── beside other models ──────────────────────────────────────────────────────────────────
 
     def stop(self, hold: Hold) -> None:
         """Note who left no room for a call, ever; others may have what was set aside for this model."""
         self.bound_by = [cap for cap in self.caps if not cap.ever_fits(hold.amount)]
         self.lacked = hold.amount
         self.ledger.changed()
-
-    def join(
-        self, counters: Counters, *, asks: Callable[[], bool], now_s: Callable[[], float] = float
-    ) -> None:
-        """Take part in a run.
-
-        Args:
-            counters: of the model.
-            asks: whether it would begin another trial soon.
-            now_s: the clock of `Ledger.ends_s`.
-        """
-        self._runner = Runner(counters, self, asks=asks, now_s=now_s)
-
-    def ahead(self) -> bool:
-        """Whether a trial of this model would cost what is set aside for others who share a cap."""
-        shared = [cap for cap in self.caps if cap.shared_by > 1]
-        return self._runner is not None and any(map(self._ahead_under, shared))
-
-    def _ahead_under(self, cap: Cap) -> bool:
-        own = self.standing(asks=True)
-        if cap.shared.near(own):
-            return False
-        others = [one for one in self.ledger.accounts if one is not self and cap in one.caps]
-        in_flight = sum(one._in_flight_cost() for one in (self, *others))
-        # The last call needs room for all that it may cost: so much will be left over.
-        over = max(one.latest or 0 for one in (self, *others))
-        left = cap.limit - cap.spent - in_flight - over
-        return cap.shared.ahead(own, [one.standing() for one in others], left)
-
-    def standing(self, *, asks: bool | None = None) -> ModelProgress:
-        """Return how far the model is; `asks`: whether it goes on, where that is known."""
-        return ABSENT if self._runner is None else self._runner.standing(self.ledger.ends_s, asks=asks)
-
-    def _in_flight_cost(self) -> float:
-        return 0.0 if self._runner is None else self._runner.in_flight_cost()
 
     def news(self) -> str | None:
         """Return, once, what a person should hear of calls that cost more than they could."""
@@ -259,3 +219,70 @@ class Account:
             "its provider bills by other rules. It is charged in full, and from now on that much more is set "
             "aside for each call of this model; calls in flight may still pass the budget"
         )
+
+    # ── beside other models ──────────────────────────────────────────────────────────────────
+
+    def join(
+        self, counters: Counters, *, asks: Callable[[], bool], now_s: Callable[[], float] = float
+    ) -> None:
+        """Take part in a run.
+
+        Args:
+            counters: of the model.
+            asks: whether it would begin another trial soon.
+            now_s: the clock of `Ledger.ends_s`.
+        """
+        self._runner = _Runner(counters, asks, now_s, now_s(), self.spent)
+
+    def ahead(self) -> bool:
+        """Whether a trial of this model would cost what is set aside for others who share a cap."""
+        shared = [cap for cap in self.caps if cap.shared_by > 1]
+        return self._runner is not None and any(map(self._ahead_under, shared))
+
+    def _ahead_under(self, cap: Cap) -> bool:
+        own = self.progress(asks=True)
+        if cap.shared.near(own):
+            return False
+        others = [other for other in self.ledger.accounts if other is not self and cap in other.caps]
+        in_flight = sum(account._in_flight_cost() for account in (self, *others))
+        # The last call needs room for all that it may cost: so much will be left over.
+        over = max(account.latest or 0 for account in (self, *others))
+        left = cap.limit - cap.spent - in_flight - over
+        return cap.shared.ahead(own, [other.progress() for other in others], left)
+
+    def progress(self, *, asks: bool | None = None) -> ModelProgress:
+        """Return how far the model is; `asks`: whether it goes on, where that is known."""
+        if self._runner is None or self._runner.counters.planned == 0:
+            return ABSENT
+        counters = self._runner.counters
+        begun = min(counters.planned, counters.done + counters.skipped + counters.in_flight)
+        cost = 0.0 if self.latest == 0 else self._trial_cost(counters)  # 0: it waits for nobody's money
+        goes_on = self._runner.asks() if asks is None else asks
+        return ModelProgress(begun, counters.planned, cost, room=self._room(self._runner) if goes_on else 0.0)
+
+    def _room(self, runner: _Runner) -> float:
+        """Return how many trials it will begin before the end of the run, at its pace so far."""
+        closed = runner.counters.outcomes.total()
+        if self.ledger.ends_s == inf or not closed:
+            return inf
+        at_s = runner.now_s()
+        return max(0.0, self.ledger.ends_s - at_s) * closed / max(at_s - runner.began_s, 1.0)
+
+    def _in_flight_cost(self) -> float:
+        """Return what calls in flight will probably cost, picodollars."""
+        if self._runner is None or not self._runner.counters.in_flight:
+            return 0.0
+        counters = self._runner.counters
+        return min(float(self.reserved), counters.in_flight * self._trial_cost(counters))
+
+    def _trial_cost(self, counters: Counters) -> float:
+        """Return what a trial costs, picodollars: as those of this run did, and before some did, at most.
+
+        The fewer there were, the more is added for what their mean may be wrong by.
+        """
+        closed = counters.outcomes.total()
+        if self._runner is not None and closed >= KNOWN_TRIALS:
+            return (self.spent - self._runner.before) / closed * (1 + 1 / sqrt(closed))
+        if self.latest is None:
+            return inf
+        return max(float(self.latest), self.reserved / max(1, counters.in_flight))

@@ -328,4 +328,4 @@ def test_beside_others_under_a_budget_a_model_is_as_far_as_its_plan_is_settled()
     ledger = Ledger([Cap(kind="sweep", of="s", limit=1_000)])
     account = ledger.open("m", ledger.caps, lambda _, __: 1)
     account.join(Counters(planned=100, done_before=30, skipped=50), asks=lambda: True)
-    assert account.standing().share == 0.8
+    assert account.progress().share == 0.8
