@@ -3,37 +3,29 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import fsum
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow.compute
+from typing import Final
 
 from asyncbench.pricing import dollars_of, picodollars
-from asyncbench.records import Outcome
 from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts_of
 from asyncbench.results import (
-    OF_REPLIES,
+    CELL_KEYS,
     OK_STATUS,
-    ROWS,
     TOKEN_KINDS,
     CallCosts,
-    Calls,
-    Cells,
     CostKey,
+    UnknownCosts,
     Untold,
-    all_of,
     bound_of,
-    calls_of,
-    correct_by,
-    cost_cells_of,
-    together,
+    call_costs,
+    keep_calls,
     unknown_by_cause,
-    untold,
+    untold_in,
 )
 from asyncbench.shown import SIMULATED, Report, Sheet, dollars, per_correct, per_correct_text
-from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of, steady
-
-pc: Any = pyarrow.compute  # see `calls`
+from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of
+from asyncbench.views import FolderViews, counted
 
 NAMES: Final = {
     "uncached_input": "uncached input",
@@ -95,8 +87,8 @@ class CostReport(Report):
     tasks: tuple[Group, ...]  # by suite and task
     outcomes: tuple[Group, ...]
     statuses: tuple[Group, ...]  # how calls ended
-    unknown: Mapping[str, CallCosts]  # calls without a cost, by cause
-    cells: Cells  # by model, suite, task, outcome and status
+    unknown: Mapping[str, UnknownCosts]  # calls without a cost, by cause
+    cells: Mapping[CostKey, CallCosts]  # by model, suite, task, outcome and status
     untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
     forecasts: tuple[ForecastReview, ...] = ()
     budgets: tuple[Budget, ...] = ()
@@ -117,7 +109,7 @@ class CostReport(Report):
             | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
             | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
             | {name: [one.as_mapping() for one in many] for name, many in lists.items()}
-            | {"unknown": [{"cause": cause} | _bounds(one) for cause, one in self.unknown.items()]}
+            | {"unknown": [{"cause": cause} | asdict(calls) for cause, calls in self.unknown.items()]}
             | {"untold": [one.as_mapping() for one in self.untold]}
             | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
             | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
@@ -162,16 +154,20 @@ class CostReport(Report):
         spent = self.whole.spent
         said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
         if spent.unknown:
-            said += f", of which {spent.unknown:,} have no known cost: {bound_text(spent)}"
+            bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
+            said += f", of which {spent.unknown:,} have no known cost: {bound}"
         return f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
 
     def _shares(self) -> Iterator[str]:
         spent = self.whole.spent
-        failed = all_of(one.spent for one in self.statuses if one.name != (OK_STATUS,))
+        failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
+        calls, costs = sum(one.calls for one in failed), [one.known_usd for one in failed]
+        usd = fsum(cost for cost in costs if cost is not None)
+        unknown = calls and all(cost is None for cost in costs)
         yield (
             f"Read from caches: {_share(spent.cached_share)} of the input. "
-            f"Failed and lost: {_of(failed.calls, spent.calls)} of the calls, "
-            f"{_part_of_dollars(failed, spent)}. "
+            f"Failed and lost: {_of(calls, spent.calls)} of the calls, "
+            f"{_dollars_part(_share(None) if unknown else _of(usd, spent.usd))}. "
             f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
             f"{_dollars_part(_of(spent.usd_again, spent.usd))}."
         )
@@ -203,60 +199,55 @@ def cost_report_on(folder: Path | str) -> CostReport:
         ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
         StoreError: what it holds cannot be read.
     """
-    path = Path(folder)
-    manifest, calls = read_manifest(path), calls_of(path)
-    cells = cost_cells_of(calls)
+    return counted(folder, lambda views: _cost_report(Path(folder), views))
+
+
+# Right answers that were asked for here: those taken over from another sweep cost nothing here.
+_TRIALS = """
+SELECT model, suite, task, count(*) FILTER (reused_from IS NULL AND outcome = 'correct') AS correct,
+    count(reused_from) AS reused,
+    count(*) FILTER (reused_from IS NULL AND outcome <> 'failed' AND output_tokens IS NULL) AS untold,
+    list(DISTINCT price_source) FILTER (reused_from IS NULL AND price_source IS NOT NULL) AS sources
+FROM trials GROUP BY GROUPING SETS ((), (model), (suite, task))
+"""
+
+
+def _cost_report(folder: Path, views: FolderViews) -> CostReport:
+    manifest, calls = read_manifest(folder), keep_calls(folder, views)
+    costs = call_costs(views)
+    trials = {
+        tuple(row[key] for key in ("model", "suite", "task") if row[key] is not None): row
+        for row in views.rows(_TRIALS)
+    }
+    correct = {name: row["correct"] for name, row in trials.items()}
+    asked, unended = trials[()], views.unended
+    imported = bool(manifest.get(IMPORTED))
     return CostReport(
         folder=str(folder),
         simulated=calls.simulated,
-        imported=bool(manifest.get(IMPORTED)),
+        imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
-        reused=calls.trials.num_rows - calls.trials["reused_from"].null_count,
-        unended=len(calls.unended),
-        unended_reserved_usd=sum(bound_of(one) or 0.0 for one in calls.unended),
-        sources=_sources(calls),
-        whole=_whole(cells, calls),
-        models=_groups(cells, calls, ("model",), (0,)),
-        tasks=_groups(cells, calls, ("suite", "task"), (1, 2)),
-        outcomes=_groups(cells, calls, (), (3,)),
-        statuses=_groups(cells, calls, (), (4,)),
-        unknown=unknown_by_cause(cells),
-        cells=cells,
-        untold=() if manifest.get(IMPORTED) else _untold(path, calls),
-        forecasts=tuple(forecasts_of(path, calls)),
-        budgets=tuple(_budgets(path, manifest)),
+        reused=asked["reused"],
+        unended=len(unended),
+        unended_reserved_usd=sum(bound_of(sent) or 0.0 for sent in unended),
+        sources=tuple(sorted(asked["sources"] or ())),
+        whole=Group(name=("all",), spent=costs[()][()], correct=asked["correct"]),
+        models=_groups(costs["model",], correct),
+        tasks=_groups(costs["suite", "task"], correct),
+        outcomes=_groups(costs["outcome",], None),
+        statuses=_groups(costs["status",], None),
+        unknown=unknown_by_cause(costs["status",]),
+        cells=costs[CELL_KEYS],
+        untold=untold_in(views) if asked["untold"] and not imported else (),
+        forecasts=tuple(forecasts_of(folder, views, costs["model",])),
+        budgets=tuple(_budgets(folder, manifest)),
     )
 
 
-def _untold(folder: Path, calls: Calls) -> tuple[Untold, ...]:
-    """Return the replies without a count; replies are read where there are such alone."""
-    answered = pc.and_(
-        pc.is_null(calls.trials["reused_from"]), pc.not_equal(calls.trials["outcome"], Outcome.FAILED.value)
-    )
-    if not pc.any(pc.and_(answered, pc.is_null(calls.trials["output_tokens"]))).as_py():
-        return ()
-    asked = pc.field("reused_from").is_null() & pc.field("reply_text").is_valid()
-    return steady(folder, lambda snapshot: untold(snapshot.batches("trials", OF_REPLIES, asked, rows=ROWS)))
-
-
-def _sources(calls: Calls) -> tuple[str, ...]:
-    """Return whose prices hold; answers that were taken over have none: they cost nothing here."""
-    asked = calls.trials.filter(pc.is_null(calls.trials["reused_from"]))
-    return tuple(sorted(pc.unique(asked["price_source"].drop_null()).to_pylist()))
-
-
-def _whole(cells: Cells, calls: Calls) -> Group:
-    correct = sum(correct_by(calls.trials, ("model",)).values())
-    return Group(name=("all",), spent=all_of(cells.values()), correct=correct)
-
-
-def _groups(cells: Cells, calls: Calls, keys: Sequence[str], places: Sequence[int]) -> tuple[Group, ...]:
-    """Return the groups by some of a cell's keys; `keys` names those of trials, or none."""
-    correct = correct_by(calls.trials, keys) if keys else {}
-    sums = together(cells, lambda cell: tuple(cell[place] for place in places))
+def _groups(costs: Mapping[CostKey, CallCosts], correct: Mapping[CostKey, int] | None) -> tuple[Group, ...]:
     return tuple(
-        Group(name=name, spent=spent, correct=correct.get(name, 0) if keys else None)
-        for name, spent in sums.items()
+        Group(name=name, spent=spent, correct=None if correct is None else correct.get(name, 0))
+        for name, spent in costs.items()
     )
 
 
@@ -281,20 +272,12 @@ def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
 
-def bound_text(spent: CallCosts) -> str:
+def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
     """Return what bounds the cost of calls without one."""
-    bounded = spent.unknown - spent.unknown_unbounded
-    parts = [f"at most {dollars(spent.unknown_reserved_usd)}"] * bool(bounded)
-    if spent.unknown_unbounded:
-        parts.append(
-            f"nothing bounds {spent.unknown_unbounded:,} of them" if bounded else "nothing bounds it"
-        )
+    parts = [f"at most {dollars(reserved_usd)}"] * (calls > unbounded)
+    if unbounded:
+        parts.append(f"nothing bounds {unbounded:,} of them" if calls > unbounded else "nothing bounds it")
     return "; ".join(parts)
-
-
-def _bounds(spent: CallCosts) -> dict[str, object]:
-    unbounded = spent.unknown_unbounded
-    return {"calls": spent.unknown, "reserved_usd": spent.unknown_reserved_usd, "unbounded": unbounded}
 
 
 def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
@@ -333,8 +316,11 @@ def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
     return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
 
 
-def _unknown(causes: Mapping[str, CallCosts]) -> Sheet:
-    rows = [[cause, f"{one.unknown:,}", bound_text(one)] for cause, one in causes.items()]
+def _unknown(causes: Mapping[str, UnknownCosts]) -> Sheet:
+    rows = [
+        [cause, f"{unknown.calls:,}", _bound_text(unknown.calls, unknown.reserved_usd, unknown.unbounded)]
+        for cause, unknown in causes.items()
+    ]
     return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
 
 
@@ -383,11 +369,6 @@ def _share(share: float | None) -> str:
 def _of_dollars(part: CallCosts, whole: CallCosts) -> str:
     """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
     return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
-
-
-def _part_of_dollars(part: CallCosts, whole: CallCosts) -> str:
-    """Return the same in a sentence."""
-    return _dollars_part(_of_dollars(part, whole))
 
 
 def _dollars_part(share: str) -> str:

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute
-
 from asyncbench.planning import cost_of_answers, read_forecasts
 from asyncbench.pricing import PICO_PLACES
-from asyncbench.records import Outcome
-from asyncbench.results import Calls, skips_in
+from asyncbench.results import CallCosts, CostKey, skips_in
 from asyncbench.shown import Sheet, dollars
-
-pc: Any = pyarrow.compute  # see `calls`
+from asyncbench.views import FolderViews
 
 COST: Final = "cost_usd"
 MEASURES: Final = ("input_tokens", "output_tokens", COST)  # that are forecast
@@ -58,11 +53,18 @@ class ForecastReview:
         return self.p5 <= self.actual <= self.p95
 
 
-def forecasts_of(folder: Path, calls: Calls) -> Iterator[ForecastReview]:
+def forecasts_of(
+    folder: Path, views: FolderViews, costs: Mapping[CostKey, CallCosts]
+) -> Iterator[ForecastReview]:
     """Yield what was forecast of each model from the fewest of its trials, and what came.
 
     Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
     that has changed since.
+
+    Args:
+        folder: the results folder.
+        views: of it.
+        costs: what all calls cost, by model.
 
     Raises:
         ConfigError, StoreError: what the folder holds cannot be read.
@@ -71,27 +73,41 @@ def forecasts_of(folder: Path, calls: Calls) -> Iterator[ForecastReview]:
     if not earliest:
         return
     skipped = Counter(map(str, skips_in(folder, ["model"]).held["model"].to_pylist()))
-    answering = cost_of_answers(calls.trials, calls.table).join(
-        calls.trials.select(["trial_id", "model"]), "trial_id"
-    )
+    trials = views.table("SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials")
+    calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
+    views.put("answers", cost_of_answers(trials, views.table(calls)))
+    came = {row["model"]: row for row in views.rows(_CAME)}
     for model, one in sorted(earliest.items()):
-        trials = calls.trials.filter(pc.equal(calls.trials["model"], model))
-        answered = trials.filter(pc.not_equal(trials["outcome"], Outcome.FAILED.value))
-        own = answering.filter(pc.equal(answering["model"], model))
+        its = came.get(model, _NOTHING)
         for measure in MEASURES:
             if (expected := one["total"].get(measure)) is not None:
-                came = own[COST] if measure == COST else answered[measure]
+                calls = its["answers" if measure == COST else "answered"]  # that came, or should have
+                known = its[f"{measure}_known"]
                 yield ForecastReview(
                     model=model,
                     measure=measure,
                     **{name: expected[name] for name in ("p5", "p50", "p95")},
-                    actual=pc.sum(came, min_count=min(1, len(came))).as_py(),
-                    trials=len(trials),
+                    actual=its[measure] if known or not calls else None,
+                    trials=its["trials"],
                     planned=one["trials"],
-                    partial=bool(came.null_count),
+                    partial=known < calls,
                     skipped=skipped[model],
-                    others=_others(calls, own, model) if measure == COST else None,
+                    others=_others(costs.get((model,)), its) if measure == COST else None,
                 )
+
+
+# What came of each model: its trials, those with a reply and their tokens, and the calls that answered them.
+_CAME = """
+SELECT model, count(*) AS trials, count(*) FILTER (outcome <> 'failed') AS answered,
+    count(input_tokens) FILTER (outcome <> 'failed') AS input_tokens_known,
+    count(output_tokens) FILTER (outcome <> 'failed') AS output_tokens_known,
+    coalesce(sum(input_tokens) FILTER (outcome <> 'failed'), 0)::BIGINT AS input_tokens,
+    coalesce(sum(output_tokens) FILTER (outcome <> 'failed'), 0)::BIGINT AS output_tokens,
+    count(answers.trial_id) AS answers, count(answers.cost_usd) AS cost_usd_known,
+    coalesce(sum_usd(answers.cost_usd), 0) AS cost_usd
+FROM trials LEFT JOIN answers USING (trial_id) GROUP BY model
+"""
+_NOTHING: Final = Counter[str]()
 
 
 def _earliest(folder: Path) -> dict[str, Mapping[str, Any]]:
@@ -106,13 +122,13 @@ def _earliest(folder: Path) -> dict[str, Mapping[str, Any]]:
     return earliest
 
 
-def _others(calls: Calls, answering: pa.Table, model: str) -> Others:
-    made = calls.table.filter(pc.equal(calls.table["model"], model))[COST]
-    usd, of_answers = (pc.sum(costs).as_py() or 0.0 for costs in (made, answering[COST]))
+def _others(made: CallCosts | None, came: Mapping[str, Any]) -> Others:
+    if made is None:
+        return Others(calls=0, unknown=0, usd=0.0)
     return Others(
-        calls=len(made) - answering.num_rows,
-        unknown=made.null_count - answering[COST].null_count,
-        usd=max(0.0, round(usd - of_answers, PICO_PLACES)),  # what is less is left of rounding
+        calls=made.calls - came["answers"],
+        unknown=made.unknown - (came["answers"] - came["cost_usd_known"]),
+        usd=max(0.0, round(made.usd - came[COST], PICO_PLACES)),  # what is less is left of rounding
     )
 
 

@@ -4,11 +4,9 @@ In: a results folder. Out: records and Arrow tables that reports, charts and the
 """
 
 from asyncbench.results.calls import (
-    ROWS,
     TOKEN_KINDS,
     Calls,
     Column,
-    bound_of,
     calls_of,
     priced,
     rates_of_calls,
@@ -17,18 +15,15 @@ from asyncbench.results.calls import (
 )
 from asyncbench.results.cells import CELL_COLUMNS, COUNTS, GRADE_COLUMNS, SUMS, cells_of, cells_on
 from asyncbench.results.cost_counts import (
-    OF_REPLIES,
+    CELL_KEYS,
     OK_STATUS,
     CallCosts,
-    Cells,
     CostKey,
+    UnknownCosts,
     Untold,
-    all_of,
-    correct_by,
-    cost_cells_of,
-    together,
+    call_costs,
     unknown_by_cause,
-    untold,
+    untold_in,
 )
 from asyncbench.results.entrants import Asked, in_order, names_of
 from asyncbench.results.graders import Graded, graded_by, graders_of
@@ -52,6 +47,7 @@ from asyncbench.results.pairing import (
     read_coded,
     read_model,
 )
+from asyncbench.results.priced_calls import PRICED, CallPrices, bound_of, joined, keep_calls, whole
 from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.results.served_models import SERVED_COLUMNS, any_simulated, mixtures
 from asyncbench.results.stopped_cells import (
@@ -70,13 +66,13 @@ from asyncbench.results.unimported import left_out_at_import, left_out_of
 __all__ = [
     "ATTEMPT_COLUMNS",
     "CELL_COLUMNS",
+    "CELL_KEYS",
     "COUNTS",
     "GRADE_COLUMNS",
     "METRICS",
-    "OF_REPLIES",
     "OK_STATUS",
     "PAIRING_COLUMNS",
-    "ROWS",
+    "PRICED",
     "SERVED_COLUMNS",
     "STOPPED_COLUMNS",
     "STOPPED_MARK",
@@ -86,8 +82,8 @@ __all__ = [
     "Asked",
     "Bits",
     "CallCosts",
+    "CallPrices",
     "Calls",
-    "Cells",
     "Column",
     "CostKey",
     "Ended",
@@ -99,16 +95,15 @@ __all__ = [
     "ModelPair",
     "NothingToShowError",
     "StoppedCell",
+    "UnknownCosts",
     "Unpriced",
     "Untold",
-    "all_of",
     "any_simulated",
     "bound_of",
+    "call_costs",
     "calls_of",
     "cells_of",
     "cells_on",
-    "correct_by",
-    "cost_cells_of",
     "dealt_with",
     "finest",
     "graded_by",
@@ -116,6 +111,8 @@ __all__ = [
     "held",
     "in_order",
     "is_outcome",
+    "joined",
+    "keep_calls",
     "lapsed_note",
     "left_out_at_import",
     "left_out_of",
@@ -142,9 +139,9 @@ __all__ = [
     "sum_of",
     "summed",
     "tasks_shown",
-    "together",
     "told_apart",
     "unknown_by_cause",
-    "untold",
+    "untold_in",
+    "whole",
     "with_dollars",
 ]

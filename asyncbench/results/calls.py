@@ -67,7 +67,9 @@ def calls_of(folder: Path) -> Calls:
     """
     trials, made, unended = steady(folder, _read)
     joined = made.join(trials.select(list(_OF_TRIALS)), "trial_id")
-    rates = known_rates(folder, trials)
+    rates = known_rates(
+        folder, lambda: trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
+    )
     model_ids = _model_ids(rates)
     return Calls(
         table=_by_kind(_of_open_trials(joined, model_ids)),
@@ -115,11 +117,6 @@ def _lighter(batch: pa.RecordBatch | pa.Table) -> pa.Table:
     rows = rows.append_column("bound_usd", pc.coalesce(rows["reserved_usd"], rows["most_usd"]))
     rows = rows.append_column("way", _ways(rows["raw_usage"]))
     return rows.drop_columns(["raw_usage", "reserved_usd", "most_usd"])
-
-
-def bound_of(sent: Sent) -> float | None:
-    """Return the most that a call without an end counts for, USD; None: nobody knows."""
-    return sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
 
 
 def _written_1h(raw: Column, written: Column) -> Column:

@@ -1,7 +1,7 @@
 """What a folder's calls would cost today: stored tokens under today's prices, the folder untouched."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,7 +87,9 @@ class _Prices:
     def __init__(self, folder: Path, trials: pa.Table, now: datetime) -> None:
         self.sources: set[str] = set()
         self.unpriced: Counter[tuple[str, str]] = Counter()
-        self._rates = known_rates(folder, trials)
+        self._rates = known_rates(
+            folder, lambda: trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
+        )
         served = _rows(trials, ("trial_id", "model_id", "service_tier"))
         self._trials = {row["trial_id"]: (row["model_id"], row["service_tier"]) for row in served}
         self._today = now.astimezone(UTC).date()
@@ -133,18 +135,23 @@ def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) 
     return f"no price is known for tier {tier!r}" if tier and rates(None, at_s) else "no price is known"
 
 
-def known_rates(folder: Path, trials: pa.Table) -> dict[tuple[str, str | None], RatesAt]:
+def known_rates(folder: Path, asked: Callable[[], Iterable[Row]]) -> dict[tuple[str, str | None], RatesAt]:
     """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
 
     An imported folder has no sweep: there, providers are taken at their word and at their list price.
+
+    Args:
+        folder: the results folder.
+        asked: who was asked in it: model, provider and model_id; looked up only where there is no sweep.
     """
     if (sweep_file := kept_sweep_file(folder)) is not None:
         from asyncbench.config import priced_models  # 0.2 s, which a report without it need not wait for
 
-        models = [(one.alias, one.model_id, rates_of(one)) for one in priced_models(sweep_file)]
+        models = [(model.alias, model.model_id, rates_of(model)) for model in priced_models(sweep_file)]
     else:
-        asked = trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
-        models = [(row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in asked]
+        models = [
+            (row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in asked()
+        ]
     return {key: rates for alias, model_id, rates in models for key in ((alias, model_id), (alias, None))}
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from asyncbench.records import Sent
 from asyncbench.store import Snapshot, steady
 from asyncbench.views.views import Sources, add_views
 
@@ -44,6 +45,12 @@ class FolderViews:
 
     connection: "duckdb.DuckDBPyConnection"
     sources: Sources
+    snapshot: Snapshot
+
+    @property
+    def unended(self) -> tuple[Sent, ...]:
+        """The calls without an end: in flight, or lost when no run is going; no view has them."""
+        return tuple(self.snapshot.unfinished.sent.values())
 
     def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
         """Return what a SELECT gives; `$name` in it stands for one of the values.
@@ -98,4 +105,4 @@ def open_views(folder: Path, snapshot: Snapshot) -> Iterator[FolderViews]:
     ):
         sources = add_views(connection, folder, snapshot)
         connection.execute(_THEN)
-        yield FolderViews(connection=connection, sources=sources)
+        yield FolderViews(connection=connection, sources=sources, snapshot=snapshot)

@@ -10,8 +10,8 @@ import pytest
 
 from asyncbench.records import Result, Usage
 from asyncbench.reports.cost import cost_report_on
-from asyncbench.results.calls import TOKEN_KINDS
 from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
+from asyncbench.results.priced_calls import TOKEN_KINDS
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
@@ -126,8 +126,8 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
     assert calls == {"lost": 2, "ok": 2, "overloaded": 2, "timeout": 2}
     assert set(report.unknown) == {f"ended unseen: {MAYBE_BILLED}", f"timeout: {MAYBE_BILLED}"}
     timeouts, lost = (report.unknown[f"{name}: {MAYBE_BILLED}"] for name in ("timeout", "ended unseen"))
-    assert (timeouts.unknown, timeouts.unknown_reserved_usd, timeouts.unknown_unbounded) == (2, 1.5, 0)
-    assert (lost.unknown, lost.unknown_unbounded) == (2, 2)
+    assert (timeouts.calls, timeouts.reserved_usd, timeouts.unbounded) == (2, 1.5, 0)
+    assert (lost.calls, lost.unbounded) == (2, 2)
     shown = report.as_text(width=200)
     assert "Failed and lost: 75.0% of the calls" in shown
     assert "at most $1.5000; nothing bounds 2 of them" in shown
@@ -137,7 +137,7 @@ def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path
     report = cost_report_on(
         folder_of(tmp_path, trials(3, Call(cost_usd=None)), trials(1, Call(usage=None), model=SONNET))
     )
-    assert {cause: one.unknown for cause, one in report.unknown.items()} == {NO_PRICE: 3, NO_TOKENS: 1}
+    assert {cause: one.calls for cause, one in report.unknown.items()} == {NO_PRICE: 3, NO_TOKENS: 1}
     assert report.whole.spent.known_usd is None
 
 
@@ -146,10 +146,7 @@ def test_what_was_set_aside_for_calls_of_unknown_cost_stands_with_what_is_missin
     silent = Call(usage=None, reserved_usd=0.25)
     calls = (unpriced_tier, silent), (unpriced_tier, silent), (Call(usage=None),), (Call(cost_usd=None),)
     report = cost_report_on(folder_of(tmp_path, Asked(calls=calls)))
-    figures = {
-        cause: (one.unknown, one.unknown_reserved_usd, one.unknown_unbounded)
-        for cause, one in report.unknown.items()
-    }
+    figures = {cause: (one.calls, one.reserved_usd, one.unbounded) for cause, one in report.unknown.items()}
     assert figures == {NO_PRICE: (3, 1.0, 1), NO_TOKENS: (3, 0.5, 1)}
 
 
