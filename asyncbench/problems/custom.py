@@ -64,7 +64,11 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
         for name, column in custom.columns.items():
             _check_column(column, name, file.schema_arrow, path=path)
         for batch in read_batches(file, sorted(set(custom.columns.values())), path=path, rows=rows):
-            for row in _as_ours(batch, custom.columns, path=path).to_pylist():
+            ours = {
+                name: _ours(batch.column(column), name, place=f"{path}: column {column!r}")
+                for name, column in custom.columns.items()
+            }
+            for row in pa.RecordBatch.from_pydict(ours).to_pylist():
                 check_expected(custom.grader, row["expected"], place=expected)
                 yield Draft(**{**DEFAULTS, **row, "extra": extra})
 
@@ -86,19 +90,10 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
         )
 
 
-def _as_ours(batch: pa.RecordBatch, columns: Mapping[str, str], *, path: Path) -> pa.RecordBatch:
-    ours = {}
-    for name, column in columns.items():
-        place, given = f"{path}: column {column!r}", batch.column(column)
-        ours[name] = _whole(given, place=place) if name == "length" else _text(given, place=place)
-    return pa.RecordBatch.from_pydict(ours)
-
-
-def _whole(column: Column, *, place: str) -> Column:
-    return converted(column, pa.int32(), place=place)
-
-
-def _text(column: Column, *, place: str) -> Column:
+def _ours(column: Column, name: str, *, place: str) -> Column:
+    """Return a column of the file as ours of that name."""
+    if name == "length":
+        return converted(column, pa.int32(), place=place)
     if column.null_count:
         raise ProblemSetError(f"{place} is NULL in some rows; give it a value there or leave those rows out")
     if pa.types.is_decimal(column.type):  # positional: the cast would write a small one as 1E-8

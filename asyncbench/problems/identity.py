@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from asyncbench.problems.schema import PROBLEM_SCHEMA
+from asyncbench.problems.schema import DRAFTED, PROBLEM_SCHEMA, drafted_values
 from asyncbench.records import Draft, Problem
 
 
@@ -58,7 +58,8 @@ def identified(drafts: Iterable[Draft]) -> Iterator[Problem]:
     """Yield drafts as problems, each with its id (`Ids`)."""
     ids = Ids()
     for draft in drafts:
-        yield _problem(draft, ids.of(draft.suite, draft.task, draft.question))
+        problem_id = ids.of(draft.suite, draft.task, draft.question)
+        yield Problem(problem_id=problem_id, **dict(zip(DRAFTED.names, drafted_values(draft), strict=True)))
 
 
 def with_ids(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,27 +83,8 @@ class Ids:
 
     def of(self, suite: str, task: str, question: str) -> str:
         """Return the id of the next problem."""
-        digest = blake2b(_framed(suite, task, question), digest_size=16)
+        # Each text with its length before it: no other texts give these bytes.
+        framed = "".join(f"{len(text)}:{text}" for text in (suite, task, question))
+        digest = blake2b(framed.encode(), digest_size=16)
         digest.update(b"%d" % self._asked.add(int.from_bytes(digest.digest()[:8])))
         return digest.hexdigest()
-
-
-def _framed(*texts: str) -> bytes:
-    """Return texts as bytes that no other texts give: each with its length before it."""
-    return "".join(f"{len(text)}:{text}" for text in texts).encode()
-
-
-def _problem(draft: Draft, problem_id: str) -> Problem:
-    return Problem(
-        problem_id=problem_id,
-        suite=draft.suite,
-        task=draft.task,
-        variant=draft.variant,
-        representation=draft.representation,
-        length=draft.length,
-        operands=draft.operands,
-        question=draft.question,
-        expected=draft.expected,
-        answer_type=draft.answer_type,
-        extra=draft.extra,
-    )

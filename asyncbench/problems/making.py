@@ -1,6 +1,6 @@
 """Making problem sets: generated from a seed, written with results, copied beside them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from os import PathLike
@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import replacing, storing, writing
 from asyncbench.problems.identity import with_ids
-from asyncbench.problems.metadata import metadata_of
-from asyncbench.problems.problem_set import ProblemSet
+from asyncbench.problems.problem_set import ProblemSet, metadata_of
 from asyncbench.problems.schema import PROBLEM_SCHEMA, ROWS_AT_ONCE, batches_of
 from asyncbench.problems.survey import CellCounts, Survey
 from asyncbench.problems.workers import draft_batches
@@ -40,7 +39,9 @@ def generate(
         ConfigError: no such suite or parameter, nothing to generate, or a place where no file can be.
         StoreError: the disk does not take the file.
     """
-    chosen = suite if isinstance(suite, Suite) else _suite(suite)
+    if isinstance(suite, str) and suite not in SUITES:
+        raise ConfigError(f"no suite {suite!r}; there are: {', '.join(SUITES)}")
+    chosen = SUITES[suite] if isinstance(suite, str) else suite
     place = f"generate {chosen.name}"
     values = chosen.parsed(parameters, place=place)
     if chosen.generate is None:
@@ -63,21 +64,7 @@ def generate(
         )
 
     batches = with_ids(draft_batches(chosen, seed, values, workers=workers, rows=ROWS_AT_ONCE))
-    if chosen.rows:
-        batches = _counted(batches, cells)
-    return _written(batches, out, made, told=writing)
-
-
-def _counted(batches: Iterable[pa.RecordBatch], cells: CellCounts) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        cells.add(batch)
-        yield batch
-
-
-def _suite(name: str) -> Suite:
-    if name not in SUITES:
-        raise ConfigError(f"no suite {name!r}; there are: {', '.join(SUITES)}")
-    return SUITES[name]
+    return _written(map(cells.add, batches) if chosen.rows else batches, out, made, told=writing)
 
 
 def write_problems(problems: Iterable[Problem], out: Path, *, told: Writing = storing) -> ProblemSet:

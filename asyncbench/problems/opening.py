@@ -1,20 +1,34 @@
 """Opening a problem set: everything is checked once, in one pass, before any call."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.columns import check_ids, check_types, check_values
 from asyncbench.problems.custom import SUITE, Custom, drafts, mapping
-from asyncbench.problems.files import opened_parquet
+from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences, identified
-from asyncbench.problems.metadata import NOTHING, Said
-from asyncbench.problems.problem_set import ProblemSet, contract_batches
-from asyncbench.problems.schema import ROWS_AT_ONCE, SCHEMA_VERSION, batches_of
+from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
+from asyncbench.problems.schema import (
+    PROBLEM_FIELDS,
+    ROWS_AT_ONCE,
+    SCHEMA_VERSION,
+    Column,
+    batches_of,
+    is_text,
+)
 from asyncbench.problems.survey import Survey
-from asyncbench.suites import CUSTOM_GRADERS
+from asyncbench.suites import CUSTOM_GRADERS, SUITES
 from asyncbench.suites import check_custom as check_grader
+
+KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
+    "suite": SUITES,
+    "representation": ("integer", "float", "fraction", "scientific", "text"),
+    "answer_type": ("integer", "decimal", "fraction", "scientific", "text"),
+}
 
 
 def open_set(
@@ -43,7 +57,7 @@ def open_set(
     """
     path = Path(path)
     if suite == SUITE:
-        return _open_custom(path, name, _custom(path, columns, grader, pattern))
+        return _open_custom(path, name, columns, grader, pattern)
     if columns or grader or pattern:
         raise ConfigError(f"{path}: columns, grader and pattern go with suite {SUITE!r}")
     found = _open_contract(path, name)
@@ -55,27 +69,36 @@ def open_set(
     return found
 
 
-def _custom(path: Path, columns: Mapping[str, str] | None, grader: str | None, pattern: str | None) -> Custom:
+def _open_custom(
+    path: Path, name: str | None, columns: Mapping[str, str] | None, grader: str | None, pattern: str | None
+) -> ProblemSet:
     if grader is None:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}")
     check_grader(grader, pattern, place=str(path))
-    return Custom(columns=mapping(columns, place=str(path)), grader=grader, pattern=pattern)
-
-
-def _open_custom(path: Path, name: str | None, custom: Custom) -> ProblemSet:
+    custom = Custom(columns=mapping(columns, place=str(path)), grader=grader, pattern=pattern)
     survey = Survey()
     for batch in batches_of(identified(drafts(path, custom, rows=ROWS_AT_ONCE)), rows=ROWS_AT_ONCE):
-        check_values(batch, path=path)
+        _check_values(batch, path=path)
         survey.add(batch)
     return _found(path, name, survey, custom=custom)
 
 
 def _open_contract(path: Path, name: str | None) -> ProblemSet:
-    said = _said(path)
+    with opened_parquet(path) as file:
+        _check_types(file.schema_arrow, path=path)
+        try:
+            said = Said.by(file.metadata.metadata)
+        except (ValueError, RecursionError) as error:
+            raise ProblemSetError(f"{path}: its metadata makes no sense ({error}); make it again") from None
+    if said.schema_version > SCHEMA_VERSION:
+        raise ProblemSetError(
+            f"{path}: follows version {said.schema_version} of the columns, and this asyncbench knows "
+            f"{SCHEMA_VERSION}; use a later asyncbench, or make the set again with this one"
+        )
     survey, ids = Survey(), Occurrences()
     for batch in contract_batches(path, rows=ROWS_AT_ONCE):
-        check_values(batch, path=path)
-        check_ids(batch.column("problem_id"), ids, path=path)
+        _check_values(batch, path=path)
+        _check_ids(batch.column("problem_id"), ids, path=path)
         survey.add(batch)
     if said.digest not in (None, survey.digest):
         raise ProblemSetError(
@@ -102,16 +125,75 @@ def _found(
     )
 
 
-def _said(path: Path) -> Said:
-    with opened_parquet(path) as file:
-        check_types(file.schema_arrow, path=path)
-        try:
-            said = Said.by(file.metadata.metadata)
-        except (ValueError, RecursionError) as error:
-            raise ProblemSetError(f"{path}: its metadata makes no sense ({error}); make it again") from None
-    if said.schema_version > SCHEMA_VERSION:
+def _check_types(schema: pa.Schema, *, path: Path) -> None:
+    """Refuse a file that lacks a column of the contract or has one of another type."""
+    for field in PROBLEM_FIELDS:
+        index = schema.get_field_index(field.name)  # -1 where the name stands twice, too
+        if index < 0:
+            raise ProblemSetError(
+                f"{path}: not exactly one column {field.name!r}; the file has: {', '.join(schema.names)}. "
+                f"Make it with `asyncbench generate`, or name its columns with `suite: {SUITE}` and `columns`"
+            )
+        given = schema.field(index).type
+        if not _fits(given, field.type):
+            raise ProblemSetError(
+                f"{path}: column {field.name!r} is {given}, not {field.type}; write it as that, or make the "
+                "file again with `asyncbench generate`"
+            )
+
+
+def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether every value of a type has a place in the wanted one: other tools write other texts."""
+    if pa.types.is_list(wanted):
+        lists = (pa.ListType, pa.LargeListType)
+        return isinstance(given, lists) and _fits(given.value_type, wanted.value_type)
+    if pa.types.is_string(wanted):
+        return is_text(given)
+    return pa.types.is_integer(given) or pa.types.is_null(given)
+
+
+def _check_values(batch: pa.RecordBatch, *, path: Path) -> None:
+    """Refuse a NULL where there must be a value, and a word that nobody here understands."""
+    for field in PROBLEM_FIELDS:
+        if not field.nullable and _nulls(batch.column(field.name)):
+            raise ProblemSetError(f"{path}: column {field.name!r} holds NULL; give every row a value there")
+    for name, known in KNOWN.items():
+        for value in batch.column(name).unique().to_pylist():
+            if value not in known:
+                raise ProblemSetError(
+                    f"{path}: column {name!r} holds {value!r}; it may be: {', '.join(known)}. Correct those "
+                    "rows, or use a later asyncbench if that wrote them"
+                )
+
+
+def _nulls(column: Column) -> int:
+    within = _nulls(column.flatten()) if isinstance(column, pa.ListArray) else 0
+    return column.null_count + within
+
+
+def _check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
+    """Refuse an id that is not one of ours or that was `seen` in an earlier row."""
+    odd = ids.filter(pc.invert(pc.match_substring_regex(ids, "^[0-9a-f]{32}$")))
+    if len(odd):
         raise ProblemSetError(
-            f"{path}: follows version {said.schema_version} of the columns, and this asyncbench knows "
-            f"{SCHEMA_VERSION}; use a later asyncbench, or make the set again with this one"
+            f"{path}: column 'problem_id' holds {odd[0].as_py()!r}, not 32 hexadecimal characters; make the "
+            f"file again with `asyncbench generate`, or let it be read as `suite: {SUITE}`, which gives ids"
         )
-    return said
+    # Python's hash of a text is 64 bits, keyed anew in every process: no file can be made to collide.
+    for problem_id in ids.to_pylist():
+        if seen.add(hash(problem_id) & (2**64 - 1)) and len(rows := _rows_of(problem_id, path)) > 1:
+            raise ProblemSetError(
+                f"{path}: column 'problem_id' holds {problem_id} in rows {rows[0]:,} and {rows[1]:,} (the "
+                f"first is row 1); keep one row of each problem, or let the file be read as `suite: {SUITE}`"
+            )
+
+
+def _rows_of(problem_id: object, path: Path) -> list[int]:
+    """Return the rows that bear an id, the first being 1."""
+    rows, before = [], 0
+    with opened_parquet(path) as file:
+        for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS_AT_ONCE):
+            ids = batch.column("problem_id").to_pylist()
+            rows += [before + i for i, other in enumerate(ids, 1) if other == problem_id]
+            before += batch.num_rows
+    return rows

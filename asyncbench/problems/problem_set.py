@@ -1,19 +1,30 @@
 """A problem set that was checked: what it holds, and its problems as a stream."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
 from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import identified
-from asyncbench.problems.schema import PROBLEM_FIELDS, PROBLEM_SCHEMA, batches_of, converted, problems_of
+from asyncbench.problems.schema import (
+    PROBLEM_FIELDS,
+    PROBLEM_SCHEMA,
+    SCHEMA_VERSION,
+    batches_of,
+    converted,
+    problems_of,
+)
+from asyncbench.problems.survey import counted
 from asyncbench.records import Problem
 from asyncbench.suites import Kind
 
+_PREFIX = "asyncbench."  # of the keys of its metadata; their values are text
 KIND = ("suite", "task", "variant", "representation")  # the columns that tell the kind of a problem
 
 
@@ -62,7 +73,7 @@ class ProblemSet:
             return {
                 (row["suite"], (row["task"], row["variant"], row["representation"]))
                 for batch in read_batches(file, KIND, path=self.path, rows=65_536)
-                for row in _distinct(batch)
+                for row in counted(batch, KIND)
             }
 
     def batches(self, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
@@ -71,11 +82,6 @@ class ProblemSet:
             return contract_batches(self.path, rows=rows, start=start)
         problems = identified(drafts(self.path, self.custom, rows=rows))
         return batches_of(islice(problems, start, None), rows=rows)
-
-
-def _distinct(batch: pa.RecordBatch) -> list[dict[str, str]]:
-    table = pa.Table.from_batches([batch])
-    return table.group_by(table.column_names, use_threads=False).aggregate([]).to_pylist()
 
 
 def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:
@@ -89,3 +95,54 @@ def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.Re
             ours = pa.RecordBatch.from_arrays(columns, schema=PROBLEM_SCHEMA)
             ours.validate(full=True)  # a damaged file may hold text that is not UTF-8
             yield ours
+
+
+# ── what a file says of itself ────────────────────────────────────────────────────────────────
+
+
+def metadata_of(made: ProblemSet) -> dict[str, str]:
+    """Return what to write into the file of a problem set."""
+    said = {
+        "schema_version": SCHEMA_VERSION,
+        "suite": ",".join(made.suites),
+        "generator_version": made.generator_version,
+        "seed": made.seed,
+        "parameters": json.dumps(made.parameters, default=list),
+        "counts": json.dumps(made.counts) if made.counts else None,
+        "rows": made.rows,
+        "digest": made.digest,
+    }
+    return {_PREFIX + key: str(value) for key, value in said.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a file says of itself; None where it does not."""
+
+    schema_version: int = SCHEMA_VERSION
+    generator_version: int | None = None
+    seed: int | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    digest: str | None = None
+
+    @classmethod
+    def by(cls, metadata: Mapping[bytes, bytes] | None) -> Self:
+        """Read the metadata of a file.
+
+        Raises:
+            ValueError: a value makes no sense.
+        """
+        ours = {key: value for key, value in (metadata or {}).items() if key.startswith(_PREFIX.encode())}
+        said = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
+        return cls(
+            schema_version=int(said.get("schema_version", SCHEMA_VERSION)),
+            generator_version=int(said["generator_version"]) if "generator_version" in said else None,
+            seed=int(said["seed"]) if "seed" in said else None,
+            parameters=json.loads(said.get("parameters", "{}")),
+            counts=json.loads(said.get("counts", "{}")),
+            digest=said.get("digest"),
+        )
+
+
+NOTHING = Said()

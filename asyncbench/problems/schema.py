@@ -1,7 +1,6 @@
 """The columns of a problem set, and the way between its batches and problems."""
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -32,28 +31,26 @@ DRAFTED = pa.schema(PROBLEM_FIELDS[1:])  # what a problem is before it has its i
 
 Column: TypeAlias = "pa.Array[Any]"  # of any type: what its values are is known at run time alone
 
-_fields = attrgetter(*PROBLEM_SCHEMA.names)
-_drafted = attrgetter(*DRAFTED.names)
+_values = attrgetter(*PROBLEM_SCHEMA.names)
+drafted_values = attrgetter(*DRAFTED.names)
 
 
 def batches_of(problems: Iterator[Problem], *, rows: int) -> Iterator[pa.RecordBatch]:
     """Yield problems as batches of `rows` rows; the last may be shorter, as are those of long questions."""
-    while some := list(_some(problems, rows)):
-        yield _batch(map(_fields, some), PROBLEM_SCHEMA)
-
-
-def _some(problems: Iterator[Problem], rows: int) -> Iterator[Problem]:
-    left = MOST_CHARACTERS
-    for problem in islice(problems, rows):
-        yield problem
+    waiting, left = list[Problem](), MOST_CHARACTERS
+    for problem in problems:
+        waiting.append(problem)
         left -= len(problem.question) + len(problem.expected)
-        if left < 0:
-            return
+        if left < 0 or len(waiting) == rows:
+            yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
+            waiting, left = [], MOST_CHARACTERS
+    if waiting:
+        yield _batch(map(_values, waiting), PROBLEM_SCHEMA)
 
 
 def drafted(drafts: Iterable[Draft]) -> pa.RecordBatch:
     """Return drafts, at least one, as a batch of the schema without ids."""
-    return _batch(map(_drafted, drafts), DRAFTED)
+    return _batch(map(drafted_values, drafts), DRAFTED)
 
 
 def _batch(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -1,10 +1,9 @@
 """What a problem set holds, gathered batch by batch while it is written or read."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,17 +34,18 @@ class Survey:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next batch: of the schema, not empty, without a null where it allows none."""
         self.rows += batch.num_rows
-        self._count_tasks(batch)
+        for row in counted(batch, ("suite", "task")):
+            self._tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
         lengths = pc.utf8_length(_as_text(batch.column("question")))
         self._longest_question = max(self._longest_question, pc.max(lengths).as_py())
-        for digest, texts in zip(self._digests, chain(*map(_as_texts, batch.columns)), strict=True):
-            digest.add(texts)
-
-    def _count_tasks(self, batch: pa.RecordBatch) -> None:
-        pairs = pa.Table.from_batches([batch.select(["suite", "task"])])
-        counted = pairs.group_by(pairs.column_names, use_threads=False).aggregate([([], "count_all")])
-        for row in counted.to_pylist():
-            self._tasks.setdefault(row["suite"], Counter())[row["task"]] += row["count_all"]
+        texts = list[pa.StringArray]()
+        for column in batch.columns:  # of lists, their items and how many each has
+            if isinstance(column, pa.ListArray):
+                texts.append(_as_text(column.flatten()))
+                column = column.value_lengths()  # what is left of it
+            texts.append(_as_text(column))
+        for digest, column in zip(self._digests, texts, strict=True):
+            digest.add(column)
 
     @property
     def digest(self) -> str:
@@ -63,19 +63,25 @@ class Survey:
         )
 
 
+def counted(batch: pa.RecordBatch, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the different rows of some columns, and as `count_all` how often each is there."""
+    rows = pa.Table.from_batches([batch.select(list(columns))])
+    groups = rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")])
+    return groups.to_pylist()
+
+
 class CellCounts:
     """How many problems each cell of a suite holds, where a small one may hold fewer than were asked for."""
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {}
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take in the next batch of the schema."""
-        cells = pa.Table.from_batches([batch.select(["task", "variant", "representation", "length"])])
-        counted = cells.group_by(cells.column_names, use_threads=False).aggregate([([], "count_all")])
-        for row in counted.to_pylist():
+    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take in the next batch of the schema, and return it."""
+        for row in counted(batch, ("task", "variant", "representation", "length")):
             kind = "_".join(filter(None, (row["task"], row["variant"], row["representation"])))
             self._counts.setdefault(kind, Counter())[str(row["length"])] += row["count_all"]
+        return batch
 
     @property
     def counts(self) -> Mapping[str, Mapping[str, int]]:
@@ -97,13 +103,6 @@ class _TextDigest:
 
     def digest(self) -> bytes:
         return self._text.digest() + self._lengths.digest()
-
-
-def _as_texts(column: Column) -> tuple[pa.StringArray, ...]:
-    """Return the texts that a column consists of; of lists, their items and how many each has."""
-    if isinstance(column, pa.ListArray):
-        return _as_text(column.flatten()), _as_text(column.value_lengths())
-    return (_as_text(column),)
 
 
 def _as_text(column: Column) -> pa.StringArray:

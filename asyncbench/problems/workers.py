@@ -4,9 +4,9 @@ Each process makes its part of every row and sends some rows at a time through a
 wait, so memory does not grow with the set. Here the parts of each row are put together again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import NamedTuple
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.problems.schema import DRAFTED, drafted
-from asyncbench.records import Draft
 from asyncbench.suites import Rows, Suite
 
 _ROWS_AT_ONCE = 8  # of a part: some 20,000 problems of all of nupa together, 10 MB
@@ -42,19 +41,24 @@ def draft_batches(
         while some := list(islice(drafts, rows)):
             yield drafted(some)
         return
-    yield from _regrouped(_shared(suite.rows, seed, parameters, workers), rows)
-
-
-def _shared(
-    rows: Rows, seed: int, parameters: Mapping[str, object], workers: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield what the parts have, some rows of all of them at a time."""
+    waiting = pa.Table.from_batches([], DRAFTED)
     with ExitStack() as stack:
         parts = [
-            stack.enter_context(_working(rows, seed, parameters, part, workers)) for part in range(workers)
+            stack.enter_context(_working(suite.rows, seed, parameters, part, workers))
+            for part in range(workers)
         ]
-        while any(some := [_received(part) for part in parts]):
-            yield _in_rows([one for one in some if one])
+        while any(received := [_received(part) for part in parts]):
+            batch = _in_rows([some_rows for some_rows in received if some_rows])
+            waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
+            while waiting.num_rows >= rows:
+                yield _as_batch(waiting.slice(0, rows))
+                waiting = waiting.slice(rows)
+    if waiting.num_rows:
+        yield _as_batch(waiting)
+
+
+def _as_batch(table: pa.Table) -> pa.RecordBatch:
+    return table.combine_chunks().to_batches()[0]
 
 
 @contextmanager
@@ -82,18 +86,14 @@ def _send(
     try:
         made = rows(seed, parameters, part, parts)
         while some := list(islice(made, _ROWS_AT_ONCE)):
-            pipe.send(_packed(some))
+            drafts = list(chain.from_iterable(some))
+            batch = drafted(drafts).serialize().to_pybytes() if drafts else b""
+            pipe.send(Some(list(map(len, some)), batch))
         pipe.send(None)
     except BrokenPipeError:  # nobody wants them any more
         return
     except Exception as error:
         pipe.send(error)
-
-
-def _packed(rows: Sequence[Sequence[Draft]]) -> Some:
-    drafts = list(chain.from_iterable(rows))
-    batch = drafted(drafts).serialize().to_pybytes() if drafts else b""
-    return Some(list(map(len, rows)), batch)
 
 
 def _received(part: Connection) -> Some | None:
@@ -118,35 +118,12 @@ def _received(part: Connection) -> Some | None:
 def _in_rows(parts: Sequence[Some]) -> pa.RecordBatch:
     """Return the rows of several parts as one batch: row by row, in each row part after part."""
     batches = [pa.ipc.read_record_batch(pa.py_buffer(part.batch), DRAFTED) for part in parts if part.batch]
-    starts, order = _starts(parts), list[int]()
+    starts = list(accumulate((sum(part.sizes) for part in parts), initial=0))  # of each part
+    order = list[int]()
     for row in range(max(len(part.sizes) for part in parts)):
         for n, part in enumerate(parts):
             size = part.sizes[row] if row < len(part.sizes) else 0
             order.extend(range(starts[n], starts[n] + size))
             starts[n] += size
     whole = pa.Table.from_batches(batches, DRAFTED)
-    return whole.take(pa.array(order, pa.int64())).combine_chunks().to_batches()[0]
-
-
-def _starts(parts: Sequence[Some]) -> list[int]:
-    """Return where each part begins when they stand one after the other."""
-    starts = [0]
-    for part in parts:
-        starts.append(starts[-1] + sum(part.sizes))
-    return starts[:-1]
-
-
-def _regrouped(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same in batches of `rows`."""
-    waiting = pa.Table.from_batches([], DRAFTED)
-    for batch in batches:
-        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        while waiting.num_rows >= rows:
-            yield _as_batch(waiting.slice(0, rows))
-            waiting = waiting.slice(rows)
-    if waiting.num_rows:
-        yield _as_batch(waiting)
-
-
-def _as_batch(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
+    return _as_batch(whole.take(pa.array(order, pa.int64())))
