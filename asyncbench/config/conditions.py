@@ -1,6 +1,5 @@
 """The conditions of a sweep: how its problems are asked."""
 
-from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Annotated, Literal
 
@@ -10,8 +9,8 @@ from pydantic import Field
 from asyncbench.config.entry import Entry, Keys, Name, params_from, read_entry
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import examples, padding
-from asyncbench.records import Condition, Message
-from asyncbench.suites import SUITES, Suite
+from asyncbench.records import Condition
+from asyncbench.suites import SUITES
 
 
 class ConditionEntry(Entry):
@@ -31,8 +30,15 @@ def condition_from(raw: object, *, place: str) -> Condition:
     """Return a condition as written in a sweep file, with the text of the files it names."""
     entry = read_entry(ConditionEntry, raw, place=place, level="condition")
     entry.params = params_from(entry.params, place=place)
-    _check_suites(entry, place=place)
-    turns = _turns(entry, place=place)
+    for suite in entry.suites or ():
+        if suite not in SUITES:
+            raise ConfigError(f"{place}.suites: no suite {suite!r}; known: {', '.join(SUITES)}")
+    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context")
+    shots = examples(entry.shots, place=f"{place}.shots") if isinstance(entry.shots, str) else ()
+    turns = (*talk, *shots)  # small talk first, so that worked examples stand next to the question
+    # What tells one text of a file from another: its path alone would not.
+    text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
+    digest = {"turns_digest": blake2b(text, digest_size=8).hexdigest()} if turns else {}
     said = {name: value for name in AS_SAID if (value := getattr(entry, name)) not in (None, {})}
     return Condition(
         name=entry.name,
@@ -42,7 +48,7 @@ def condition_from(raw: object, *, place: str) -> Condition:
         shots=entry.shots if isinstance(entry.shots, int) else None,
         params=entry.params,
         suites=None if entry.suites is None else frozenset(entry.suites),
-        described=said | ({"turns_digest": _digest(turns)} if turns else {}),
+        described=said | digest,
     )
 
 
@@ -59,37 +65,14 @@ def condition_complaint(condition: Condition, suite: str) -> str | None:
     known = SUITES[suite]
     if condition.style not in known.styles:
         return f"{suite} has no style {condition.style!r}, only {', '.join(known.styles)}"
-    if condition.shots is not None and (fault := _too_many(condition.shots, known, condition.style)):
-        return fault
-    if condition.shots is None and "shots" in condition.described and not known.shots_from_file:
+    if (shots := condition.shots) is not None:
+        if known.asking is None:
+            return f"{suite} defines no worked examples, so `shots: {shots}` cannot be asked"
+        if (most := known.asking.shots.get(condition.style, 0)) >= shots:
+            return None
+        none = f"no worked examples in style {condition.style!r}"
+        has = f"{most} worked examples for each task" if most else none
+        return f"{suite} has {has}, so `shots: {shots}` cannot be asked"
+    if "shots" in condition.described and not known.shots_from_file:
         return f"{suite} takes no worked examples of your own, as its published form has none"
     return None
-
-
-def _too_many(shots: int, suite: Suite, style: str) -> str | None:
-    """Return why a suite cannot show so many of its own worked examples; None: it can."""
-    if suite.asking is None:
-        return f"{suite.name} defines no worked examples, so `shots: {shots}` cannot be asked"
-    if (most := suite.asking.shots.get(style, 0)) >= shots:
-        return None
-    has = f"{most} worked examples for each task" if most else f"no worked examples in style {style!r}"
-    return f"{suite.name} has {has}, so `shots: {shots}` cannot be asked"
-
-
-def _turns(entry: ConditionEntry, *, place: str) -> tuple[Message, ...]:
-    """Return small talk first, so that worked examples stand next to the question."""
-    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context")
-    shots = examples(entry.shots, place=f"{place}.shots") if isinstance(entry.shots, str) else ()
-    return *talk, *shots
-
-
-def _check_suites(entry: ConditionEntry, *, place: str) -> None:
-    for suite in entry.suites or ():
-        if suite not in SUITES:
-            raise ConfigError(f"{place}.suites: no suite {suite!r}; known: {', '.join(SUITES)}")
-
-
-def _digest(turns: tuple[Message, ...]) -> str:
-    """Return what tells one text of a file from another: its path alone would not."""
-    text: list[Mapping[str, str]] = [{"role": turn.role, "content": turn.content} for turn in turns]
-    return blake2b(orjson.dumps(text), digest_size=8).hexdigest()

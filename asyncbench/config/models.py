@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from reprlib import repr as shown
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -138,27 +138,28 @@ def model_from(
         simulated=endpoint.simulated,
         base_url=entry.base_url or endpoint.base_url,
         key_env=entry.key_env or endpoint.key_env,
-        system=entry.system,
-        temperature=entry.temperature,
-        top_p=entry.top_p,
-        seed=entry.seed,
-        max_tokens=entry.max_tokens or _required_max_tokens(endpoint, model_id),
-        effort=entry.effort,
-        thinking_tokens=entry.thinking_tokens,
-        thinking=entry.thinking,
+        # Anthropic requires max_tokens: the model's longest reply is the one thing that is injected.
+        max_tokens=entry.max_tokens
+        or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
         params=params_from(entry.params, place=place),
         price=_price(entry.price, place),
-        budget_usd=entry.budget_usd,
-        limits=_merged(_of_endpoint(endpoint), limits.get(provider), entry),
-        retry=_retry(entry.retry, place),
-        timeouts=_timeouts(entry.timeouts, place),
-        max_reply_mb=entry.max_reply_mb,
-        replay=entry.replay,
+        limits=_limits(endpoint, limits.get(provider), entry),
+        retry=RetryPolicy(**_part(RetryEntry, entry.retry, place, "retry")),
+        timeouts=Timeouts(**_part(TimeoutsEntry, entry.timeouts, place, "timeouts")),
+        **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
     check_alias(model.alias, place=place)
     if fault := model_complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
+
+
+def _streams(model: Model, said: Streaming) -> bool:
+    """Return whether answers are read as they arrive: `auto` does so where they take long."""
+    if said != "auto":
+        return said
+    thinks = model.effort not in (None, "none") or (model.thinking_tokens, model.thinking) != (None, None)
+    return thinks or (model.max_tokens or 0) > LONG_REPLY
 
 
 class PricedEntry(Entry):
@@ -196,19 +197,6 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: str) -
         raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
 
 
-def _streams(model: Model, said: Streaming) -> bool:
-    """Return whether answers are read as they arrive: `auto` does so where they take long."""
-    if said != "auto":
-        return said
-    thinks = model.effort not in (None, "none") or (model.thinking_tokens, model.thinking) != (None, None)
-    return thinks or (model.max_tokens or 0) > LONG_REPLY
-
-
-def _required_max_tokens(endpoint: KnownEndpoint, model_id: str) -> int | None:
-    """Return Anthropic's required max_tokens, the model's longest reply: the one thing that is injected."""
-    return default_max_tokens(model_id) if endpoint.via == "anthropic" else None
-
-
 def check_alias(alias: str, *, place: str) -> None:
     """Refuse an alias that readers of `model=<alias>` folders would take for a number, a date or NULL."""
     if _MISREAD.fullmatch(alias):
@@ -228,40 +216,29 @@ def check_alias(alias: str, *, place: str) -> None:
 
 
 def _price(given: Mapping[str, object] | None, place: str) -> Price | None:
-    if given is None:
-        return None
-    return Price(**read_entry(PriceEntry, given, place=f"{place}.price", level="price").model_dump())
+    return None if given is None else Price(**_part(PriceEntry, given, place, "price"))
 
 
-def _retry(given: Mapping[str, object], place: str) -> RetryPolicy:
-    return RetryPolicy(**read_entry(RetryEntry, given, place=f"{place}.retry", level="retry").model_dump())
+def _part(kind: type[Entry], given: Mapping[str, object], place: str, name: str) -> dict[str, Any]:
+    """Return a part of a model's entry as the fields of its record."""  # Any: pydantic has checked them
+    return read_entry(kind, given, place=f"{place}.{name}", level=name).model_dump()
 
 
-def _timeouts(given: Mapping[str, object], place: str) -> Timeouts:
-    entry = read_entry(TimeoutsEntry, given, place=f"{place}.timeouts", level="timeouts")
-    return Timeouts(**entry.model_dump())
-
-
-def _of_endpoint(endpoint: KnownEndpoint) -> LimitsEntry:
-    return LimitsEntry(concurrency=endpoint.concurrency, counts=endpoint.counts)
-
-
-def _merged(endpoint: LimitsEntry, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
+def _limits(endpoint: KnownEndpoint, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
     """A model's own limit wins over its provider's, and that over the endpoint's; else the default holds."""
-    said = {
-        name: value
-        for entry in (endpoint, provider, model)
-        if entry is not None
-        for name in LimitsEntry.model_fields
-        if (value := getattr(entry, name)) is not None
-    }
-    return Limits(**said)
+    said: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
+    for entry in (provider, model):
+        for name in LimitsEntry.model_fields:
+            if (value := getattr(entry, name, None)) is not None:
+                said[name] = value
+    return Limits(**{name: value for name, value in said.items() if value is not None})
 
 
-_AS_SAID = (
-    *("alias", "base_url", "key_env", "api", "system", "temperature", "top_p", "seed", "max_tokens"),
-    *("effort", "thinking_tokens", "thinking", "stream", "budget_usd", "replay", "max_reply_mb"),
+_TAKEN_OVER = (  # as a sweep file says it
+    *("system", "temperature", "top_p", "seed", "effort", "thinking_tokens", "thinking", "budget_usd"),
+    *("max_reply_mb", "replay"),
 )
+_AS_SAID = ("alias", "base_url", "key_env", "api", "max_tokens", "stream", *_TAKEN_OVER)
 
 
 def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dict[str, object]:

@@ -45,8 +45,7 @@ def is_address(text: str) -> bool:
     return named and _ADDRESS.fullmatch(text) is not None
 
 
-def _words(given: object) -> object:
-    """Return a command as a shell would split it; nothing of it is expanded."""
+def _as_shell_splits(given: object) -> object:
     return shlex.split(given) if isinstance(given, str) else given
 
 
@@ -55,10 +54,17 @@ def _listed(given: object) -> object:
 
 
 class NotifyEntry(Entry):
-    command: Annotated[list[Name], BeforeValidator(_words), Field(min_length=1)] | None = None
+    command: Annotated[list[Name], BeforeValidator(_as_shell_splits), Field(min_length=1)] | None = None
     webhook: Name | None = None
     webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = None
-    on: Annotated[list[News], BeforeValidator(_listed), Field(min_length=1)] | None = None
+    on: (
+        Annotated[
+            list[News],
+            BeforeValidator(_listed),
+            Field(min_length=1),
+        ]
+        | None
+    ) = None
     timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = 10.0
 
 

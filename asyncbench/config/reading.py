@@ -28,16 +28,12 @@ def yaml_of(path: Path) -> object:
     try:
         return yaml.load(text, _Loader)  # noqa: S506  a SafeLoader of ours
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # 2026-13-01, `!!bool x`
-        raise ConfigError(f"{path}: cannot be read as YAML: {_fault(error)}") from None
-
-
-def _fault(error: Exception) -> str:
-    """Return what is wrong and where; not the line itself, for who mistypes a key may do so in its place."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        said = " ".join(filter(None, (error.context, error.problem)))
-        return f"{said}, line {mark.line + 1}, column {mark.column + 1}"
-    return " ".join(str(error).split())
+        fault = " ".join(str(error).split())
+        if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
+            # Not the line itself, for who mistypes a key may do so in its place.
+            said = " ".join(filter(None, (error.context, error.problem)))
+            fault = f"{said}, line {mark.line + 1}, column {mark.column + 1}"
+        raise ConfigError(f"{path}: cannot be read as YAML: {fault}") from None
 
 
 def _refused(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
@@ -62,19 +58,17 @@ class _Loader(yaml.SafeLoader):
         self._size += given[0] + len(getattr(event, "value", ""))
         self._depth += 1
         self._deepest = self._depth + given[1] - 1
-        self._check(event.start_mark)
+        if self._deepest > DEEPEST:
+            raise _refused(f"nested deeper than {DEEPEST} levels; write it flatter", event.start_mark)
+        if self._size > MOST_BYTES:
+            said = f"more than {MOST_BYTES:,} bytes with its aliases written out; use fewer"
+            raise _refused(said, event.start_mark)
         node = super().compose_node(parent, index)  # type: ignore[arg-type]  # typed as never None
         if not alias and event.anchor is not None:
             self._anchored[event.anchor] = self._size - before, self._deepest - self._depth + 1
         self._depth -= 1
         self._deepest = max(outside, self._deepest)
         return node
-
-    def _check(self, mark: yaml.Mark) -> None:
-        if self._deepest > DEEPEST:
-            raise _refused(f"nested deeper than {DEEPEST} levels; write it flatter", mark)
-        if self._size > MOST_BYTES:
-            raise _refused(f"more than {MOST_BYTES:,} bytes with its aliases written out; use fewer", mark)
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)

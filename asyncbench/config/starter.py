@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,8 +120,8 @@ def sweep_text(path: Path, providers: Collection[str], *, problems: Path | None)
         out=_quoted(f"results/{path.stem}"),
         folder=shlex.quote(f"results/{path.stem}"),
         problems=_FILE.format(path=_quoted(str(problems))) if problems else _GENERATED,
-        models="\n".join(_models(chosen)) if chosen else _SIMULATED,
-        limits="\n".join(_limits(chosen)) if chosen else _SIMULATED_LIMITS,
+        models="\n".join(map(_model, chosen)) if chosen else _SIMULATED,
+        limits="\n".join([_LIMITS_COMMENT, *map(_limits, chosen)]) if chosen else _SIMULATED_LIMITS,
     )
 
 
@@ -130,26 +130,21 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _models(providers: Sequence[str]) -> Iterator[str]:
-    at = datetime.now(UTC)
-    for name in providers:
-        model_id = STARTERS[name].model_id
-        rates = rates_for(model_id, price=None, vendor=known_endpoints()[name].prices, at=at)
-        price = "price unknown"
-        if rates is not None:
-            first = rates.brackets[0]
-            cost = f"USD {first.input} in, {first.output} out for a million tokens"
-            price = f"{cost} ({rates.source}, {at:%Y-%m-%d})"
-        yield _MODEL.format(
-            name=name, model_id=model_id, price=price, key=key_variable(name), max_tokens=MAX_TOKENS
-        )
+def _model(provider: str) -> str:
+    model_id, at, price = STARTERS[provider].model_id, datetime.now(UTC), "price unknown"
+    rates = rates_for(model_id, price=None, vendor=known_endpoints()[provider].prices, at=at)
+    if rates is not None:
+        first = rates.brackets[0]
+        cost = f"USD {first.input} in, {first.output} out for a million tokens"
+        price = f"{cost} ({rates.source}, {at:%Y-%m-%d})"
+    return _MODEL.format(
+        name=provider, model_id=model_id, price=price, key=key_variable(provider), max_tokens=MAX_TOKENS
+    )
 
 
-def _limits(providers: Sequence[str]) -> Iterator[str]:
-    yield _LIMITS_COMMENT
-    for name in providers:
-        one = STARTERS[name]
-        yield f"  {name}: {{rpm: {one.rpm}, concurrency: {one.concurrency}}}"
+def _limits(provider: str) -> str:
+    starter = STARTERS[provider]
+    return f"  {provider}: {{rpm: {starter.rpm}, concurrency: {starter.concurrency}}}"
 
 
 _TEMPLATE: Final = """\

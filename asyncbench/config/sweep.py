@@ -254,26 +254,18 @@ def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], pla
     ways: dict[bytes, list[tuple[str, Condition]]] = {}
     for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
         way = f"models[{i}]" if len(conditions) == 1 else f"models[{i}] under conditions[{j}]"
-        alike = ways.setdefault(_asked(model, condition, f"{place}, {way}"), [])
+        try:
+            json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
+            alike = ways.setdefault(asked_as(model, condition), [])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{place}, {way}: a parameter cannot be sent as JSON: {error}") from None
         for earlier, other in alike:
-            if _overlap(condition, other):
+            if condition.suites is None or any(map(other.is_for, condition.suites)):
                 raise ConfigError(
                     f"{place}: {earlier} and {way} ask the same model the same way; remove one or let a "
                     "parameter differ (for several answers to each question set `repeats`)"
                 )
         alike.append((way, condition))
-
-
-def _asked(model: Model, condition: Condition, place: str) -> bytes:
-    try:
-        json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
-        return asked_as(model, condition)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{place}: a parameter cannot be sent as JSON: {error}") from None
-
-
-def _overlap(one: Condition, other: Condition) -> bool:
-    return one.suites is None or any(map(other.is_for, one.suites))
 
 
 # ── and back, for the results folder ─────────────────────────────────────────────────────────
@@ -284,6 +276,15 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
 
     Whom to tell is left out: an address is a secret, and a command is for the machine it was written on.
     """
+    rules = {} if sweep.stop_when is None else asdict(sweep.stop_when)
+    said = {
+        "deadline": sweep.deadline,
+        "budget_usd": sweep.budget_usd,
+        # Their other limits stand at each model.
+        "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
+        "allow_unpriced": sweep.allow_unpriced,
+        "stop_when": {name: share for name, share in rules.items() if share is not None},
+    }
     return {
         "name": sweep.name,
         "problems": [source_mapping(source) for source in sweep.problems],
@@ -291,21 +292,5 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "conditions": [condition_mapping(condition) for condition in sweep.conditions],
         "repeats": sweep.repeats,
         "out": str(sweep.out),
-        **({} if sweep.deadline is None else {"deadline": sweep.deadline}),
-        **_budget_mapping(sweep),
-        **_stop_mapping(sweep),
+        **{name: value for name, value in said.items() if value},
     }
-
-
-def _budget_mapping(sweep: Sweep) -> dict[str, object]:
-    """Return what is said of money beside the models; their other limits stand at each of them."""
-    of_providers = {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()}
-    said = {"budget_usd": sweep.budget_usd, "limits": of_providers, "allow_unpriced": sweep.allow_unpriced}
-    return {name: value for name, value in said.items() if value}
-
-
-def _stop_mapping(sweep: Sweep) -> dict[str, object]:
-    if sweep.stop_when is None:
-        return {}
-    rules = {name: share for name, share in asdict(sweep.stop_when).items() if share is not None}
-    return {"stop_when": rules}
