@@ -94,11 +94,7 @@ def storing(path: Path) -> Iterator[None]:
 
 
 def write_durably(path: Path, data: bytes, *, temporary: Path) -> None:
-    """Write a file in one step: a reader finds the old bytes or the new, never a part of them.
-
-    Raises:
-        StoreError: the disk is full, or the folder may not be written.
-    """
+    """Write a file in one step: a reader finds the old bytes or the new, never a part of them."""
     with storing(path):
         make_folder(temporary.parent)
         temporary.write_bytes(data)

@@ -38,7 +38,7 @@ def sources_from(given: object, *, place: str) -> tuple[ProblemSource, ...]:
     """Return a list of problem sets as written in a sweep file."""
     if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
         raise ConfigError(f"{place}: {given!r} is not a list of problem sets")
-    return tuple(_source(one, place=f"{place}[{i}]") for i, one in enumerate(given, 1))
+    return tuple(_source(source, place=f"{place}[{i}]") for i, source in enumerate(given, 1))
 
 
 def _source(given: object, *, place: str) -> ProblemSource:

@@ -57,7 +57,7 @@ class Sweep:
     def budgeted(self, model: Model) -> bool:
         """Whether any budget holds for a model."""
         budgets = (self.budget_usd, self.provider_budgets.get(model.provider), model.budget_usd)
-        return any(one is not None for one in budgets)
+        return any(budget is not None for budget in budgets)
 
 
 class SweepEntry(Entry):
@@ -181,7 +181,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         notify=None if entry.notify is None else notify_from(entry.notify, place=place),
         budget_usd=entry.budget_usd,
         provider_budgets={
-            provider: one.budget_usd for provider, one in limits.items() if one.budget_usd is not None
+            provider: limit.budget_usd for provider, limit in limits.items() if limit.budget_usd is not None
         },
         allow_unpriced=entry.allow_unpriced,
         stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
@@ -235,8 +235,8 @@ def _refuse_unlike_in_group(models: Sequence[Model], place: str) -> None:
 def _refuse_idle_budgets(limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: str) -> None:
     """A budget that holds nobody is a slip: somebody thinks that it does."""
     asked = {model.provider for model in models}
-    for provider, one in limits.items():
-        if one.budget_usd is not None and provider not in asked:
+    for provider, limit in limits.items():
+        if limit.budget_usd is not None and provider not in asked:
             raise ConfigError(
                 f"{place}, limits.{provider}: `budget_usd` holds no model of this sweep, which asks "
                 f"{', '.join(sorted(asked))}; put it under one of these, or remove it"

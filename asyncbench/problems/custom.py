@@ -36,11 +36,7 @@ class Custom:
 
 
 def mapping(columns: Mapping[str, str] | None, *, place: str) -> dict[str, str]:
-    """Return where our columns are in a file; question and expected under their own names by default.
-
-    Raises:
-        ConfigError: a name that a custom set cannot be given.
-    """
+    """Return where our columns are in a file; question and expected under their own names by default."""
     given = columns or {}
     for name in given:
         if name not in REQUIRED + OPTIONAL:

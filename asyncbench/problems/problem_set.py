@@ -62,13 +62,12 @@ class ProblemSet:
         return problems_of(self.batches(batch_rows, start))
 
     def kinds(self) -> set[tuple[str, Kind]]:
-        """Return the suite and the kind of every problem, each pair once.
-
-        Raises:
-            ProblemSetError: the file can no longer be read.
-        """
+        """Return the suite and the kind of every problem, each pair once."""
         if self.custom is not None:
-            return {(one.suite, (one.task, one.variant, one.representation)) for one in self.read()}
+            return {
+                (problem.suite, (problem.task, problem.variant, problem.representation))
+                for problem in self.read()
+            }
         with opened_parquet(self.path) as file:
             return {
                 (row["suite"], (row["task"], row["variant"], row["representation"]))
@@ -128,11 +127,7 @@ class Said:
 
     @classmethod
     def by(cls, metadata: Mapping[bytes, bytes] | None) -> Self:
-        """Read the metadata of a file.
-
-        Raises:
-            ValueError: a value makes no sense.
-        """
+        """Read the metadata of a file."""
         ours = {key: value for key, value in (metadata or {}).items() if key.startswith(_PREFIX.encode())}
         said = {key.decode().removeprefix(_PREFIX): value.decode() for key, value in ours.items()}
         return cls(

@@ -8,14 +8,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.pricing import picodollars
-from asyncbench.records import Sent
 from asyncbench.store.catalog import steady
 from asyncbench.store.holdings import lost_calls, unknown_loss
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.segment import calls_in, damaged_lines
 from asyncbench.store.snapshot import MovedError, Snapshot
-from asyncbench.store.spending import COLUMNS, Doubt, Spending, UnknownCost
+from asyncbench.store.spending import COLUMNS, Doubt, Spending
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -34,7 +32,10 @@ class Books:
     @property
     def dearest(self) -> int | None:
         """Return the most that a call cost or could cost, picodollars; None: of none is it known."""
-        return max((one.dearest for one in self.by_alias.values() if one.dearest is not None), default=None)
+        return max(
+            (spending.dearest for spending in self.by_alias.values() if spending.dearest is not None),
+            default=None,
+        )
 
     @property
     def unread(self) -> int:
@@ -52,14 +53,15 @@ class Books:
             of: its name; of a model its alias.
             also: of a model, aliases that it had before.
         """
-        sums = [one.under(kind, of) for one in self._held(kind, of, also)]
+        sums = [spending.under(kind, of) for spending in self._held(kind, of, also)]
         return sum(charged for charged, _ in sums) + self.unread, sum(reserved for _, reserved in sums)
 
     def doubt_under(self, kind: str, of: str, also: Collection[str] = ()) -> tuple[Doubt, Doubt]:
         """Return what of both sums of `under` only may have been spent: of charged calls, of the others."""
-        both = [one.doubt_under(kind, of) for one in self._held(kind, of, also)]
+        both = [spending.doubt_under(kind, of) for spending in self._held(kind, of, also)]
         ended, unended = (
-            Doubt(sum(one[i].most for one in both), sum(one[i].calls for one in both)) for i in (0, 1)
+            Doubt(sum(doubts[i].most for doubts in both), sum(doubts[i].calls for doubts in both))
+            for i in (0, 1)
         )
         return Doubt(ended.most + self.unread, ended.calls + self.damaged), unended
 
@@ -75,28 +77,26 @@ def spending_of(folder: Path | str) -> Books:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest, its journal or a part cannot be read.
     """
-    return steady(folder, lambda seen: _books(Path(folder), seen))
+    path = Path(folder)
 
+    def books(seen: Snapshot) -> Books:
+        manifest = read_manifest(path)
+        try:
+            damaged = sum(map(calls_in, damaged_lines(path, seen.damaged)))
+        except FileNotFoundError as error:
+            raise MovedError(f"{path}: {error}. Its journal was being sealed: read it again.") from error
+        found = _spending(seen, str(manifest["sweep"]))
+        for alias, told in lost_calls(manifest):
+            found.setdefault(alias, Spending()).add_told(told)
+        return Books(by_alias=found, damaged=damaged, unknown_loss=unknown_loss(manifest))
 
-def _books(folder: Path, snapshot: Snapshot) -> Books:
-    manifest = read_manifest(folder)
-    try:
-        damaged = sum(map(calls_in, damaged_lines(folder, snapshot.damaged)))
-    except FileNotFoundError as error:
-        raise MovedError(f"{folder}: {error}. Its journal was being sealed: read it again.") from error
-    found = _spending(snapshot, str(manifest["sweep"]))
-    for alias, told in lost_calls(manifest):
-        found.setdefault(alias, Spending()).add_told(told)
-    return Books(by_alias=found, damaged=damaged, unknown_loss=unknown_loss(manifest))
-
-
-_COLUMNS = ("trial_id", "model", *COLUMNS)
+    return steady(path, books)
 
 
 def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
     found: dict[str, Spending] = {}
     imported = snapshot.read("trials", ["trial_id"], pc.field("run") != own)["trial_id"].combine_chunks()
-    for batch in snapshot.batches("attempts", _COLUMNS, rows=ROWS):
+    for batch in snapshot.batches("attempts", ("trial_id", "model", *COLUMNS), rows=ROWS):
         rows = pa.table(batch)
         if len(imported):
             rows = rows.filter(pc.invert(pc.is_in(rows["trial_id"], value_set=imported)))
@@ -104,16 +104,5 @@ def _spending(snapshot: Snapshot, own: str) -> dict[str, Spending]:
             of_alias = rows.filter(pc.equal(rows["model"], pa.scalar(alias)))
             found.setdefault(alias, Spending()).add(of_alias)
     for sent in snapshot.unfinished.sent.values():
-        _add_open(found.setdefault(sent.model, Spending()), sent)
+        found.setdefault(sent.model, Spending()).add_open(sent)
     return found
-
-
-def _add_open(to: Spending, sent: Sent) -> None:
-    """Add a call without an end."""
-    most = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
-    if most is None:
-        to.unknown[UnknownCost(sent.provider, None, None)] += 1
-        return
-    to.reserved_at[sent.provider] += picodollars(most)
-    to.unended[sent.provider] += 1
-    to.dearest = max(to.dearest or 0, picodollars(most))

@@ -104,7 +104,8 @@ def _known(snapshot: Snapshot, again: Collection[Outcome]) -> KnownTrials:
     for batch in snapshot.batches("trials", ["trial_id", "outcome"], rows=_MANY):
         ids = batch["trial_id"]
         of_outcome = {
-            one: texts(ids.filter(pc.equal(batch["outcome"], pa.scalar(one.value)))) for one in Outcome
+            outcome: texts(ids.filter(pc.equal(batch["outcome"], pa.scalar(outcome.value))))
+            for outcome in Outcome
         }
         failed.update(of_outcome[Outcome.FAILED])
         for outcome, found in of_outcome.items():
@@ -131,7 +132,9 @@ def texts(column: "pa.Array[pa.StringScalar]") -> list[str]:
 def _histories(snapshot: Snapshot, finished: Container[str]) -> dict[str, History]:
     calls: dict[str, tuple[int, float | None]] = {}
     for batch in snapshot.batches("attempts", ["trial_id", "attempt", "cost_usd"], rows=_MANY):
-        others = pa.array([one not in finished for one in batch["trial_id"].to_pylist()], pa.bool_())
+        others = pa.array(
+            [trial_id not in finished for trial_id in batch["trial_id"].to_pylist()], pa.bool_()
+        )
         for row in batch.filter(others).to_pylist():
             number, cost = calls.get(row["trial_id"], (0, 0.0))
             unknown = cost is None or row["cost_usd"] is None
@@ -159,7 +162,7 @@ def failed_ids(folder: Path | str) -> frozenset[str]:
 def _ids_where(folder: Path | str, condition: pc.Expression) -> frozenset[str]:
     def found(seen: Snapshot) -> frozenset[str]:
         batches = seen.batches("trials", ["trial_id"], condition, rows=_MANY)
-        return frozenset(one for batch in batches for one in texts(batch["trial_id"]))
+        return frozenset(trial_id for batch in batches for trial_id in texts(batch["trial_id"]))
 
     return steady(folder, found)
 

@@ -65,11 +65,7 @@ class Generation:
         return bool(self._parts)
 
     def keep_after_all(self, of: Sequence[Path]) -> None:
-        """Take earlier parts over as they are, instead of the parts that were filled to take their place.
-
-        Raises:
-            StoreError: the disk does not take it.
-        """
+        """Take earlier parts over as they are, instead of the parts that were filled to take their place."""
         for part, places in self._parts:
             if places.issubset(of):
                 part.drop()

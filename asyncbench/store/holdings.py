@@ -249,11 +249,7 @@ def refusal(folder: Path, wrong: Sequence[Wrong]) -> StoreError:
 
 
 def check_holdings(folder: Path, *, calls: bool = True) -> None:
-    """Refuse a folder that is not what was written, as `wrong_with` has it; nobody may be writing to it.
-
-    Raises:
-        StoreError: names the files, and the ways out.
-    """
+    """Refuse a folder that is not what was written, as `wrong_with` has it; nobody may be writing to it."""
     if wrong := wrong_with(folder, read_manifest(folder), stored(folder), calls=calls):
         raise refusal(folder, wrong)
 

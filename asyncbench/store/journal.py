@@ -70,11 +70,7 @@ class Journal:
         self._begin(number)
 
     def append(self, event: Event) -> None:
-        """Write an event down.
-
-        Raises:
-            StoreError: the disk took only a part, or nothing.
-        """
+        """Write an event down."""
         self.empty = False
         match event:
             case Sent():

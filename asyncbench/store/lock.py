@@ -20,11 +20,7 @@ GLANCES = 10
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a results folder for writing; the lock ends with the process, however it ends.
-
-    Raises:
-        StoreError: another process holds it; names that process.
-    """
+    """Hold a results folder for writing; the lock ends with the process, however it ends."""
     path = folder / LOCK
     with storing(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -76,11 +72,7 @@ def writer_of(folder: Path) -> int | None:
 
 
 def set_mark(folder: Path) -> None:
-    """Say that a run begins; only while the folder is held for writing.
-
-    Raises:
-        StoreError: the disk does not take it.
-    """
+    """Say that a run begins; only while the folder is held for writing."""
     began_at = datetime.now(UTC).isoformat(timespec="seconds")
     write_durably(folder / MARK, f"{began_at}\n".encode(), temporary=folder / TEMPORARY / MARK)
 

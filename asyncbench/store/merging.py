@@ -25,6 +25,7 @@ from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments
 from asyncbench.store.snapshot import Snapshot, take_snapshot
 from asyncbench.store.staging import TEMPORARY, Part
+from asyncbench.store.tables import joined
 
 PART = "part-000001.parquet"
 WORSE = {Outcome.TRUNCATED.value: 1, Outcome.FAILED.value: 2}  # than a complete answer
@@ -64,7 +65,13 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
             part.publish()
     damaged = _set_aside(folders, seen, out)
     _carry(seen, trials, calls, out)
-    _list(folders, out)
+    lost = [part for folder in folders for part in read_manifest(folder).get(HOLDS, {}).get("lost", [])]
+    with changed_manifest(out) as manifest:
+        manifest[HOLDS] = {
+            "parts": list_of(out),
+            JOURNAL: [path.name for path in segments(out / JOURNAL)],
+            "lost": [part for n, part in enumerate(lost) if part not in lost[:n]],
+        }
     kept = take_snapshot(out)
     return JoinedFolders(
         trials=len(kept.read("trials", ["trial_id"])),
@@ -73,17 +80,6 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
         attempts_twice=calls.twice,
         damaged=damaged,
     )
-
-
-def _list(folders: Sequence[Path], out: Path) -> None:
-    """Write down what `out` holds, and which parts were lost before, wherever they were."""
-    lost = [part for one in folders for part in read_manifest(one).get(HOLDS, {}).get("lost", [])]
-    with changed_manifest(out) as manifest:
-        manifest[HOLDS] = {
-            "parts": list_of(out),
-            JOURNAL: [path.name for path in segments(out / JOURNAL)],
-            "lost": [part for n, part in enumerate(lost) if part not in lost[:n]],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,25 +93,27 @@ class _Trials:
 
     @classmethod
     def of(cls, seen: Sequence[Snapshot]) -> "_Trials":
-        rows = pa.concat_tables(_ranked(one, source) for source, one in enumerate(seen))
+        rows = pa.concat_tables(
+            _from(source, snapshot.read("trials", ["trial_id", "outcome", "finished_at"]))
+            for source, snapshot in enumerate(seen)
+        )
+        rank = pa.array((WORSE.get(str(outcome), 0) for outcome in rows["outcome"].to_pylist()), pa.int8())
+        rows = rows.drop_columns(["outcome"]).append_column("rank", rank)
         several = rows.group_by("trial_id").aggregate([([], "count_all")]).filter(pc.field("count_all") > 1)
-        rows = rows.append_column("several", pc.is_in(rows["trial_id"], value_set=several["trial_id"]))
-        twice = _sorted(rows.filter(pc.field("several")), "trial_id", "rank", "finished_at", "source")
+        twice = rows.filter(pc.is_in(rows["trial_id"], value_set=several["trial_id"]))
+        twice = _sorted(twice, "trial_id", "rank", "finished_at", "source")
         losing = twice.filter(pc.invert(_first_of("trial_id", twice)))
+        complete = rows.filter(pc.field("rank") == 0)
         return cls(
             given_way=[_of(losing, source)["trial_id"] for source in range(len(seen))],
-            complete=[
-                _of(rows.filter(pc.field("rank") == 0), source)["trial_id"] for source in range(len(seen))
-            ],
+            complete=[_of(complete, source)["trial_id"] for source in range(len(seen))],
             closed=rows["trial_id"],
-            skipped=[one.read("skipped", ["trial_id"])["trial_id"] for one in seen],
+            skipped=[snapshot.read("skipped", ["trial_id"])["trial_id"] for snapshot in seen],
         )
 
     def still_skipped(self, source: int, trial_ids: Ids) -> Flags:
         """Return which trials that a folder did not ask no folder asked; of several, the first tells why."""
-        known = [self.closed, *self.skipped[:source]]
-        elsewhere = pa.chunked_array((chunk for column in known for chunk in column.chunks), pa.string())
-        return pc.invert(pc.is_in(trial_ids, value_set=elsewhere))
+        return pc.invert(pc.is_in(trial_ids, value_set=joined([self.closed, *self.skipped[:source]])))
 
     def standing(self, source: int, trial_ids: Ids) -> Flags:
         """Return which rows of a folder are kept."""
@@ -123,18 +121,12 @@ class _Trials:
 
     def answered_elsewhere(self, source: int, trial_id: str) -> bool:
         """Return whether another folder has the complete answer to a trial, and it is kept."""
-        one = pa.array([trial_id])
+        trial = pa.array([trial_id])
         return any(
-            pc.is_in(one, value_set=complete)[0].as_py() and self.standing(other, one)[0].as_py()
+            pc.is_in(trial, value_set=complete)[0].as_py() and self.standing(other, trial)[0].as_py()
             for other, complete in enumerate(self.complete)
             if other != source
         )
-
-
-def _ranked(seen: Snapshot, source: int) -> pa.Table:
-    rows = seen.read("trials", ["trial_id", "outcome", "finished_at"])
-    rank = pa.array((WORSE.get(str(outcome), 0) for outcome in rows["outcome"].to_pylist()), pa.int8())
-    return _from(source, rows.drop_columns(["outcome"]).append_column("rank", rank))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,21 +140,22 @@ class _Calls:
 
     @classmethod
     def of(cls, seen: Sequence[Snapshot]) -> "_Calls":
-        dead = [_lost_calls(one) for one in seen]
-        asked = pa.concat_tables(
-            _from(source, table.select(["trial_id"])).group_by(["source", "trial_id"]).aggregate([])
-            for source, one in enumerate(seen)
-            for table in [
-                pa.concat_tables([one.read("attempts", ["trial_id"]), dead[source].select(["trial_id"])])
-            ]
+        dead = [_lost_calls(snapshot) for snapshot in seen]
+        asked = (
+            pa.concat_tables([snapshot.read("attempts", ["trial_id"]), lost_calls.select(["trial_id"])])
+            for snapshot, lost_calls in zip(seen, dead, strict=True)
         )
-        folders = asked.group_by("trial_id").aggregate([([], "count_all")])
+        once_a_folder = pa.concat_tables(table.group_by("trial_id").aggregate([]) for table in asked)
+        folders = once_a_folder.group_by("trial_id").aggregate([([], "count_all")])
         shared = folders.filter(pc.field("count_all") > 1)["trial_id"].combine_chunks()
-        every = [
-            _from(source, pa.concat_tables([one.read("attempts", None, wanted), dead[source].filter(wanted)]))
-            for source, one in enumerate(seen)
-            for wanted in [pc.field("trial_id").isin(shared)]
-        ]
+        wanted = pc.field("trial_id").isin(shared)
+        every = (
+            _from(
+                source,
+                pa.concat_tables([seen[source].read("attempts", None, wanted), dead[source].filter(wanted)]),
+            )
+            for source in range(len(seen))
+        )
         return cls._numbered(pa.concat_tables(every), dead)
 
     @classmethod
@@ -216,10 +209,10 @@ def _lost_calls(seen: Snapshot) -> pa.Table:
 
 def _places(name: str, seen: Sequence[Snapshot]) -> list[Path]:
     """Return the partitions of a table in any of the folders, relative to them."""
-    found = {_place(name, path) for one in seen for path in one.files[name]}
-    found |= {place for one in seen for place, _ in by_partition(name, one.journalled[name])}
+    found = {_place(name, path) for snapshot in seen for path in snapshot.files[name]}
+    found |= {place for snapshot in seen for place, _ in by_partition(name, snapshot.journalled[name])}
     if name == "attempts":
-        found |= {place for one in seen for place, _ in by_partition(name, _lost_calls(one))}
+        found |= {place for snapshot in seen for place, _ in by_partition(name, _lost_calls(snapshot))}
     return sorted(found)
 
 
@@ -235,9 +228,9 @@ def _rows(
     here = pc.scalar(True)
     for key, value in said.items():
         here = here & (pc.field(key) == unquote(value))
-    for source, one in enumerate(seen):
-        files = [path for path in one.files[name] if _place(name, path) == place]
-        for batch in replace(one, files={**one.files, name: files}).batches(name, None, here):
+    for source, snapshot in enumerate(seen):
+        files = [path for path in snapshot.files[name] if _place(name, path) == place]
+        for batch in replace(snapshot, files={**snapshot.files, name: files}).batches(name, None, here):
             rows = pa.Table.from_batches([batch])
             if name == "attempts":
                 yield calls.alone(rows)
@@ -260,10 +253,10 @@ def _rows(
 def _set_aside(folders: Sequence[Path], seen: Sequence[Snapshot], out: Path) -> int:
     """Keep damaged lines, those of earlier segments and of present ones; return how many they are."""
     found: list[bytes] = []
-    for folder, one in zip(folders, seen, strict=True):
+    for folder, snapshot in zip(folders, seen, strict=True):
         found += [file.read_bytes() for file in sorted((folder / QUARANTINE).glob("*.wal"))]
         by_segment: dict[Path, list[Damage]] = {}
-        for damage in one.damaged:
+        for damage in snapshot.damaged:
             by_segment.setdefault(damage.segment, []).append(damage)
         found += map(lines_of, by_segment.values())
     unlike = dict.fromkeys(found)  # copies of one folder have the same
@@ -276,8 +269,8 @@ def _set_aside(folders: Sequence[Path], seen: Sequence[Snapshot], out: Path) -> 
 def _carry(seen: Sequence[Snapshot], trials: _Trials, calls: _Calls, out: Path) -> None:
     """Write down the answers that no run has graded yet: the next one does, and asks for none of them."""
     left = Unfinished()
-    for source, one in enumerate(seen):
-        for trial_id, ended in one.unfinished.replies.items():
+    for source, snapshot in enumerate(seen):
+        for trial_id, ended in snapshot.unfinished.replies.items():
             if not trials.answered_elsewhere(source, trial_id):
                 earlier = left.replies.get(trial_id)
                 if earlier is None or ended.attempt.started_at < earlier.attempt.started_at:

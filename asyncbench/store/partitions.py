@@ -32,7 +32,7 @@ from asyncbench.store.segment import (
     segments,
 )
 from asyncbench.store.staging import TEMPORARY, Part, read
-from asyncbench.store.tables import tables
+from asyncbench.store.tables import joined, tables
 
 ONCE = ("trials", "grades", "skipped")  # where a trial must not stand twice, whatever became of it later
 
@@ -45,37 +45,38 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
     """
     with storing(segment):
         sync_to_disk(segment)  # until its parts stand, it is all there is
+    damaged: list[Damage] = []
     try:
-        return _seal(segment, folder)
+        staged = _stage(segment, folder, damaged)
+        quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
+        changed: list[Part] = []
+        for name in ONCE:
+            own = {part.path for part in staged[name]}
+            earlier = [path for path in part_files(folder, name) if path not in own]
+            asked = staged["trials"] if name == "skipped" else ()
+            changed += superseded(name, staged[name], earlier, folder, asked=asked)
+        changed += [part for parts in staged.values() for part in parts]
+        with declared(folder, {part.key: part.entry for part in changed}, sealed=segment):
+            for part in changed:
+                part.publish()
+        with storing(segment):
+            segment.unlink()
+            sync_to_disk(segment.parent)
     except StoreError:
         for name in SCHEMAS:
             discard(folder / TEMPORARY / name)  # half a part must not take the room that the journal needs
         raise
-
-
-def _seal(segment: Path, folder: Path) -> list[Damage]:
-    damaged: list[Damage] = []
-    staged = _stage(segment, folder, damaged)
-    quarantine(damaged, folder, temporary=folder / TEMPORARY / QUARANTINE)
-    changed: list[Part] = []
-    for name in ONCE:
-        own = {part.path for part in staged[name]}
-        earlier = [path for path in part_files(folder, name) if path not in own]
-        asked = staged["trials"] if name == "skipped" else ()
-        changed += superseded(name, staged[name], earlier, folder, asked=asked)
-    changed += [part for parts in staged.values() for part in parts]
-    with declared(folder, {part.key: part.entry for part in changed}, sealed=segment):
-        for part in changed:
-            part.publish()
-    with storing(segment):
-        segment.unlink()
-        sync_to_disk(segment.parent)
     return damaged
 
 
 def part_files(folder: Path, name: str) -> list[Path]:
     """Return the parts of a table: partition by partition, in each what was sealed first."""
     return in_order(standing(folder, name).rglob("*.parquet"))
+
+
+def all_parts(folder: Path) -> list[Path]:
+    """Return the parts of all tables."""
+    return [path for name in SCHEMAS for path in part_files(folder, name)]
 
 
 def in_order(parts: Iterable[Path]) -> list[Path]:
@@ -87,11 +88,7 @@ def part_name(segment: Path) -> str:
 
 
 def without_rows(calls: Collection[tuple[str, int]], folder: Path) -> set[tuple[str, int]]:
-    """Return those calls, each a trial and an attempt, of which no part of `attempts` has a row.
-
-    Raises:
-        StoreError: a part is damaged.
-    """
+    """Return those calls, each a trial and an attempt, of which no part of `attempts` has a row."""
     if not calls:
         return set()
     trials = pa.array({trial_id for trial_id, _ in calls}, pa.string())
@@ -102,9 +99,9 @@ def without_rows(calls: Collection[tuple[str, int]], folder: Path) -> set[tuple[
 
 def next_number(folder: Path) -> int:
     """Return a number that no segment has, nor any part made of one."""
-    taken = [sealed_up_to(path) for name in SCHEMAS for path in part_files(folder, name)]
-    aside = [number_of(Path(name)) for name in quarantined(folder)]
-    return 1 + max([*taken, *aside, *map(number_of, segments(folder / "journal"))], default=0)
+    aside = (number_of(Path(name)) for name in quarantined(folder))
+    taken = [*map(sealed_up_to, all_parts(folder)), *aside, *map(number_of, segments(folder / "journal"))]
+    return 1 + max(taken, default=0)
 
 
 def _stage(segment: Path, folder: Path, damaged: list[Damage]) -> Mapping[str, list[Part]]:
@@ -151,7 +148,8 @@ def superseded(
 ) -> list[Part]:
     """Move rows out of new, finished parts into new states of those earlier parts that hold their trials.
 
-    A trial whose model is called by another alias now cannot stay in its folder: it leaves its earlier part.
+    So whoever reads the parts finds one answer to a trial or the other: never both, never neither. A trial
+    whose model is called by another alias now cannot stay in its folder: it leaves its earlier part.
 
     Args:
         table: its name.
@@ -165,8 +163,12 @@ def superseded(
     """
     if not (parts or asked) or not earlier:
         return []
-    found, gone = [], _ids(asked)
-    for path, trial_ids in _answered_before(table, _ids([*parts, *asked]), earlier):
+    found, gone = [], joined(part.read(["trial_id"])["trial_id"] for part in asked)
+    answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *asked])
+    here = pc.field("trial_id").isin(answered)
+    there = read(table, earlier, columns=["__filename", "trial_id"], filters=here)
+    for row in there.group_by("__filename").aggregate([("trial_id", "list")]).to_pylist():
+        path, trial_ids = Path(row["__filename"]), pa.array(row["trial_id_list"], pa.string())
         part = Part(folder, path.relative_to(folder))
         part.add(read(table, [path], filters=~pc.field("trial_id").isin(trial_ids)))
         for new in parts:
@@ -175,21 +177,3 @@ def superseded(
         part.finish()
         found.append(part)
     return found
-
-
-def _ids(parts: Sequence[Part]) -> "pa.Array[pa.StringScalar]":
-    columns = [part.read(["trial_id"])["trial_id"] for part in parts]
-    return pa.chunked_array(
-        (chunk for column in columns for chunk in column.chunks), pa.string()
-    ).combine_chunks()
-
-
-def _answered_before(
-    table: str, answered: "pa.Array[pa.StringScalar]", earlier: Sequence[Path]
-) -> Iterator[tuple[Path, pa.StringArray]]:
-    """Yield each earlier part that holds some of the trials, with their ids."""
-    found = read(
-        table, earlier, columns=["__filename", "trial_id"], filters=pc.field("trial_id").isin(answered)
-    )
-    for row in found.group_by("__filename").aggregate([("trial_id", "list")]).to_pylist():
-        yield Path(row["__filename"]), pa.array(row["trial_id_list"], pa.string())

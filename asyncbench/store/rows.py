@@ -145,7 +145,7 @@ def lane_row(minute: LaneMinute) -> Row:
 def skipped_row(skipped: Skipped) -> Row:
     """Return the row of `skipped` of a trial that is not asked; times are microseconds since 1970."""
     trial = skipped.trial
-    of_problem = ("problem_id", "suite", "task", "variant", "representation", "length")
+    of_problem = ("suite", "task", "variant", "representation", "length", "problem_id")
     return {
         "trial_id": trial.trial_id,
         "run": trial.run,

@@ -191,11 +191,7 @@ PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
 
 
 def check_version(what: Path, version: int) -> None:
-    """Refuse what a later asyncbench wrote.
-
-    Raises:
-        ConfigError: names `what`.
-    """
+    """Refuse what a later asyncbench wrote."""
     if version > SCHEMA_VERSION:
         raise ConfigError(
             f"{what} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "

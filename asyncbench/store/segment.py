@@ -147,11 +147,7 @@ def _line(payload: bytes) -> bytes:
 
 
 def quarantine(damaged: Sequence[Damage], folder: Path, *, temporary: Path) -> None:
-    """Copy the damaged lines of one segment out of it; doing it again changes nothing.
-
-    Raises:
-        StoreError: the disk does not take the copy.
-    """
+    """Copy the damaged lines of one segment out of it; doing it again changes nothing."""
     if damaged:
         name = damaged[0].segment.name
         write_durably(folder / QUARANTINE / name, lines_of(damaged), temporary=temporary / name)

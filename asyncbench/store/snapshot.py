@@ -24,7 +24,7 @@ from asyncbench.store.partitions import ONCE, in_order, part_name
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import Damage, batches, payloads, segments
 from asyncbench.store.staging import check_parts, dataset, scanned
-from asyncbench.store.tables import Tables, tables
+from asyncbench.store.tables import Tables, joined, tables
 
 LOOKS = 5  # a folder is rewritten once in a long while
 PAUSE_S = 0.05  # between two: as long as two folders may take to be exchanged
@@ -54,14 +54,15 @@ class Snapshot:
             ConfigError: there is no such column, or a filter compares what cannot be compared.
             StoreError: a part cannot be read.
         """
-        wanted = _Wanted.of(name, columns, filters)
-        tables = [self.fresh(name, wanted)]
-        if self.files[name]:
+        names = chosen_columns(name, columns, SCHEMAS[name])
+        wanted = expression(name, filters, SCHEMAS[name])
+        found = [self.journalled[name].filter(wanted).select(names)]
+        if files := self.files[name]:
             with _reading(name):
-                parts, standing = dataset(name, self.files[name]), self._standing(name, wanted)
-                check_parts(name, self.files[name], columns=wanted.columns, filters=standing)
-                tables.insert(0, parts.to_table(wanted.columns, filter=standing))
-        return pa.concat_tables(tables)
+                standing = self._standing(name, wanted)
+                check_parts(name, files, columns=names, filters=standing)
+                found.insert(0, dataset(name, files).to_table(names, filter=standing))
+        return pa.concat_tables(found)
 
     def batches(
         self,
@@ -76,28 +77,23 @@ class Snapshot:
         Raises:
             ConfigError, StoreError: as `read` does; a wrong column or filter before the first batch.
         """
-        wanted = _Wanted.of(name, columns, filters)
-        return self._batches(name, wanted, rows)
+        names = chosen_columns(name, columns, SCHEMAS[name])
+        wanted = expression(name, filters, SCHEMAS[name])
 
-    def _batches(self, name: str, wanted: "_Wanted", rows: int) -> Iterator[pa.RecordBatch]:
-        if self.files[name]:
-            standing = self._standing(name, wanted)
-            with _reading(name):
-                yield from scanned(
-                    name, self.files[name], columns=wanted.columns, filters=standing, rows=rows
-                )
-        fresh = self.fresh(name, wanted).to_batches(max_chunksize=rows)
-        yield from (batch for batch in fresh if batch.num_rows)
+        def found() -> Iterator[pa.RecordBatch]:
+            if self.files[name]:
+                standing = self._standing(name, wanted)
+                with _reading(name):
+                    yield from scanned(name, self.files[name], columns=names, filters=standing, rows=rows)
+            fresh = self.journalled[name].filter(wanted).select(names).to_batches(max_chunksize=rows)
+            yield from (batch for batch in fresh if batch.num_rows)
 
-    def fresh(self, name: str, wanted: "_Wanted") -> pa.Table:
-        """Return the rows that only the journal holds."""
-        return self.journalled[name].filter(wanted.rows).select(wanted.columns)
+        return found()
 
-    def _standing(self, name: str, wanted: "_Wanted") -> pc.Expression:
+    def _standing(self, name: str, wanted: pc.Expression) -> pc.Expression:
         """Return which rows of the parts are wanted: what was answered again since does not count."""
-        later = [self.journalled[one]["trial_id"] for one in overruled_by(name)]
-        ids = pa.chunked_array((chunk for column in later for chunk in column.chunks), pa.string())
-        return wanted.rows & ~pc.field("trial_id").isin(ids.combine_chunks()) if len(ids) else wanted.rows
+        ids = joined(self.journalled[table]["trial_id"] for table in overruled_by(name))
+        return wanted & ~pc.field("trial_id").isin(ids) if len(ids) else wanted
 
 
 def overruled_by(name: str) -> tuple[str, ...]:
@@ -106,26 +102,8 @@ def overruled_by(name: str) -> tuple[str, ...]:
     return (name, *asked_after_all) if name in ONCE else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """The columns and rows that are asked for, known to be there."""
-
-    columns: list[str]
-    rows: pc.Expression
-
-    @classmethod
-    def of(cls, name: str, columns: Sequence[str] | None, filters: Filters | None) -> "_Wanted":
-        schema = SCHEMAS[name]
-        chosen = chosen_columns(name, columns, schema)
-        return cls(columns=chosen, rows=expression(name, filters, schema))
-
-
 def chosen_columns(name: str, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
-    """Return the columns of a table that are asked for; None: all.
-
-    Raises:
-        ConfigError: it does not have one of them; names those that it has.
-    """
+    """Return the columns of a table that are asked for; None: all."""
     if isinstance(columns, str):
         raise ConfigError(f"{name}: columns is {columns!r}, a text; give a list of names: [{columns!r}]")
     chosen = schema.names if columns is None else list(columns)

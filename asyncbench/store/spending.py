@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.pricing import picodollars
+from asyncbench.records import Sent
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -74,7 +75,41 @@ class Spending:
     def add(self, rows: pa.Table) -> None:
         """Add calls that ended: rows of `attempts`."""
         for provider in pc.unique(rows["provider"]).to_pylist():
-            _add(self, provider, rows.filter(pc.equal(rows["provider"], pa.scalar(provider))))
+            of_provider = rows.filter(pc.equal(rows["provider"], pa.scalar(provider)))
+            cost, reserved, most = (of_provider[name] for name in ("cost_usd", "reserved_usd", "most_usd"))
+            set_aside = pc.coalesce(reserved, most)
+            charged = pc.coalesce(cost, set_aside)
+            self.charged_at[provider] += _exact_sum(charged)
+            doubted = set_aside.filter(pc.is_null(cost)).drop_null()
+            self.doubted_at[provider] += _exact_sum(doubted)
+            self.doubted[provider] += len(doubted)
+            for row in of_provider.filter(pc.is_null(charged)).select(list(UnknownCost._fields)).to_pylist():
+                self.unknown[UnknownCost(**row)] += 1
+            self._raise_dearest(pc.max(pc.max_element_wise(charged, set_aside)).as_py())
+            self._learn(cost, pc.coalesce(most, reserved))
+
+    def add_open(self, sent: Sent) -> None:
+        """Add a call without an end."""
+        most = sent.most_usd if sent.reserved_usd is None else sent.reserved_usd
+        if most is None:
+            self.unknown[UnknownCost(sent.provider, None, None)] += 1
+            return
+        self.reserved_at[sent.provider] += picodollars(most)
+        self.unended[sent.provider] += 1
+        self._raise_dearest(most)
+
+    def _raise_dearest(self, usd: float | None) -> None:
+        if usd is not None:
+            self.dearest = max(self.dearest or 0, picodollars(usd))
+
+    def _learn(self, cost: "pa.ChunkedArray[Any]", most: "pa.ChunkedArray[Any]") -> None:
+        """Note calls that cost more than they could."""
+        for row in pa.table({"cost": cost, "most": most}).filter(pc.greater(cost, most)).to_pylist():
+            actual, bound = picodollars(row["cost"]), picodollars(row["most"])
+            if bound:
+                self.overrun = max(self.overrun, Fraction(actual, bound))
+            else:
+                self.least = max(self.least, actual)
 
     def told(self) -> Told:
         """Return what calls that ended cost, as JSON holds it: it has no integers so large, so they are text.
@@ -111,34 +146,7 @@ class Spending:
             self.dearest = max(self.dearest or 0, int(told["dearest"]))
 
 
-def _add(to: Spending, provider: str, rows: pa.Table) -> None:
-    """Add calls of a model."""
-    cost, reserved = rows["cost_usd"], pc.coalesce(rows["reserved_usd"], rows["most_usd"])
-    charged = pc.coalesce(cost, reserved)
-    to.charged_at[provider] += _exact_sum(charged)
-    doubted = reserved.filter(pc.is_null(cost)).drop_null()
-    to.doubted_at[provider] += _exact_sum(doubted)
-    to.doubted[provider] += len(doubted)
-    for row in rows.filter(pc.is_null(charged)).select(list(UnknownCost._fields)).to_pylist():
-        to.unknown[UnknownCost(**row)] += 1
-    dearest = pc.max(pc.max_element_wise(charged, reserved)).as_py()
-    if dearest is not None:
-        to.dearest = max(to.dearest or 0, picodollars(dearest))
-    _learn(to, cost, pc.coalesce(rows["most_usd"], rows["reserved_usd"]))
-
-
 def _exact_sum(usd: "pa.ChunkedArray[Any]") -> int:
     """Return the sum of amounts, picodollars: each is made whole by itself, for a sum of floats is off."""
     amounts = pc.value_counts(usd.drop_null()).to_pylist()
-    return sum(picodollars(one["values"]) * one["counts"] for one in amounts)
-
-
-def _learn(to: Spending, cost: "pa.ChunkedArray[Any]", most: "pa.ChunkedArray[Any]") -> None:
-    """Note calls that cost more than they could."""
-    over = pc.greater(cost, most)
-    for row in pa.table({"cost": cost, "most": most}).filter(over).to_pylist():
-        actual, bound = picodollars(row["cost"]), picodollars(row["most"])
-        if bound:
-            to.overrun = max(to.overrun, Fraction(actual, bound))
-        else:
-            to.least = max(to.least, actual)
+    return sum(picodollars(amount["values"]) * amount["counts"] for amount in amounts)

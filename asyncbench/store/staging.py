@@ -180,27 +180,24 @@ def scanned(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `read` in batches of at most `rows`, of which one is in memory at a time."""
     names = SCHEMAS[table].names if columns is None else list(columns)
+    wanted = pc.scalar(True) if filters is None else filters
+    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, names, filters)])
     for file in files:
         check_parts(table, [file], columns=names, filters=filters)
-        batches = _batches(table, file, names, pc.scalar(True) if filters is None else filters, rows)
-        yield from (batch for batch in batches if batch.num_rows)
-
-
-def _batches(
-    table: str, file: Path, names: Sequence[str], wanted: pc.Expression, rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield a part's rows page by page: a dataset holds row groups, which may be gigabytes of replies."""
-    (fragment,) = dataset(table, [file]).get_fragments()
-    groups = [group.id for group in fragment.subset(wanted).row_groups]
-    schema = pa.schema([SCHEMAS[table].field(name) for name in _looked_at(table, names, wanted)])
-    with pq.ParquetFile(file, pre_buffer=False) as part:
-        for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
-            held = dict(zip(batch.schema.names, batch.columns, strict=True))
-            columns = [
-                held[field.name].cast(field.type) if field.name in held else pa.nulls(len(batch), field.type)
-                for field in schema
-            ]
-            yield from pa.table(columns, schema=schema).filter(wanted).select(names).to_batches()
+        (fragment,) = dataset(table, [file]).get_fragments()
+        groups = [group.id for group in fragment.subset(wanted).row_groups]
+        # Page by page: a dataset holds row groups, which may be gigabytes of replies.
+        with pq.ParquetFile(file, pre_buffer=False) as part:
+            for batch in part.iter_batches(rows, row_groups=groups, columns=schema.names):
+                held = dict(zip(batch.schema.names, batch.columns, strict=True))
+                own = [
+                    held[field.name].cast(field.type)
+                    if field.name in held
+                    else pa.nulls(len(batch), field.type)
+                    for field in schema
+                ]
+                of_file = pa.table(own, schema=schema).filter(wanted).select(names)
+                yield from (found for found in of_file.to_batches() if found.num_rows)
 
 
 def check_parts(

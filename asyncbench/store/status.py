@@ -1,7 +1,8 @@
 """How far a results folder is, and the state of its files."""
 
+import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,8 +14,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
-from asyncbench.store.partitions import part_files
-from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.partitions import all_parts
 from asyncbench.store.segment import Damage, quarantined, segments
 from asyncbench.store.snapshot import Snapshot
 from asyncbench.store.staging import TEMPORARY
@@ -61,27 +61,28 @@ def trial_counts(folder: Path | str) -> TrialCounts:
         ConfigError: the folder is not a results folder.
         StoreError: its manifest or its journal cannot be read.
     """
-    return steady(folder, lambda seen: _counts(Path(folder), seen))
+    path = Path(folder)
+
+    def counted(seen: Snapshot) -> TrialCounts:
+        stats = _stats(segments(path / "journal") + all_parts(path))
+        return TrialCounts(
+            models=_by_model(seen),
+            written_at=max((stat.st_mtime for stat in stats), default=None),
+            damaged=seen.damaged,
+            quarantined=quarantined(path),
+            waiting={name: len(rows) for name, rows in seen.journalled.items()},
+            ungraded=len(seen.unfinished.replies),
+        )
+
+    return steady(path, counted)
 
 
-def _counts(folder: Path, snapshot: Snapshot) -> TrialCounts:
-    return TrialCounts(
-        models=_by_model(snapshot),
-        written_at=_written_at(folder),
-        damaged=snapshot.damaged,
-        quarantined=quarantined(folder),
-        waiting={name: len(rows) for name, rows in snapshot.journalled.items()},
-        ungraded=len(snapshot.unfinished.replies),
-    )
-
-
-def _written_at(folder: Path) -> float | None:
-    parts = [path for name in SCHEMAS for path in part_files(folder, name)]
-    times = []
-    for path in segments(folder / "journal") + parts:
-        with suppress(FileNotFoundError):  # sealed a moment ago
-            times.append(path.stat().st_mtime)
-    return max(times, default=None)
+def _stats(paths: Iterable[Path]) -> list[os.stat_result]:
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):  # sealed, or compacted, a moment ago
+            found.append(path.stat())
+    return found
 
 
 def _by_model(snapshot: Snapshot) -> dict[str, ModelCounts]:
@@ -120,6 +121,9 @@ REFUSALS = (*sorted(FINAL_FOR_LANE), ErrorKind.BAD_REQUEST)
 def suspended(seen: Snapshot, last_begun: Mapping[str, datetime]) -> dict[str, str]:
     """Return why each model that is refused for good is: alias → the kind of the error.
 
+    It is read off the calls, for a killed run says nothing. Once a model is suspended, no call of it is begun
+    any more: so its last calls ended in a refusal, and none was begun after that.
+
     Args:
         seen: the folder.
         last_begun: when the last call of each model was begun, by alias.
@@ -151,27 +155,14 @@ class Upkeep:
 
 def read_upkeep(folder: Path) -> Upkeep:
     """Look at the files of a results folder; nothing is changed."""
-    writer = writer_of(folder)
-    parts = [path for name in SCHEMAS for path in part_files(folder, name)]
-    journal = segments(folder / "journal")
+    writer, parts, journal = writer_of(folder), all_parts(folder), segments(folder / "journal")
+    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
+    left = [] if writer is not None else [*sorted(temporary), *journal]
     return Upkeep(
         writer=writer,
         parts=len(parts),
-        part_bytes=sum(map(_size, parts)),
+        part_bytes=sum(stat.st_size for stat in _stats(parts)),
         segments=len(journal),
-        journal_bytes=sum(map(_size, journal)),
-        leftovers=_leftovers(folder) if writer is None else (),
+        journal_bytes=sum(stat.st_size for stat in _stats(journal)),
+        leftovers=tuple(str(path.relative_to(folder)) for path in left),
     )
-
-
-def _leftovers(folder: Path) -> tuple[str, ...]:
-    """Return what was being written: the files, and a journal whose rows are in no part yet."""
-    temporary = (path for path in (folder / TEMPORARY).rglob("*") if path.is_file())
-    left = [*sorted(temporary), *segments(folder / "journal")]
-    return tuple(str(path.relative_to(folder)) for path in left)
-
-
-def _size(path: Path) -> int:
-    with suppress(FileNotFoundError):  # sealed, or compacted, a moment ago
-        return path.stat().st_size
-    return 0

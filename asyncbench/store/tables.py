@@ -1,6 +1,6 @@
 """The journal's lines as rows of the five tables: read by Arrow, so that other threads run meanwhile."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +31,12 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
         }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value that its column cannot: {error}") from error
+
+
+def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":
+    """Return columns of text as one array."""
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string()).combine_chunks()
 
 
 def _grades(grades: "pa.ChunkedArray[pa.ListScalar[pa.StructType]]", trials: pa.Table) -> pa.Table:

@@ -21,8 +21,9 @@ _KEYS = {  # what tells the rows of a table apart
     "trials": ("trial_id",),
     "grades": ("trial_id", "grader"),
     "attempts": ("trial_id", "attempt"),
+    "lanes": ("lane", "started_at"),
+    "skipped": ("trial_id",),
 }
-_OTHERS = {"lanes": ("lane", "started_at"), "skipped": ("trial_id",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def verify_folder(folder: Path | str) -> Verified:
             else:
                 sound[name].append(part)
     usable = replace(seen, files=sound)
-    lost = {one["path"].partition("/")[0] for one in read_manifest(path).get(HOLDS, {}).get("lost", [])}
+    lost = {part["path"].partition("/")[0] for part in read_manifest(path).get(HOLDS, {}).get("lost", [])}
     counted = {name: len(usable.read(name, schema.names[:1])) for name, schema in SCHEMAS.items()}
     return Verified(
         rows=counted,
@@ -81,9 +82,9 @@ def verify_folder(folder: Path | str) -> Verified:
 
 
 def _journal(folder: Path, seen: Snapshot) -> Iterator[FolderFinding]:
-    for one in seen.damaged:
-        place = f"{one.segment.relative_to(folder)}, line {one.line}"
-        what = f"{one.size:,} bytes are not what was written; the next run sets them aside in {QUARANTINE}/"
+    for line in seen.damaged:
+        place = f"{line.segment.relative_to(folder)}, line {line.line}"
+        what = f"{line.size:,} bytes are not what was written; the next run sets them aside in {QUARANTINE}/"
         yield FolderFinding(place=place, what=what)
     for name, lines in quarantined(folder).items():
         what = f"{lines:,} lines of the journal were damaged and set aside; what they said is lost"
@@ -94,9 +95,9 @@ def _holdings(folder: Path) -> Iterator[FolderFinding]:
     manifest = read_manifest(folder)
     for key, what in wrong_with(folder, manifest, stored(folder)):
         yield FolderFinding(place=key, what=f"{what}. {WAYS_OUT}")
-    for one in manifest.get(HOLDS, {}).get("lost", []):
+    for part in manifest.get(HOLDS, {}).get("lost", []):
         what = "was lost, and the loss accepted; what its calls cost counts still"
-        yield FolderFinding(place=one["path"], what=what, known=True)
+        yield FolderFinding(place=part["path"], what=what, known=True)
     try:
         kept_sweep_file(folder)
     except StoreError as error:
@@ -104,11 +105,7 @@ def _holdings(folder: Path) -> Iterator[FolderFinding]:
 
 
 def _read_all(name: str, part: Path) -> None:
-    """Read every value of a part, and hold its rows against the folder it stands in.
-
-    Raises:
-        StoreError: a row belongs elsewhere.
-    """
+    """Read every value of a part, and hold its rows against the folder it stands in."""
     keys = PARTITIONED_BY[name]
     said = dict(folder.split("=", 1) for folder in part.parts[-1 - len(keys) : -1])
     for batch in scanned(name, [part]):
@@ -127,34 +124,26 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
         seen: what is sound.
         lost: tables of which parts are lost, and known to be.
     """
-    for name, keys in (_KEYS | _OTHERS).items():
+    for name, keys in _KEYS.items():
         counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
         if twice := len(counts.filter(pc.field("count_all") > 1)):
             yield FolderFinding(
                 place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}"
             )
-    trials, grades, attempts = (seen.read(name, ["trial_id"])["trial_id"] for name in _KEYS)
+    trials, grades, attempts = (
+        pc.unique(seen.read(name, ["trial_id"])["trial_id"]) for name in ("trials", "grades", "attempts")
+    )
     called = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)["trial_id"]  # not taken over
     for place, what, ids, others in (
         ("grades", "trials have no grades", trials, grades),
         ("trials", "trials have grades but no row", grades, trials),
         ("attempts", "trials have no call", called, attempts),
     ):
-        if lacking := _lacking(ids, others):
+        if lacking := len(ids.filter(pc.invert(pc.is_in(ids, value_set=others)))):
             missing = f"{lacking:,} {what}: a part is missing; put back a copy of it"
             yield FolderFinding(place=place, what=missing, known=place in lost)
-    yield from (replace(one, known="attempts" in lost) for one in _calls(seen))
-
-
-def _calls(seen: Snapshot) -> Iterator[FolderFinding]:
     made = seen.read("attempts", ["trial_id", "attempt"]).group_by("trial_id").aggregate([("attempt", "max")])
     joined = seen.read("trials", ["trial_id", "attempts"]).join(made, "trial_id", join_type="inner")
     if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
         what = f"of {fewer:,} trials calls are missing: a part is missing; put back a copy of it"
-        yield FolderFinding(place="attempts", what=what)
-
-
-def _lacking(ids: "pa.ChunkedArray[pa.StringScalar]", others: "pa.ChunkedArray[pa.StringScalar]") -> int:
-    """Return how many of the different ids are not among the others."""
-    own = pc.unique(ids)
-    return len(own.filter(pc.invert(pc.is_in(own, value_set=pc.unique(others)))))
+        yield FolderFinding(place="attempts", what=what, known="attempts" in lost)
