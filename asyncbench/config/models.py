@@ -220,7 +220,6 @@ def _price(given: Mapping[str, object] | None, place: str) -> Price | None:
 
 
 def _part(kind: type[Entry], given: Mapping[str, object], place: str, name: str) -> dict[str, Any]:
-    """Return a part of a model's entry as the fields of its record."""  # Any: pydantic has checked them
     return read_entry(kind, given, place=f"{place}.{name}", level=name).model_dump()
 
 

@@ -87,7 +87,6 @@ def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> N
 
 
 def _ours(column: Column, name: str, *, place: str) -> Column:
-    """Return a column of the file as ours of that name."""
     if name == "length":
         return converted(column, pa.int32(), place=place)
     if column.null_count:

@@ -108,7 +108,6 @@ def _bytes_of(column: Column, name: str, *, path: Path) -> int:
 
 
 def _plain(column: Column) -> Column:
-    """Return a column with its texts written out."""
     if isinstance(column, pa.ListArray | pa.LargeListArray):
         kind = pa.list_ if isinstance(column, pa.ListArray) else pa.large_list
         own = pa.concat_arrays([column])  # a slice would write out the items of the whole

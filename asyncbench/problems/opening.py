@@ -126,7 +126,6 @@ def _found(
 
 
 def _check_types(schema: pa.Schema, *, path: Path) -> None:
-    """Refuse a file that lacks a column of the contract or has one of another type."""
     for field in PROBLEM_FIELDS:
         index = schema.get_field_index(field.name)  # -1 where the name stands twice, too
         if index < 0:
@@ -189,7 +188,6 @@ def _check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
 
 
 def _rows_of(problem_id: object, path: Path) -> list[int]:
-    """Return the rows that bear an id, the first being 1."""
     rows, before = [], 0
     with opened_parquet(path) as file:
         for batch in read_batches(file, ["problem_id"], path=path, rows=ROWS_AT_ONCE):

@@ -117,7 +117,6 @@ def _sums(file: BinaryIO) -> tuple[int, ...]:
 
 
 def _footer(file: BinaryIO) -> tuple[int, bytes]:
-    """Return where the footer starts, and all from there to the end of the file."""
     size = file.seek(0, 2)
     length, end = _TAIL.unpack(_before(file, size, _TAIL.size))
     start = size - _TAIL.size - length

@@ -236,7 +236,6 @@ def compact(generation: Generation) -> None:
 
 
 def _partitions(parts: Sequence[Path]) -> Iterator[tuple[list[Path], list[Path]]]:
-    """Yield the parts of each partition: the small, then the full."""
     for _, found in groupby(sorted(parts, key=lambda path: path.parent), key=lambda path: path.parent):
         there = list(found)
         full = [path for path in there if _rows(path) >= FULL_ROWS]

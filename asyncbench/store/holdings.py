@@ -189,7 +189,6 @@ def wrong_with(
 
 
 def _expected(holds: Holds, found: Mapping[str, Path]) -> dict[str, list[Told | None]]:
-    """Return the states that each part may be in."""
     now: dict[str, list[Told | None]] = {key: [entry] for key, entry in holds["parts"].items()}
     coming = holds.get("next")
     if coming is None:

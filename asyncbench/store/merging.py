@@ -208,7 +208,6 @@ def _lost_calls(seen: Snapshot) -> pa.Table:
 
 
 def _places(name: str, seen: Sequence[Snapshot]) -> list[Path]:
-    """Return the partitions of a table in any of the folders, relative to them."""
     found = {_place(name, path) for snapshot in seen for path in snapshot.files[name]}
     found |= {place for snapshot in seen for place, _ in by_partition(name, snapshot.journalled[name])}
     if name == "attempts":
@@ -307,7 +306,6 @@ def _first_of(key: str, rows: pa.Table, *more: str) -> "pa.BooleanArray":
 
 
 def _within(key: str, rows: pa.Table) -> "pa.Int64Array":
-    """Return the number of each row of a sorted table within its key, from 1."""
     numbers = pa.array(range(len(rows)), pa.int64())
     starts = pc.if_else(_first_of(key, rows), numbers, pa.scalar(0, pa.int64()))
     first: pa.Int64Array = pc.cumulative_max(starts)

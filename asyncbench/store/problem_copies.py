@@ -1,7 +1,7 @@
 """The copies of problem sets in a results folder: the questions behind its trials, as they stand now."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, open_set
-from asyncbench.store.manifest import IMPORTED, Manifest, read_manifest
-from asyncbench.store.snapshot import Filters, chosen_columns, expression
+from asyncbench.store.manifest import IMPORTED, read_manifest
+from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression
 
 COPY_SCHEMA = pa.schema([pa.field("problem_set", pa.string(), nullable=False), *PROBLEM_FIELDS])
 _DIGEST = re.compile(r"-[0-9a-f]{12}\Z")  # at the end of a copy's name
@@ -38,9 +38,10 @@ def copies(folder: Path) -> tuple[Copy, ...]:
     """
     manifest = read_manifest(folder)
     by_set: dict[str, list[Path]] = {}
+    used: Mapping[str, Mapping[str, str]] = manifest.get("problem_sets", {})
     for path in sorted((folder / "problems").glob("*.parquet")):
-        by_set.setdefault(_set_of(path, manifest), []).append(path)
-    used = manifest.get("problem_sets", {})
+        said = used.get(path.name, {}).get("name") or _DIGEST.sub("", path.stem)
+        by_set.setdefault(unquote(path.stem) if manifest.get(IMPORTED) else said, []).append(path)
     found: list[Copy] = []
     for name, paths in by_set.items():
         newest_first = sorted(paths, key=lambda path: (path.name in used, path.stat().st_mtime), reverse=True)
@@ -49,16 +50,9 @@ def copies(folder: Path) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def _set_of(path: Path, manifest: Manifest) -> str:
-    if manifest.get(IMPORTED):
-        return unquote(path.stem)
-    said: Mapping[str, str] = manifest.get("problem_sets", {}).get(path.name, {})
-    return said.get("name") or _DIGEST.sub("", path.stem)
-
-
 def iter_problems(
     folder: Path | str,
-    columns: Sequence[str] | None = None,
+    columns: Columns = None,
     filters: Filters | None = None,
     *,
     batch_rows: int = ROWS_AT_ONCE,
@@ -80,9 +74,7 @@ def iter_problems(
     )
 
 
-def read_problems(
-    folder: Path | str, columns: Sequence[str] | None = None, filters: Filters | None = None
-) -> pa.Table:
+def read_problems(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
     """Return the problems of a results folder, one row a set and problem: they join `trials` on
     `problem_set` and `problem_id`. Where a set was changed between two runs, its last state counts.
 
@@ -102,16 +94,12 @@ def read_problems(
 
 
 def _rows(copy: Copy, rows: int) -> Iterator[pa.Table]:
-    """Yield what counts of a copy."""
-    newer = [_ids(path) for path in copy.replaces]
+    later: list[pa.ChunkedArray[pa.StringScalar]] = []  # the ids of the problems in each later copy
+    for path in copy.replaces:
+        columns = [batch.column("problem_id") for batch in open_set(path).batches(ROWS_AT_ONCE)]
+        later.append(pa.chunked_array(columns, pa.string()))
     for batch in open_set(copy.path).batches(rows):
         table = pa.table([pa.repeat(copy.problem_set, len(batch)), *batch.columns], schema=COPY_SCHEMA)
-        for ids in newer:
+        for ids in later:
             table = table.filter(pc.invert(pc.is_in(table["problem_id"], value_set=ids)))
         yield table
-
-
-def _ids(path: Path) -> "pa.ChunkedArray[pa.StringScalar]":
-    """Return the ids of the problems in a copy."""
-    batches = [batch.column("problem_id") for batch in open_set(path).batches(ROWS_AT_ONCE)]
-    return pa.chunked_array(batches, pa.string())

@@ -65,12 +65,7 @@ class Snapshot:
         return pa.concat_tables(found)
 
     def batches(
-        self,
-        name: str,
-        columns: Columns = None,
-        filters: Filters | None = None,
-        *,
-        rows: int = BATCH_ROWS,
+        self, name: str, columns: Columns = None, filters: Filters | None = None, *, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
         """Yield the same rows as `read`, at most `rows` at a time; few batches are in memory together.
 

@@ -103,7 +103,6 @@ class Spending:
             self.dearest = max(self.dearest or 0, picodollars(usd))
 
     def _learn(self, cost: "pa.ChunkedArray[Any]", most: "pa.ChunkedArray[Any]") -> None:
-        """Note calls that cost more than they could."""
         for row in pa.table({"cost": cost, "most": most}).filter(pc.greater(cost, most)).to_pylist():
             actual, bound = picodollars(row["cost"]), picodollars(row["most"])
             if bound:
