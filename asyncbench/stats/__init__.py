@@ -3,22 +3,21 @@
 In: counts by problem. Out: accuracies, intervals and tests. docs/metrics.md says what each figure means and
 when it misleads. Each module imports only from lines above its own:
 
-    proportions · quantiles · frontier
-    accuracy · clustered · unpaired · repeats
-    paired · power
-    multiple
+    proportions · rankings
+    repeats · paired
 """
 
-from asyncbench.stats.accuracy import Accuracy
-from asyncbench.stats.clusters import Clustered, clustered
-from asyncbench.stats.frontier import undominated
-from asyncbench.stats.multiple import holm, tied
-from asyncbench.stats.paired import bootstrap_difference, mcnemar, sign_flip
-from asyncbench.stats.power import problems_needed, smallest_detectable
-from asyncbench.stats.proportions import Z_95, Proportion, wilson
-from asyncbench.stats.quantiles import quantile
-from asyncbench.stats.repeats import pass_at_k, pass_hat_k
-from asyncbench.stats.unpaired import pooled_z
+from asyncbench.stats.paired import (
+    bootstrap_difference,
+    mcnemar,
+    pooled_z,
+    problems_needed,
+    sign_flip,
+    smallest_detectable,
+)
+from asyncbench.stats.proportions import Z_95, Accuracy, Proportion, wilson
+from asyncbench.stats.rankings import holm, quantile, tied, undominated
+from asyncbench.stats.repeats import Clustered, clustered, pass_at_k, pass_hat_k
 
 __all__ = [
     "Z_95",

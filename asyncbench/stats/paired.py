@@ -1,4 +1,4 @@
-"""Two models on the same problems: is the difference real, and how large is it?
+"""Two models on the same problems: is the difference real, how large is it, and how many problems show it?
 
 What counts are the problems that tell the two apart. A difference is the successes of A on a problem minus
 those of B; with one repeat it is 1 (only A), -1 (only B) or 0.
@@ -7,10 +7,11 @@ those of B; with one repeat it is 1 (only A), -1 (only B) or 0.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from math import ceil, cos, exp, fsum, pi, prod, sin, sqrt
+from math import ceil, cos, erfc, exp, fsum, pi, prod, sin, sqrt
 from random import Random
+from statistics import NormalDist
 
-from asyncbench.stats.quantiles import quantile
+from asyncbench.stats.rankings import quantile
 
 SIGMAS = 9.0  # beyond so many standard deviations of a sum lies less than 1e-16 of it
 NEARLY_NORMAL = 100.0  # the variance from which a binomial is drawn as a normal with its skewness
@@ -18,6 +19,7 @@ NEGLIGIBLE = 1e-9  # a chance, beside the likeliest, that thousands of draws can
 FEWEST, MOST = 2_000, 10_000  # resamples: their noise moves an end by 6 %, 3 % of a standard error
 MOST_KINDS = 100  # of problems that are drawn apart
 DRAWS = FEWEST * MOST_KINDS  # of binomials: two tenths of a second
+STEPS = 60  # of halving: beyond the precision of a float
 
 Kind = tuple[float, float]  # of problems: the difference of successes, the trials
 Kinds = Mapping[Kind, int]  # → problems
@@ -187,3 +189,67 @@ def _chances(trials: int, chance: float) -> tuple[range, list[float]]:
             break
         above.append(above[-1] * (trials - n) * odds / (n + 1))
     return range(mode - len(below) + 1, mode + len(above)), [*reversed(below), *above[1:]]
+
+
+def pooled_z(successes_a: int, trials_a: int, successes_b: int, trials_b: int) -> float:
+    """Return the two-sided p of two independent shares being equal (z test with the pooled variance).
+
+    For comparison only: where both were asked the same problems `mcnemar` sees what this cannot. 1 where
+    nothing differs or nothing was asked.
+    """
+    if not (trials_a and trials_b):
+        return 1.0
+    pooled = (successes_a + successes_b) / (trials_a + trials_b)
+    variance = pooled * (1 - pooled) * (1 / trials_a + 1 / trials_b)
+    if not variance:
+        return 1.0
+    return erfc(abs(successes_a / trials_a - successes_b / trials_b) / sqrt(2 * variance))
+
+
+# ── how small a difference a set of problems can show ────────────────────────────────────────
+
+
+def smallest_detectable(
+    problems: int, discordant_share: float, *, power: float = 0.8, alpha: float = 0.05
+) -> float | None:
+    """Return the smallest true difference in accuracy that so many problems would show with this power.
+
+    `discordant_share`: the share of problems that one model solves and the other does not, in [0, 1] (with
+    repeats `Pair.discordant_share`, which may be above 1); a difference above it takes as large a share. None
+    where even a difference of 1 would not show.
+    """
+    if _needed(1.0, discordant_share, power, alpha) > problems:
+        return None
+    hidden, shown = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (hidden + shown) / 2
+        if _needed(middle, discordant_share, power, alpha) > problems:
+            hidden = middle
+        else:
+            shown = middle
+    return shown
+
+
+def problems_needed(
+    difference: float, discordant_share: float, *, power: float = 0.8, alpha: float = 0.05
+) -> int | None:
+    """Return how many problems would show a true difference with this power; None for no difference.
+
+    `difference`: of the accuracies, in [-1, 1]; `discordant_share` as in `smallest_detectable`.
+    """
+    return ceil(_needed(abs(difference), discordant_share, power, alpha)) if difference else None
+
+
+def _needed(difference: float, discordant_share: float, power: float, alpha: float) -> float:
+    """Return the problems that McNemar's test needs, whole or not (difference > 0).
+
+    The unconditional formula of Miettinen (1968) and Connor (1987): with n problems, a difference d and a
+    discordant share s, n d = z(alpha / 2) sqrt(n s) + z(power) sqrt(n (s - d²)). The right side gets the 1 of
+    Edwards' (1948) continuity correction besides, since the exact test needs that much more.
+    """
+    share = max(discordant_share, difference)
+    normal = NormalDist()
+    spread = normal.inv_cdf(1 - alpha / 2) * sqrt(share)
+    spread += normal.inv_cdf(power) * sqrt(share - difference**2)
+    root = (spread + sqrt(spread**2 + 4 * difference)) / (2 * difference)
+    return root**2

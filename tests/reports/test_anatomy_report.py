@@ -28,8 +28,7 @@ from asyncbench.results.cells import cells_on
 from asyncbench.results.entrants import names_of
 from asyncbench.results.metrics import METRICS
 from asyncbench.shown.tables import SIMULATED, percent
-from asyncbench.stats import Proportion
-from asyncbench.stats.proportions import wilson
+from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.stats import Clustered, Proportion, clustered
-from asyncbench.stats.proportions import wilson
+from asyncbench.stats import Clustered, Proportion, clustered, wilson
 
 PROBLEMS = st.lists(
     st.integers(1, 10).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))), min_size=1

@@ -1,6 +1,17 @@
-"""Many comparisons at once: adjusted p values, and who cannot be told apart."""
+"""Points and names in order: quantiles, groups of equals, p values of many comparisons, Pareto's front."""
 
 from collections.abc import Callable, Sequence
+from math import inf
+
+
+def quantile(sorted_values: Sequence[float], q: float) -> float | None:
+    """Return the q-quantile (0 ≤ q ≤ 1) of ascending values, linear between neighbours; None of none."""
+    if not sorted_values:
+        return None
+    place = q * (len(sorted_values) - 1)
+    below = int(place)
+    above = min(below + 1, len(sorted_values) - 1)
+    return sorted_values[below] + (sorted_values[above] - sorted_values[below]) * (place - below)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -29,3 +40,16 @@ def tied(
         groups.append((leader, *level))
         left = [name for name in below if name not in level]
     return tuple(groups)
+
+
+def undominated(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """Return of each (spent, gained) whether none gains as much for as little, and more or for less.
+
+    Equals stand together. In time n log n.
+    """
+    front, best = set[tuple[float, float]](), -inf
+    for spent, gained in sorted(points, key=lambda point: (point[0], -point[1])):
+        if gained > best:
+            front.add((spent, gained))
+            best = gained
+    return tuple(point in front for point in points)
