@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, InvalidOperation
-from fractions import Fraction
 from itertools import zip_longest
 from math import gcd
 from typing import TypeAlias
@@ -115,64 +114,11 @@ def parts(text: str, representation: str) -> Parts:
     return found.groups()
 
 
-def joined(number: Parts, representation: str) -> str:
-    """Return the text of a number whose parts these are."""
-    return FORMS[representation].written % number
-
-
 def length_of(number: Parts, representation: str) -> int:
     """Return how long a number is, in digits: of its decimals where it has some, else of its longest part."""
     if representation == "fraction":
         return max(len(number[0]), len(number[1]))
     return len(number[1] if len(number) > 1 else number[0])
-
-
-def length(text: str, representation: str) -> int:
-    """Return how long a number is, in digits (`length_of`).
-
-    Raises:
-        ValueError: the text is not of the form.
-    """
-    return length_of(parts(text, representation), representation)
-
-
-def value(text: str, representation: str) -> Fraction:
-    """Return the exact value of a number of ours: the exponent of a reply may be too large to compute.
-
-    Raises:
-        ValueError: the text is not of the form, or a fraction has the denominator 0.
-    """
-    number = parts(text, representation)
-    match number:
-        case (whole,):
-            return Fraction(int(whole))
-        case (mantissa, decimals, exponent):
-            units, power = int(mantissa + decimals), int(exponent) - len(decimals)
-            return Fraction(units) * Fraction(10) ** power
-        case (numerator, denominator) if representation == "fraction":
-            if not int(denominator):
-                raise ValueError(f"{text!r} divides by zero")
-            return Fraction(int(numerator), int(denominator))
-    return Fraction(int(number[0] + number[1]), 10 ** len(number[1]))
-
-
-def canonical(number: Fraction, representation: str) -> str:
-    """Return the one way to write a value, none negative: 12.0 not 12.00, 2/3 not 4/6, 5.0e3.
-
-    Raises:
-        ValueError: it cannot be written so: 1/3 as a float, 0.5 as an integer or with an exponent.
-    """
-    if representation == "fraction":
-        return f"{number.numerator}/{number.denominator}"
-    places = decimal_places(number.denominator)
-    units = number.numerator * 10**places // number.denominator
-    if representation == "integer" and not places:
-        return str(units)
-    if representation in ("float", "decimal"):
-        return joined(float_parts(units, places), "float")
-    if representation == "scientific":
-        return joined(scientific_parts(units, -places), "scientific")
-    raise ValueError(f"{number} is not a whole number")
 
 
 def decimal_places(denominator: int) -> int:

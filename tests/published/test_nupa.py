@@ -9,8 +9,7 @@ from asyncbench import export_folder, generate, import_files, import_problems, r
 from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set
 from asyncbench.suites.nupa.generation import draft_nupa
-from asyncbench.suites.nupa.prompts import question
-from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
 from tests.published.made import tables
 
@@ -127,7 +126,7 @@ LINES = (
     said("The answer is 1287"),
     said("The answer is 1286", "1287"),
     said("0.5", name=MIN, digit=1, truth="3/8"),
-    said("1.5", question=question(TASKS[SUM], ("1", "1")), truth="2"),
+    said("1.5", question=template(TASKS[SUM], "fixed") % ("1", "1"), truth="2"),
 )
 
 

@@ -14,9 +14,10 @@ from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from asyncbench.suites.nupa.generation import draft_nupa, drafts_of
+from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.store import made
+from tests.suites.nupa.drafts import drafts_of
 
 BROKEN = ProviderError(ErrorKind.SERVER_ERROR, "broken", http_status=500)
 SUM = "add_Integer_Integer_Integer"

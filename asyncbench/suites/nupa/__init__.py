@@ -4,13 +4,11 @@ Profile `fixed` asks what the paper describes, with right answers; profile `refe
 code does, its wrong answers included, so that results compare with published ones. A problem file says which.
 """
 
-from asyncbench.suites.nupa.asking import STYLES
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.grading import GRADERS
-from asyncbench.suites.nupa.prompts import FORMAT, template
 from asyncbench.suites.nupa.ranges import THRESHOLDS, Number, PassedLengths, Sum, by_range, digits, range_of
-from asyncbench.suites.nupa.suite import SUITE, check
-from asyncbench.suites.nupa.tasks import BASE_TASKS, TASKS, NupaTask, task_of
+from asyncbench.suites.nupa.suite import STYLES, SUITE, check
+from asyncbench.suites.nupa.tasks import BASE_TASKS, FORMAT, TASKS, NupaTask, task_of, template
 
 __all__ = [
     "BASE_TASKS",

@@ -19,9 +19,8 @@ from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
 from asyncbench.suites.nupa.operands import below_of, pairs_of
 from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
-from asyncbench.suites.nupa.prompts import template, writing
 from asyncbench.suites.nupa.ranges import range_of
-from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, NupaTask, chosen
+from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, template, writing
 
 GENERATOR_VERSION = 1
 PROFILES: Mapping[str, int] = {"fixed": 1, "reference": 1}  # with versions: raise when problems change
@@ -41,30 +40,17 @@ def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1
 
     The parts of a row, one after the other, are the row.
     """
-    cells = _cells(parameters)
-    wanted = cells[len(cells) * part // of : len(cells) * (part + 1) // of]
-    profile = cast("str", parameters["profile"])
-    lengths: dict[str, tuple[NupaTask, list[int]]] = {}
-    for task, length in wanted:
-        lengths.setdefault(task.name, (task, []))[1].append(length)
-    most = cast("int", parameters["per_length"])
-    made = [rows_of(task, some, seed=seed, profile=profile, most=most) for task, some in lengths.values()]
+    wanted = set(cast("Iterable[int]", parameters["lengths"]))
+    cells = [(task, length) for task in chosen(parameters) for length in task.lengths if length in wanted]
+    lengths: dict[str, list[int]] = {}
+    for task, length in cells[len(cells) * part // of : len(cells) * (part + 1) // of]:
+        lengths.setdefault(task.name, []).append(length)
+    profile, most = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
+    made = [
+        rows_of(TASKS[name], some, seed=seed, profile=profile, most=most) for name, some in lengths.items()
+    ]
     while row := [drafts for drafts in (next(task, None) for task in made) if drafts is not None]:
         yield list(chain.from_iterable(row))
-
-
-def _cells(parameters: Mapping[str, object]) -> list[tuple[NupaTask, int]]:
-    set_name, tasks, representations, variants, lengths = (
-        parameters[name] for name in ("set", "tasks", "representations", "variants", "lengths")
-    )
-    wanted = set(cast("Iterable[int]", lengths))
-    rows_ = chosen(
-        cast("str", set_name),
-        cast("Iterable[str]", tasks),
-        cast("Iterable[str]", representations),
-        cast("Iterable[str]", variants),
-    )
-    return [(task, length) for task in rows_ for length in task.lengths if length in wanted]
 
 
 def rows_of(
@@ -101,13 +87,6 @@ def rows_of(
 def examples(task: NupaTask, lengths: Sequence[int], *, profile: str) -> list[Draft]:
     """Return the worked example of each length, the same for every seed; no generated set holds it."""
     return next(rows_of(task, lengths, seed=0, profile=profile, stream=EXAMPLES, most=1))
-
-
-def drafts_of(
-    task: NupaTask, length: int, *, seed: int, profile: str = "fixed", stream: str = "test"
-) -> Iterator[Draft]:
-    """Yield the problems of one cell, each once, until it holds no more."""
-    return chain.from_iterable(rows_of(task, [length], seed=seed, profile=profile, stream=stream))
 
 
 def _cell(
@@ -176,8 +155,16 @@ def _drafting(task: NupaTask, profile: str) -> Callable[[Operands, tuple[str, ..
 
     def drafted(operands: Operands, texts: tuple[str, ...], index: int) -> Draft:
         length = task.length(operands)
-        if length not in said:
-            said[length] = _said(task, profile, length)
+        if length not in said:  # the beginning of `extra`, as JSON whose brace is still open
+            told = {
+                "profile": profile,
+                "task_name": task.name,
+                "rep_b": PUBLISHED_NAMES[task.second or "none"],
+                "rep_out": PUBLISHED_NAMES[task.answer],
+                "length_class": task.length_class,
+                "range": range_of(length, task.length_class),
+            }
+            said[length] = json.dumps(told)[:-1]
         expected, beside = truths_of(operands)
         return Draft(
             suite="nupa",
@@ -209,16 +196,3 @@ def _truths(task: NupaTask, profile: str) -> Callable[[Operands], tuple[str, str
         return expected, beside
 
     return both
-
-
-def _said(task: NupaTask, profile: str, length: int) -> str:
-    """Return the beginning of `extra`, as JSON whose brace is still open."""
-    said = {
-        "profile": profile,
-        "task_name": task.name,
-        "rep_b": PUBLISHED_NAMES[task.second or "none"],
-        "rep_out": PUBLISHED_NAMES[task.answer],
-        "length_class": task.length_class,
-        "range": range_of(length, task.length_class),
-    }
-    return json.dumps(said)[:-1]

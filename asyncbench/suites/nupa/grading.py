@@ -3,20 +3,29 @@
 Both look behind a marker for the number pattern of the answer's form. `strict`, the headline, wants the
 number to stand there at once; `search`, the paper's wording, takes the first one that follows. Where the two
 differ, replies were not in the form asked for: that says nothing about arithmetic.
+
+How near an answer came is told digit by digit; nothing is normalised. `7`, `007` and `7.0` are three
+different answers, and so are 7/13 and 14/26. Digits are characters: ５ is not 5. Those of whole numbers are
+laid side by side from the last one on, those of decimals from the first.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from operator import eq
 from typing import NamedTuple
 
 from asyncbench.records import Grade, Outcome, Problem, Reply, outcome_of
-from asyncbench.suites.nupa.metrics import Nearness, nearness
+from asyncbench.suites.numbers import FORMS, parts
 
 GRADERS: Mapping[str, int] = {"strict": 1, "search": 1}  # with their versions; headline first
 
 ANSWER = "The answer is"  # what the chat's system prompt asks for
 EQUALS = " = "  # where a completion goes on: the question ends with its first half
-RULES_ANSWERS = ("So the answer is", "so the answer is")  # how an execution of a rule ends
+MARKERS: Mapping[str, tuple[str, ...]] = {  # by style: what an answer follows
+    "chat": (ANSWER,),
+    "completion": (ANSWER,),  # where `strict` looks behind EQUALS
+    "rules": ("So the answer is", "so the answer is"),  # how an execution of a rule ends
+}
 
 # A number begins where a run of digits does, and no run is looked at twice: a reply may be hostile.
 _DIGITS = r"(?<!\d)\d++"
@@ -36,7 +45,17 @@ class Reading(NamedTuple):
     sign_dropped: bool = False  # 1.5e-5 is read as 1.5e5, as the published program does
 
 
-NOTHING = Reading(None)
+def read_strict(reply: str, answer_type: str, *, style: str = "chat", question: str = "") -> Reading:
+    """Return the number that stands at the very beginning of the answer, white space aside."""
+    # Without a space in front of the answer EQUALS is missed, as it is by the published program.
+    completed = style == "completion"
+    answered = _after(question + reply, EQUALS) if completed else _after(reply, *MARKERS[style])
+    return _reading(PATTERNS[answer_type].match(answered.strip()))
+
+
+def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading:
+    """Return the first number of the right form in the answer; a sign in front of it is passed over."""
+    return _reading(PATTERNS[answer_type].search(_after(reply, *MARKERS[style])))
 
 
 def _after(text: str, *markers: str) -> str:
@@ -48,44 +67,44 @@ def _after(text: str, *markers: str) -> str:
     return text
 
 
-def _answered_in_chat(_question: str, reply: str) -> str:
-    return _after(reply, ANSWER)
-
-
-def _answered_in_completion(question: str, reply: str) -> str:
-    # Without a space in front of the answer the marker is missed, as it is by the published program.
-    return _after(question + reply, EQUALS)
-
-
-def _answered_by_rules(_question: str, reply: str) -> str:
-    return _after(reply, *RULES_ANSWERS)
-
-
-ANSWERED: Mapping[str, Callable[[str, str], str]] = {  # by style: (question, reply) → where `strict` looks
-    "chat": _answered_in_chat,
-    "completion": _answered_in_completion,
-    "rules": _answered_by_rules,
-}
-
-
-def read_strict(reply: str, answer_type: str, *, style: str = "chat", question: str = "") -> Reading:
-    """Return the number that stands at the very beginning of the answer, white space aside."""
-    answered = ANSWERED[style](question, reply)
-    return _reading(PATTERNS[answer_type].match(answered.strip()))
-
-
-def read_search(reply: str, answer_type: str, *, style: str = "chat") -> Reading:
-    """Return the first number of the right form in the answer; a sign in front of it is passed over."""
-    answered = _answered_by_rules("", reply) if style == "rules" else _after(reply, ANSWER)
-    return _reading(PATTERNS[answer_type].search(answered))
-
-
 def _reading(found: re.Match[str] | None) -> Reading:
     if found is None:
-        return NOTHING
+        return Reading(None)
     number = found[0]
     plain = number.translate(_PLAIN) if "e" in number or "E" in number else number
     return Reading(plain, len(plain) != len(number))
+
+
+class Nearness(NamedTuple):
+    """How near an answer came, in digits."""
+
+    digits_right: int
+    digits_total: int  # of the truth
+    length_error: int  # too many or too few, summed over the parts
+    length_error_total: int  # of all parts as one: what one has too many another may lack
+
+
+def nearness(answer: str | None, truth: str, answer_type: str) -> Nearness:
+    """Compare what was read with the truth; None: nothing was read, and every digit is missing.
+
+    Missing digits are wrong; surplus ones show in the lengths alone.
+
+    Raises:
+        ValueError: they differ, and one of them is no number of this form.
+    """
+    form = FORMS[answer_type]
+    total = len(truth) - len(form.separators)  # all else are digits
+    if answer is None:
+        return Nearness(0, total, total, total)
+    if answer == truth:
+        return Nearness(total, total, 0, 0)
+    right = by_part = surplus = 0
+    pairs = zip(parts(answer, answer_type), parts(truth, answer_type), form.aligned, strict=True)
+    for read, true, end in pairs:
+        right += sum(map(eq, read, true) if end == "left" else map(eq, reversed(read), reversed(true)))
+        by_part += abs(len(read) - len(true))
+        surplus += len(read) - len(true)
+    return Nearness(right, total, by_part, abs(surplus))
 
 
 def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[Grade, ...]:

@@ -7,6 +7,7 @@ the second operand, is the profile's matter: by `fixed` it is uniform, by `refer
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 from asyncbench.suites.numbers import Parts, fraction_parts, integer_parts, length_of, scientific_parts
@@ -61,12 +62,9 @@ def is_less(left: Parts, right: Parts, representation: str) -> bool:
             return (len(left[0]), left[0]) < (len(right[0]), right[0])
         case "float":  # decimals compare like words: 0.5 comes after 0.4999
             return (len(left[0]), *left) < (len(right[0]), *right)
-    return _scientific_rank(left) < _scientific_rank(right)
-
-
-def _scientific_rank(number: Parts) -> tuple[bool, int, str, str]:
-    """Order canonical scientific numbers: 0 first, then by exponent, then by mantissa."""
-    return number[0] != "0", int(number[2]), number[0], number[1]
+    # canonical scientific numbers: 0 first, then by exponent, then by mantissa
+    a, b = ((number[0] != "0", int(number[2]), *number[:2]) for number in (left, right))
+    return a < b
 
 
 def _larger_first(a: Parts, b: Parts, representation: str) -> Pair:
@@ -124,11 +122,8 @@ def _cut_fraction(number: Parts, modulus: int) -> Parts:
 
 def proper_fractions(a: Parts, b: Parts, _choose: Choose) -> Operands:
     """Turn fractions above 1 upside down."""
-    return _proper(a), _proper(b)
-
-
-def _proper(number: Parts) -> Parts:
-    return number[::-1] if int(number[0]) > int(number[1]) else number
+    a, b = (number[::-1] if int(number[0]) > int(number[1]) else number for number in (a, b))
+    return a, b
 
 
 def multiply_easy(representation: str) -> Prepare:
@@ -160,22 +155,16 @@ def divide_whole(a: Parts, b: Parts, choose: Choose) -> Operands:
     return divide(*_larger_first(a, b, "integer"), choose)
 
 
-def mod(a: Parts, b: Parts, _choose: Choose) -> Operands:
-    """Divide the larger number by at most seven tenths of its digits, and one."""
+def mod(a: Parts, b: Parts, _choose: Choose, *, most_digits: int | None = None) -> Operands:
+    """Divide the larger number by at most seven tenths of its digits, and one, or by so many digits."""
     a, b = _larger_first(a, b, "integer")
-    return _divided(a, b, 7 * len(a[0]) // 10 + 1)
-
-
-def mod_easy(a: Parts, b: Parts, _choose: Choose) -> Operands:
-    """Divide the larger number by at most three digits."""
-    a, b = _larger_first(a, b, "integer")
-    return _divided(a, b, EASY_DIGITS)
-
-
-def _divided(a: Parts, b: Parts, digits: int) -> Operands:
+    digits = most_digits or 7 * len(a[0]) // 10 + 1
     if len(b[0]) > digits:
         b = integer_parts(int(b[0]) % 10**digits)
     return a, b if b[0] != "0" else ("1",)
+
+
+mod_easy = partial(mod, most_digits=EASY_DIGITS)
 
 
 # ── one operand, and some of them with a small whole number ──────────────────────────────────

@@ -202,29 +202,16 @@ def max_scientific(a, b):
 }  # fmt: skip
 
 # By task and representation; easy and hard variants share one. The other tasks have none, as in the paper.
+_OF_INTEGERS = ("add", "sub", "multiply", "floordiv", "mod", "digit_max", "get_digit", "length")
 RULES: Mapping[tuple[str, str], str] = {
-    ("add", "integer"): "add",
-    ("add", "float"): "add_float",
-    ("add", "fraction"): "add_fraction",
-    ("add", "scientific"): "add_scientific",
-    ("sub", "integer"): "sub",
-    ("sub", "float"): "sub_float",
-    ("sub", "fraction"): "sub_fraction",
-    ("sub", "scientific"): "sub_scientific",
-    ("multiply", "integer"): "multiply",
-    ("multiply", "float"): "multiply_float",
-    ("multiply", "fraction"): "multiply_fraction",
-    ("multiply", "scientific"): "multiply_scientific",
+    **{(task, "integer"): task for task in _OF_INTEGERS},
     ("max", "integer"): "larger",
-    ("max", "float"): "max_float",
-    ("max", "fraction"): "max_fraction",
-    ("max", "scientific"): "max_scientific",
-    ("floordiv", "integer"): "floordiv",
-    ("mod", "integer"): "mod",
-    ("digit_max", "integer"): "digit_max",
-    ("get_digit", "integer"): "get_digit",
     ("get_digit", "float"): "get_digit_float",
-    ("length", "integer"): "length",
+    **{
+        (task, kind): f"{task}_{kind}"
+        for task in ("add", "sub", "multiply", "max")
+        for kind in ("float", "fraction", "scientific")
+    },
 }
 
 _PROMPT = """\
@@ -257,7 +244,7 @@ def rule(task: str, representation: str) -> str:
 
 def _needed(name: str) -> dict[str, None]:
     """Return a routine and all that it calls, each once and after what it calls itself."""
-    before = [one for called in ROUTINES[name].calls for one in _needed(called)]
+    before = [routine for called in ROUTINES[name].calls for routine in _needed(called)]
     return dict.fromkeys([*before, name])
 
 

@@ -1,17 +1,160 @@
-"""nupa: the tasks of "Number Cookbook" (arXiv 2411.03766), on four representations and up to 100 digits.
+"""How NUPA's problems are asked: to chat models, to be completed, or with a rule to follow; and its suite.
 
-Profile `fixed` asks what the paper describes, with right answers; profile `reference` does what the published
-code does, its wrong answers included, so that results compare with published ones. A problem file says which.
+    chat         a system prompt that says how to answer; examples are turns; the question as it stands
+    completion   examples and question line by line in one text, which goes on with the answer
+    rules        one message: a procedure of the task and the question (`rules`); no examples
+
+The same problem is asked in all of them. Nothing here depends on what else is in a problem set.
 """
 
-from collections.abc import Mapping
-from typing import cast
+import json
+import random
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import islice, pairwise
+from typing import NamedTuple, cast
 
-from asyncbench.suites.nupa import grading
-from asyncbench.suites.nupa.asking import ASKING, STYLES
-from asyncbench.suites.nupa.generation import GENERATOR_VERSION, PROFILES, generate, rows
-from asyncbench.suites.nupa.tasks import BASE_TASKS, REPRESENTATIONS, SETS, VARIANTS, chosen
-from asyncbench.suites.suite import Parameter, Suite, one_of, some_of, whole_number, whole_numbers
+from asyncbench.records import Message, Problem
+from asyncbench.suites.nupa import grading, rules
+from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
+from asyncbench.suites.nupa.grading import ANSWER
+from asyncbench.suites.nupa.tasks import (
+    BASE_TASKS,
+    REPRESENTATIONS,
+    SETS,
+    TASKS,
+    VARIANTS,
+    NupaTask,
+    chosen,
+    task_of,
+    template,
+)
+from asyncbench.suites.suite import (
+    Asking,
+    Kind,
+    Parameter,
+    Suite,
+    Wording,
+    one_of,
+    some_of,
+    whole_number,
+    whole_numbers,
+)
+
+STYLES = ("chat", "completion", "rules")
+SYSTEM = (
+    "You are a capable math assistant. Return your solution without any process in the format: The answer is "
+    "[YOUR ANSWER]. The final answer must strictly match the format {}."
+)
+REGEXES: Mapping[str, str] = {  # by answer_type, as the system prompt shows them
+    "integer": r'r"\d+"',
+    "decimal": r'r"\d+\.\d+"',
+    "fraction": r'r"\d+/\d+"',
+    "scientific": r'r"\d+\.\d+e\d+"',
+}
+LONGEST_NUMBER = 210  # characters: the longest answer has about 203
+
+
+def wording(problem: Problem, style: str, shots: int) -> Wording:
+    """Return what is said to ask a problem.
+
+    Raises:
+        ValueError: examples of a task that is none of NUPA's.
+        KeyError: style `rules`, and the task has none.
+    """
+    if style == "rules":
+        asked = rules.prompt(problem.question, task=problem.task, representation=problem.representation)
+        return Wording(question=asked)
+    shown = examples_for(problem, shots) if shots else ()
+    if style == "completion":
+        lines = [f"{question} {answer}" for question, answer in shown]
+        return Wording(question="\n".join([*lines, problem.question]))
+    turns: list[Message] = []
+    for question, answer in shown:
+        turns.append(Message(role="user", content=question))
+        turns.append(Message(role="assistant", content=f"{ANSWER} {answer}"))
+    system = SYSTEM.format(REGEXES[problem.answer_type])
+    return Wording(system=system, turns=tuple(turns), question=problem.question)
+
+
+def question_in(message: str) -> str | None:
+    """Return the question in the last message of a user: the last line, or what a rule is asked about."""
+    return rules.question_in(message) or message.rpartition("\n")[2] or None
+
+
+@cache
+def beside(style: str, shots: int) -> int:
+    """Return the most characters that are said beside a question."""
+    if style == "rules":
+        return max(len(rules.prompt("", task=task, representation=kind)) for task, kind in rules.RULES)
+    system = len(SYSTEM) + max(map(len, REGEXES.values())) if style == "chat" else 0
+    numbers = 3 * LONGEST_NUMBER + len(f"{ANSWER} \n")
+    longest = max(len(template(task, "fixed")) for task in TASKS.values()) + numbers
+    return system + shots * longest
+
+
+def complaint(kind: Kind, style: str) -> str | None:
+    """Return why problems of a kind cannot be asked in a style: most tasks have a rule, some have none."""
+    task, _, representation = kind
+    try:
+        task_of(*kind)
+    except ValueError as error:  # a set of one's own may call anything a task of this suite
+        return str(error)
+    if style != "rules" or (task, representation) in rules.RULES:
+        return None
+    return f"nupa has no rule for {task} of representation {representation!r}"
+
+
+# ── worked examples ──────────────────────────────────────────────────────────────────────────
+#
+# A task has the same for every problem, and none of any set that we generate. N examples have N lengths, one
+# from each of N equal parts of the task's, ascending. They are drawn once and for all: only another profile
+# has others, since it may ask in other words.
+
+MOST = min(len(task.lengths) for task in TASKS.values())  # every one has a length of its own
+
+
+class Shot(NamedTuple):
+    """A question with its right answer: right in value, also where the published code's is not."""
+
+    question: str
+    answer: str
+
+
+def examples_for(problem: Problem, shots: int) -> tuple[Shot, ...]:
+    """Return the examples that are shown before a problem.
+
+    One that is the problem itself, as may be in a set that others made, gives place to another.
+
+    Raises:
+        ValueError: the problem's task is none of NUPA's.
+    """
+    task = task_of(problem.task, problem.variant, problem.representation)
+    profile = json.loads(problem.extra).get("profile")
+    pairs = _drawn(task.name, shots, profile if profile in PROFILES else "fixed")
+    return tuple(spare if example.question == problem.question else example for example, spare in pairs)
+
+
+@cache
+def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Shot, Shot], ...]:
+    """Return each example with the one that may take its place."""
+    task = TASKS[name]
+    rows = rows_of(task, lengths_of(task, shots), seed=0, profile=profile, stream=EXAMPLES)
+    firsts, spares = (
+        [Shot(draft.question, json.loads(draft.extra).get("expected_exact", draft.expected)) for draft in row]
+        for row in islice(rows, 2)
+    )
+    return tuple(zip(firsts, spares, strict=True))
+
+
+def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:
+    """Return the lengths of a task's examples: one from each of so many equal parts, ascending."""
+    draw, lengths = random.Random(f"nupa/shots/{task.name}/{shots}"), task.lengths
+    ends = [len(lengths) * i // max(shots, 1) for i in range(shots + 1)]
+    return [draw.choice(lengths[start:end]) for start, end in pairwise(ends)]
+
+
+# ── the suite ────────────────────────────────────────────────────────────────────────────────
 
 _LENGTHS = range(1, 101)
 
@@ -22,8 +165,7 @@ def check(values: Mapping[str, object]) -> None:
     Raises:
         ValueError: what was chosen does not go together.
     """
-    names = ("set", "tasks", "representations", "variants")
-    tasks = chosen(*(cast("str", values[name]) for name in names))
+    tasks = chosen(values)
     if not tasks:
         raise ValueError("no task of the set has these names, representations and variants: choose more")
     lengths = set(cast("tuple[int, ...]", values["lengths"]))
@@ -38,7 +180,13 @@ SUITE = Suite(
     prompt_version=1,
     graders=tuple(grading.GRADERS),
     styles=STYLES,
-    asking=ASKING,
+    asking=Asking(
+        wording=wording,
+        question_in=question_in,
+        beside=beside,
+        complaint=complaint,
+        shots={"chat": MOST, "completion": MOST},
+    ),
     parameters={
         "per_length": Parameter(
             default=100, parse=whole_number(1), help="of each task and length; the paper has 1000"

@@ -1,12 +1,14 @@
-"""The 53 tasks of NUPA as a table, in the order of the paper's sections; each row is one test of a model.
+"""The 53 tasks of NUPA, in the order of the paper's sections, and the words of their questions (A.2 there).
 
 44 of them are in the published test set (`released`), 41 in the paper (`paper41`); `full` is all of them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
-from asyncbench.suites.numbers import length_of
+from asyncbench.suites.numbers import FORMS, length_of
 from asyncbench.suites.nupa import preparation as prepared
 from asyncbench.suites.nupa import truths
 from asyncbench.suites.nupa.preparation import Operands, Prepare
@@ -88,13 +90,13 @@ def _row(
     prepare_as_published: Prepare | None = None,
     truth_as_published: Truth | None = None,
 ) -> NupaTask:
-    shortest = _SHORTEST.get((pool, representation), 3)
     in_paper = not variant or (task, variant) == ("multiply", "hard")
     second = representation if second == "same" else second
     answer = representation if answer == "same" else answer
+    kinds = (PUBLISHED_NAMES[kind] for kind in (representation, second or "none", answer))
     sets = {"full": True, "released": task not in _IN_PAPER_ALONE, "paper41": in_paper}
     return NupaTask(
-        name=_published_name(task, variant, representation, second or "none", answer),
+        name="_".join(filter(None, (task, variant, *kinds))),
         task=task,
         variant=variant,
         representation=representation,
@@ -102,7 +104,7 @@ def _row(
         answer=answer,
         answer_type={"int": "integer", "float": "decimal"}.get(answer, answer),
         pool=pool,
-        lengths=range(shortest, 21 if pool == "add" else 101),
+        lengths=range(_SHORTEST.get((pool, representation), 3), 21 if pool == "add" else 101),
         sets=frozenset(name for name, held in sets.items() if held),
         prepare=prepare,
         prepare_as_published=prepare_as_published or prepare,
@@ -111,28 +113,27 @@ def _row(
     )
 
 
-def _published_name(task: str, variant: str, *kinds: str) -> str:
-    words = [task, variant] if variant else [task]
-    return "_".join([*words, *(PUBLISHED_NAMES[kind] for kind in kinds)])
+_compared = partial(_row, pool="compare")
+_alone = partial(_compared, second=None)
+_with_int = partial(_compared, second="int")
 
 
 def _sums() -> Iterator[NupaTask]:
-    prepare: Prepare
     for kind in REPRESENTATIONS:
-        prepare = prepared.add_scientific if kind == "scientific" else prepared.unchanged
-        yield _row("add", kind, prepare, truths.total(kind))
+        near = prepared.add_scientific if kind == "scientific" else prepared.unchanged
+        yield _row("add", kind, near, truths.total(kind))
     yield _row("add", "fraction", prepared.add_easy_fraction, truths.total("fraction"), variant="easy")
     for kind in REPRESENTATIONS:
-        prepare = prepared.sub_scientific if kind == "scientific" else prepared.larger_first(kind)
-        yield _row("sub", kind, prepare, truths.difference(kind))
+        ordered = prepared.sub_scientific if kind == "scientific" else prepared.larger_first(kind)
+        yield _row("sub", kind, ordered, truths.difference(kind))
 
 
-def _comparisons(task: str) -> Iterator[NupaTask]:
-    truth = {"max": truths.larger, "min": truths.smaller}[task]
+def _extremes(task: str, truth: Callable[[str], Truth]) -> Iterator[NupaTask]:
     for kind in REPRESENTATIONS:
-        fraction = kind == "fraction"
-        prepare = prepared.proper_fractions if fraction else prepared.unchanged
-        yield _row(task, kind, prepare, truth(kind), pool="add" if fraction else "compare")
+        if kind == "fraction":
+            yield _row(task, kind, prepared.proper_fractions, truth(kind))
+        else:
+            yield _compared(task, kind, prepared.unchanged, truth(kind))
     for kind in ("integer", "float", "scientific"):
         yield _row(task, kind, prepared.unchanged, truth(kind), variant="hard", pool="compare_harder")
 
@@ -144,105 +145,49 @@ def _products() -> Iterator[NupaTask]:
         yield _row("multiply", kind, prepared.multiply_easy(kind), truths.product(kind), variant="easy")
 
 
-def _digit_wise(tasks: Mapping[str, Truth]) -> Iterator[NupaTask]:
-    for task, truth in tasks.items():
-        for kind in ("integer", "float"):
-            yield _row(task, kind, prepared.unchanged, truth, pool="compare")
-
-
-def _digits() -> Iterator[NupaTask]:
-    yield from _digit_wise({"digit_max": truths.digit_larger, "digit_add": truths.digit_sum})
+def _digits(task: str, truth: Truth) -> Iterator[NupaTask]:
     for kind in ("integer", "float"):
-        get = prepared.get_digit(kind)
-        yield _row("get_digit", kind, get, truths.digit_at, second="int", answer="int", pool="compare")
-    for kind in ("integer", "float"):
-        alone = prepared.longer_alone(kind)
-        yield _row("length", kind, alone, truths.number_of_digits, second=None, answer="int", pool="compare")
+        yield _compared(task, kind, prepared.unchanged, truth)
 
 
-def _quotients() -> Iterator[NupaTask]:
+def _in_order() -> Iterator[NupaTask]:
+    whole = ("integer", "float")
+    yield from _sums()
+    yield from _extremes("max", truths.larger)
+    yield from _products()
+    yield from _digits("digit_max", truths.digit_larger)
+    yield from _digits("digit_add", truths.digit_sum)
+    for kind in whole:
+        yield _with_int("get_digit", kind, prepared.get_digit(kind), truths.digit_at, answer="int")
+    for kind in whole:
+        yield _alone("length", kind, prepared.longer_alone(kind), truths.number_of_digits, answer="int")
     yield _row("truediv", "integer", prepared.divide, truths.fraction_of_integers, answer="fraction")
     yield _row("truediv", "fraction", prepared.divide, truths.fraction_of_fractions)
     yield _row("floordiv", "integer", prepared.divide_whole, truths.quotient)
     yield _row("mod", "integer", prepared.mod, truths.remainder)
     yield _row("mod", "integer", prepared.mod_easy, truths.remainder, variant="easy")
-
-
-def _conversions() -> Iterator[NupaTask]:
-    yield _row(
-        "to_float",
-        "fraction",
-        prepared.finite_fraction,
-        truths.float_of_fraction,
-        second=None,
-        answer="float",
-    )
-    yield _row(
-        "to_float",
-        "scientific",
-        prepared.short_exponent,
-        truths.float_of_scientific,
-        second=None,
-        answer="float",
-        pool="compare",
-    )
-    yield _row(
-        "to_scient",
-        "integer",
-        prepared.zeros_at_the_end,
-        truths.scientific_of_integer,
-        second=None,
-        answer="scientific",
-        pool="compare",
-    )
-    yield _row(
-        "to_scient",
-        "float",
-        prepared.longer_alone("float"),
-        truths.scientific_of_float,
-        second=None,
-        answer="scientific",
-        pool="compare",
-    )
-
-
-def _counts() -> Iterator[NupaTask]:
-    yield _row(
-        "count",
-        "integer",
-        prepared.count,
-        truths.occurrences,
-        second="int",
-        answer="int",
-        pool="compare",
-    )
-    for kind in ("integer", "float"):
-        yield _row(
+    to_float = partial(_alone, "to_float", answer="float")
+    yield to_float("fraction", prepared.finite_fraction, truths.float_of_fraction, pool="add")
+    yield to_float("scientific", prepared.short_exponent, truths.float_of_scientific)
+    to_scientific = partial(_alone, "to_scient", answer="scientific")
+    yield to_scientific("integer", prepared.zeros_at_the_end, truths.scientific_of_decimal)
+    yield to_scientific("float", prepared.longer_alone("float"), truths.scientific_of_decimal)
+    yield _with_int("count", "integer", prepared.count, truths.occurrences, answer="int")
+    for kind in whole:
+        yield _with_int(
             "sig",
             kind,
             prepared.significant_without_ties(kind),
             truths.rounded,
-            second="int",
             answer="scientific",
-            pool="compare",
             prepare_as_published=prepared.significant(kind),
             truth_as_published=truths.rounded_as_published,
         )
+    yield from _extremes("min", truths.smaller)
+    yield from _digits("digit_min", truths.digit_smaller)
 
 
-def _all() -> Iterator[NupaTask]:
-    yield from _sums()
-    yield from _comparisons("max")
-    yield from _products()
-    yield from _digits()
-    yield from _quotients()
-    yield from _conversions()
-    yield from _counts()
-    yield from _comparisons("min")
-    yield from _digit_wise({"digit_min": truths.digit_smaller})
-
-
-TASKS: Mapping[str, NupaTask] = {task.name: task for task in _all()}
+TASKS: Mapping[str, NupaTask] = {task.name: task for task in _in_order()}
 BASE_TASKS = tuple(dict.fromkeys(task.task for task in TASKS.values()))
 _BY_COLUMNS = {(task.task, task.variant, task.representation): task for task in TASKS.values()}
 
@@ -260,16 +205,77 @@ def task_of(task: str, variant: str, representation: str) -> NupaTask:
         raise ValueError(f"nupa has no task {named}; known: {', '.join(TASKS)}") from None
 
 
-def chosen(
-    set_name: str, tasks: Iterable[str], representations: Iterable[str], variants: Iterable[str]
-) -> tuple[NupaTask, ...]:
-    """Return the tasks of a set that have these names, representations and variants, in order."""
-    names, kinds, forms = set(tasks), set(representations), {VARIANTS[name] for name in variants}
+def chosen(parameters: Mapping[str, object]) -> tuple[NupaTask, ...]:
+    """Return the tasks that the generator's set, tasks, representations and variants name, in order."""
+    names, kinds, variants = (
+        set(cast("tuple[str, ...]", parameters[name])) for name in ("tasks", "representations", "variants")
+    )
+    forms = {VARIANTS[name] for name in variants}
     return tuple(
         task
         for task in TASKS.values()
-        if set_name in task.sets
+        if parameters["set"] in task.sets
         and task.task in names
         and task.representation in kinds
         and task.variant in forms
     )
+
+
+# ── the words of questions: how the answer is to be written, then the task ───────────────────
+
+FORMAT: Mapping[str, str] = {  # by answer_type
+    "integer": "Directly return the answer as an integer without any comma separator, like 123 .",
+    "decimal": "Directly return the answer as a float without any comma separator, like 10.4 .",
+    "fraction": "Directly return the answer as an **irreducible** fraction without any comma separator, "
+    "like 7/13 .",
+    "scientific": "Directly return the answer as a scientific notation without any comma separator, "
+    "like 1.23e4 . The float part should be in the range [1, 10).",
+}
+
+_DIGIT_BY_DIGIT = (
+    "Compare two numbers digit by digit and return the {} digit at each position, "
+    "treating any missing digits as 0. %s and %s ="
+)
+ASKED: Mapping[str, str] = {
+    "add": "Add two numbers: %s + %s =",
+    "sub": "Subtract two numbers: %s - %s =",
+    "multiply": "Multiply two numbers: %s * %s =",
+    "truediv": "Divide two numbers and return the result as a fraction. %s / %s =",
+    "floordiv": "Divide two numbers and return the result as an integer. %s // %s =",
+    "mod": "Divide two numbers and return the remainder. %s %% %s =",
+    "max": "Get the maximal number: %s and %s =",
+    "min": "Get the minimal number: %s and %s =",
+    "digit_max": _DIGIT_BY_DIGIT.replace("{}", "larger"),
+    "digit_min": _DIGIT_BY_DIGIT.replace("{}", "smaller"),
+    "digit_add": "The task is to add two given numbers digit by digit and return the result modulo 10 "
+    "(ignoring carry), treating any missing digits as 0. %s digit add %s =",
+    "get_digit": "Get the digit at the given position (from left to right, starting from 0). "
+    "%s at position %s =",
+    "length": "The total number of digits of %s =",
+    "to_float": "Convert the number to float: %s =",
+    "to_scient": "Convert the number to scientific notation: %s =",
+    "count": "Count the number of the given digit in the given number: "
+    "%s count the occurrence time of digit %s =",
+    "sig": "Convert the number to scientific notation: %s and keep significant figures as %s =",
+}
+_OF_FRACTIONS = {"truediv": "Divide two numbers and return the result as a fraction. (%s) / (%s) ="}
+AS_PUBLISHED: Mapping[str, str] = {"min": "Get the mininal number: %s and %s ="}  # a slip of the code
+
+
+def template(task: NupaTask, profile: str) -> str:
+    """Return the question of a task, with %s for each operand."""
+    asked = ASKED[task.task]
+    if task.representation == "fraction":
+        asked = _OF_FRACTIONS.get(task.task, asked)
+    if profile == "reference":
+        asked = AS_PUBLISHED.get(task.task, asked)
+    return f"{FORMAT[task.answer_type]} {asked}"
+
+
+def writing(task: NupaTask) -> Callable[[Operands], tuple[str, ...]]:
+    """Return what writes the operands of a task."""
+    if task.second is None:
+        alone = FORMS[task.representation].written
+        return lambda operands: (alone % operands[0],)
+    first, second = (FORMS[kind].written for kind in task.representations_of(2))
+    return lambda operands: (first % operands[0], second % operands[1])

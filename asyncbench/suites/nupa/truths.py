@@ -1,8 +1,8 @@
 """The right answers, exact, as the parts of a number: of what is asked, not of what was drawn."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import gcd
-from operator import add, mul, sub
+from operator import add, sub
 from typing import TypeAlias
 
 from asyncbench.suites.numbers import (
@@ -53,9 +53,8 @@ def product(representation: str) -> Truth:
     """a × b."""
 
     def truth(operands: Operands) -> Parts:
-        a, power_a = scale_of(operands[0], representation)
-        b, power_b = scale_of(operands[1], representation)
-        return _scaled(mul(a, b), power_a + power_b, representation)
+        (a, power_a), (b, power_b) = (scale_of(number, representation) for number in operands)
+        return _scaled(a * b, power_a + power_b, representation)
 
     def of_fractions(operands: Operands) -> Parts:
         (a, b), (c, d) = (map(int, number) for number in operands)
@@ -98,13 +97,10 @@ def remainder(operands: Operands) -> Parts:
 # ── digit by digit ───────────────────────────────────────────────────────────────────────────
 
 
-def _table(of: Callable[[int, int], int]) -> Mapping[tuple[str, str], str]:
-    return {(str(a), str(b)): str(of(a, b)) for a in range(10) for b in range(10)}
-
-
 def digit_wise(of: Callable[[int, int], int]) -> Truth:
     """Combine the digits at each place, missing ones being 0; outer zeros of the result vanish."""
-    combined = _table(of).__getitem__
+    table = {(str(a), str(b)): str(of(a, b)) for a in range(10) for b in range(10)}
+    combined = table.__getitem__
 
     def truth(operands: Operands) -> Parts:
         (whole, *decimals), (other, *others) = operands
@@ -159,18 +155,9 @@ def float_of_scientific(operands: Operands) -> Parts:
     return whole, decimals[moved:] or "0"
 
 
-def scientific_of_integer(operands: Operands) -> Parts:
-    """A whole number as a scientific one."""
-    return _scientific(operands[0][0], 0)
-
-
-def scientific_of_float(operands: Operands) -> Parts:
-    """A float, not below 1, as a scientific number: the point moves to the left."""
-    return _scientific("".join(operands[0]), len(operands[0][1]))
-
-
-def _scientific(units: str, places: int) -> Parts:
-    return scientific_parts(int(units), -places)
+def scientific_of_decimal(operands: Operands) -> Parts:
+    """A whole number, or a float that is not below 1, as a scientific number: the point moves to the left."""
+    return scientific_parts(int("".join(operands[0])), -sum(map(len, operands[0][1:])))
 
 
 def rounded(operands: Operands) -> Parts:

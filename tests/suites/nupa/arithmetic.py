@@ -21,7 +21,7 @@ def answer(task: str, operands: tuple[str, ...], answer_type: str) -> str:
             return _digit_wise(task, a, b)
         case "sig":
             return _rounded(Fraction(a), int(b))
-    return _written(_value(task, Fraction(a), Fraction(b)), answer_type)
+    return written(_value(task, Fraction(a), Fraction(b)), answer_type)
 
 
 def _value(task: str, a: Fraction, b: Fraction) -> Fraction:
@@ -45,7 +45,8 @@ def _value(task: str, a: Fraction, b: Fraction) -> Fraction:
     return a  # to_float, to_scient
 
 
-def _written(value: Fraction, answer_type: str) -> str:
+def written(value: Fraction, answer_type: str) -> str:
+    """Return the one way to write a value; `float` is another word for `decimal`."""
     if answer_type == "fraction":
         return f"{value.numerator}/{value.denominator}"
     if answer_type == "integer":
@@ -53,7 +54,7 @@ def _written(value: Fraction, answer_type: str) -> str:
         return str(value.numerator)
     decimal = _EXACT.divide(Decimal(value.numerator), Decimal(value.denominator))
     assert Fraction(decimal) == value  # its decimals end
-    if answer_type == "decimal":
+    if answer_type in ("decimal", "float"):
         text = format(decimal, "f")
         return text.rstrip("0") + "0" * text.rstrip("0").endswith(".") if "." in text else f"{text}.0"
     _, digits, exponent = decimal.normalize(_EXACT).as_tuple()

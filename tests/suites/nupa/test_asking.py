@@ -7,12 +7,19 @@ import pytest
 
 from asyncbench.problems.identity import identified
 from asyncbench.records import Message, Problem
-from asyncbench.suites.nupa.asking import ASKING, STYLES, beside, question_in, wording
-from asyncbench.suites.nupa.generation import PROFILES, draft_nupa, drafts_of
-from asyncbench.suites.nupa.prompts import question
-from asyncbench.suites.nupa.shots import MOST, examples_for, lengths_of
-from asyncbench.suites.nupa.tasks import TASKS
+from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
+from asyncbench.suites.nupa.suite import (
+    MOST,
+    beside,
+    complaint,
+    examples_for,
+    lengths_of,
+    question_in,
+    wording,
+)
+from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.suites.nupa.arithmetic import answer
+from tests.suites.nupa.drafts import drafts_of
 
 SUM = TASKS["add_Integer_Integer_Integer"]
 
@@ -69,14 +76,15 @@ def test_a_completion_has_its_examples_on_lines_before_the_question_and_no_syste
     assert lines == [f"{asked} {right}" for asked, right in examples_for(made, 5)]
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("shots", [0, 5, MOST])
+@pytest.mark.parametrize(
+    ("style", "shots"),
+    [*((style, shots) for style in ("chat", "completion") for shots in (0, 5, MOST)), ("rules", 0)],
+)
 def test_the_question_is_found_again_and_what_goes_beside_it_is_bounded(style, shots):
-    if shots > ASKING.shots.get(style, 0):
-        return
-    for name, task in TASKS.items():
-        if ASKING.complaint((task.task, task.variant, task.representation), style):
-            continue
+    kinds = {name: (task.task, task.variant, task.representation) for name, task in TASKS.items()}
+    asked = [name for name, kind in kinds.items() if not complaint(kind, style)]
+    assert len(asked) == (len(TASKS) if style != "rules" else 31)
+    for name in asked:
         made = one_of(name)
         worded = wording(made, style, shots)
         said = len(worded.system or "") + sum(len(turn.content) for turn in worded.turns)
@@ -98,8 +106,8 @@ def test_the_question_is_found_again_and_what_goes_beside_it_is_bounded(style, s
     ],
 )
 def test_a_task_without_a_rule_cannot_be_asked_with_one(kind, fault):
-    assert bool(ASKING.complaint(kind, "rules")) is fault
-    assert ASKING.complaint(kind, "chat") is None
+    assert bool(complaint(kind, "rules")) is fault
+    assert complaint(kind, "chat") is None
 
 
 # ── worked examples ──────────────────────────────────────────────────────────────────────────
@@ -126,7 +134,7 @@ def test_examples_are_right_and_the_same_for_every_problem_of_a_task(name):
             word for word in asked.replace("(", " ").replace(")", " ").split() if word[0].isdigit()
         )
         operands = operands[-len(one_of(name).operands) :]
-        assert question(task, operands) == asked
+        assert template(task, "fixed") % operands == asked
         assert right == answer(task.task, operands, task.answer_type)
 
 

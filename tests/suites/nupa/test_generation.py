@@ -13,9 +13,10 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems import copy_into, generate, open_set
 from asyncbench.records import Draft
 from asyncbench.suites import SUITES
-from asyncbench.suites.nupa.generation import PROFILES, drafts_of, examples, rows
+from asyncbench.suites.nupa.generation import PROFILES, examples, rows
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.suites.nupa import arithmetic
+from tests.suites.nupa.drafts import drafts_of
 
 NUPA = SUITES["nupa"]
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from asyncbench.suites.numbers import Parts, joined, parts
+from asyncbench.suites.numbers import FORMS, Parts, parts
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.preparation import by_operand
-from asyncbench.suites.nupa.prompts import question, writing
-from asyncbench.suites.nupa.tasks import TASKS, NupaTask
+from asyncbench.suites.nupa.tasks import TASKS, NupaTask, template, writing
 
 Row = dict[str, Any]
 
@@ -54,13 +53,13 @@ def test_operands_are_prepared_as_published(rows):
 
 def test_questions_are_asked_as_published(rows):
     for row in rows:
-        assert question(task_of(row), texts_of(row), "reference") == row["question"], row["id"]
+        assert template(task_of(row), "reference") % texts_of(row) == row["question"], row["id"]
 
 
 def test_only_a_slip_of_the_published_questions_is_corrected(rows):
     for row in rows:
         fixed = row["question"].replace("mininal", "minimal")
-        assert question(task_of(row), texts_of(row)) == fixed, row["id"]
+        assert template(task_of(row), "fixed") % texts_of(row) == fixed, row["id"]
 
 
 def test_problems_are_as_long_as_published(rows):
@@ -91,4 +90,6 @@ def test_the_answer_of_the_other_profile_stands_beside_where_it_differs(rows):
 
 def test_operands_are_read_and_written_back(rows):
     for row in rows:
-        assert tuple(map(joined, numbers_of(row), task_of(row).representations_of(2))) == texts_of(row)
+        kinds = task_of(row).representations_of(2)
+        written = [FORMS[kind].written % number for number, kind in zip(numbers_of(row), kinds, strict=False)]
+        assert tuple(written) == texts_of(row)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from asyncbench.problems.identity import identified
 from asyncbench.records import Outcome, Problem, Reply
 from asyncbench.suites import grade_text
-from asyncbench.suites.nupa.generation import draft_nupa, drafts_of
-from asyncbench.suites.nupa.grading import PATTERNS, grade, read_search, read_strict
-from asyncbench.suites.nupa.metrics import nearness
+from asyncbench.suites.nupa.generation import draft_nupa
+from asyncbench.suites.nupa.grading import PATTERNS, grade, nearness, read_search, read_strict
 from asyncbench.suites.nupa.tasks import TASKS
+from tests.suites.nupa.drafts import drafts_of
 
 SUM = TASKS["add_Integer_Integer_Integer"]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncbench.suites.nupa.metrics import Nearness, nearness
+from asyncbench.suites.nupa.grading import Nearness, nearness
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from asyncbench.suites.nupa.generation import drafts_of
 from asyncbench.suites.nupa.rules import ROUTINES, RULES, prompt, question_in, rule
 from asyncbench.suites.nupa.tasks import TASKS, NupaTask
+from tests.suites.nupa.drafts import drafts_of
 
 COVERED = [task for task in TASKS.values() if (task.task, task.representation) in RULES]
 

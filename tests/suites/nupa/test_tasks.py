@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from asyncbench.suites.numbers import canonical, joined, parts, value
+from asyncbench.suites.numbers import FORMS, Parts, parts
 from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
 from asyncbench.suites.nupa.operands import below_of, pairs_of
 from asyncbench.suites.nupa.preparation import by_operand, is_half, is_less, uniform
 from asyncbench.suites.nupa.tasks import TASKS, chosen, task_of
+from tests.suites.nupa.arithmetic import written
 
 # The paper, A.1.3, as columns: task, variant, representation, operands, answer.
 EXAMPLES = """
@@ -117,10 +118,12 @@ def test_operands_of_another_task_are_refused():
 
 
 def test_tasks_are_chosen_by_set_name_representation_and_variant():
-    names = [task.name for task in chosen("released", ["add", "min"], ["fraction"], ["plain", "easy"])]
+    asked = {"set": "released", "tasks": ("add", "min"), "representations": ("fraction",)}
+    names = [task.name for task in chosen({**asked, "variants": ("plain", "easy")})]
 
     assert names == ["add_Fraction_Fraction_Fraction", "add_easy_Fraction_Fraction_Fraction"]
-    assert chosen("full", ["min"], ["integer"], ["hard"])[0].name == "min_hard_Integer_Integer_Integer"
+    asked = {"set": "full", "tasks": ("min",), "representations": ("integer",), "variants": ("hard",)}
+    assert [task.name for task in chosen(asked)] == ["min_hard_Integer_Integer_Integer"]
 
 
 # ── what preparation promises ────────────────────────────────────────────────────────────────
@@ -146,15 +149,15 @@ def test_whatever_is_asked_is_written_canonically_and_has_an_answer(name, profil
     for operands in prepared(name, profile, pairs=8):
         kinds = task.representations_of(len(operands))
         for number, kind in zip(operands, kinds, strict=True):
-            text = joined(number, kind)
+            text = FORMS[kind].written % number
             assert parts(text, kind) == number
-            assert is_canonical(text, kind), text
+            assert text == written(Fraction(text), kind)
         assert all(one.isdigit() for one in task.truth(operands))
         assert len(operands) == (1 if task.second is None else 2)
 
 
-def is_canonical(text: str, kind: str) -> bool:
-    return canonical(value(text, kind), kind) == text
+def value(number: Parts, kind: str) -> Fraction:
+    return Fraction(FORMS[kind].written % number)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -162,7 +165,7 @@ def is_canonical(text: str, kind: str) -> bool:
 def test_no_difference_is_negative(name, profile):
     kind = TASKS[name].representation
     for a, b in prepared(name, profile):
-        difference = value(joined(a, kind), kind) - value(joined(b, kind), kind)
+        difference = value(a, kind) - value(b, kind)
         assert difference > 1 if kind == "scientific" else difference >= 0
 
 
@@ -239,5 +242,5 @@ def test_numbers_are_ordered_by_value(kind):
         for pool in ("add", "compare") if kind == "fraction" else ("compare", "compare_harder"):
             for _ in range(60):
                 a, b = pairs_of(pool, kind)(below, length)
-                exact = value(joined(a, kind), kind) < value(joined(b, kind), kind)
+                exact = value(a, kind) < value(b, kind)
                 assert is_less(a, b, kind) == exact
