@@ -12,7 +12,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.reconciliation.causes import Cause, likely_causes, listed
 from asyncbench.reconciliation.gaps import MEASURES, BillPair, BillSide, added, by_model, share_of, together
 from asyncbench.reconciliation.matching import MatchedNames, matched
-from asyncbench.reconciliation.our_costs import FolderUse, Ours, calls_of, use_of
+from asyncbench.reconciliation.our_costs import FolderUse, Ours, use_of
 from asyncbench.reconciliation.reading import Export, read_export
 from asyncbench.reports import fine
 from asyncbench.shown import SIMULATED, Report, Sheet
@@ -186,8 +186,7 @@ def reconcile(
     """
     file, folder = Path(file), Path(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
-    calls = calls_of(folder, provider)
-    use = use_of(folder, calls, now=now or datetime.now(UTC), shift_h=utc_offset_h)
+    use = use_of(folder, provider, now=now or datetime.now(UTC), shift_h=utc_offset_h)
     if not use.by_day:
         raise ConfigError(f"{folder} holds no calls: there is nothing to compare {file} with")
     told = {line.model for line in export.lines if line.model}
@@ -204,7 +203,7 @@ def reconcile(
     return Reconciled(
         folder=str(folder),
         file=str(file),
-        simulated=calls.simulated,
+        simulated=use.simulated,
         export=export,
         utc_offset_h=utc_offset_h,
         tolerance=tolerance,

@@ -2,18 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from asyncbench.errors import ConfigError
-from asyncbench.results import TOKEN_KINDS, Calls, bound_of, priced, rates_of_calls, sum_of, with_dollars
-from asyncbench.results import calls_of as all_calls
+from asyncbench.results import PRICED, bound_of, joined, keep_calls, whole
 from asyncbench.store import LOST
 from asyncbench.views import FolderViews, counted
 
@@ -26,7 +22,19 @@ _OPEN: Final = {  # calls of which it is not known what they cost
     "cut": f"{_UNKNOWN} AND status NOT IN ('ok', '{LOST}')",  # timed out, cut off, unreadable: perhaps billed
 }
 _OTHERWISE: Final = (*TIERS, "today")
-# What `Ours` is made of; `calls` has a row for each call with its dollars, rates and other costs.
+# Each call with its dollars, the rates of a token, and what it would cost otherwise: NaN where no price is
+# known, NULL where its own cost is unknown.
+_WITH_OTHER_COSTS: Final = f"""
+SELECT calls.*, {
+    ", ".join(
+        f"CASE WHEN cost_usd IS NOT NULL THEN coalesce({whole(f'{name}_rates')}, 'nan') END AS {name}_usd"
+        for name in _OTHERWISE
+    )
+}
+FROM ({PRICED}) AS calls {" ".join(joined(f"{name}_rates") for name in _OTHERWISE)}
+WHERE coalesce(provider = $provider, true)
+"""  # noqa: S608  made of our own words alone
+# What `Ours` is made of.
 _SUMS: Final = f"""
 SELECT model AS alias, model_id, model_served AS served,
     make_timestamp(epoch_us(started_at) + $shift_us)::DATE AS day,
@@ -51,13 +59,13 @@ SELECT model AS alias, model_id, model_served AS served,
     )
 },
     max(cost_usd) AS most_usd, max(input_tokens) AS most_input, max(output_tokens) AS most_output
-FROM calls GROUP BY ALL ORDER BY ALL
-"""  # noqa: S608  made of our own words alone
+FROM ({_WITH_OTHER_COSTS}) GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  likewise
 _HALF_HOURS: Final = f"""
 SELECT model AS alias, model_id, model_served AS served,
     epoch_us(started_at) // {HALF_HOUR_S * 1_000_000} AS half_hour,
     sum_usd(cost_usd) AS usd, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output
-FROM calls GROUP BY ALL
+FROM calls WHERE coalesce(provider = $provider, true) GROUP BY ALL
 """  # noqa: S608  likewise
 
 
@@ -127,6 +135,7 @@ class FolderUse:
     by_day: Mapping[tuple[BillNames, date], Ours]
     by_half_hour: Mapping[tuple[BillNames, int], Ours]  # dollars and tokens alone
     providers: Mapping[BillNames, str]
+    simulated: bool  # whether any of them was answered by the simulator
 
     def half_hours(self, names: Mapping[BillNames, str]) -> HalfHours:
         """Return the same by the names that are compared."""
@@ -137,52 +146,50 @@ class FolderUse:
         return sums
 
 
-def calls_of(folder: Path, provider: str | None) -> Calls:
-    """Return the calls of a folder; with `provider`, those that one provider answers for.
-
-    Raises:
-        ConfigError: none is; names those that are in the folder.
-        StoreError: what the folder holds cannot be read.
-    """
-    calls = all_calls(folder)
-    if provider is None:
-        return calls
-    here = sorted(set(map(str, calls.table["provider"].to_pylist())))
-    if provider not in here:
-        raise ConfigError(
-            f"--provider {provider}: no call here is of it; there are: {', '.join(here) or 'none'}"
-        )
-    unended = tuple(sent for sent in calls.unended if sent.provider == provider)
-    return replace(calls, table=calls.table.filter(pc.field("provider") == provider), unended=unended)
-
-
-def use_of(folder: Path, calls: Calls, *, now: datetime, shift_h: float = 0.0) -> FolderUse:
+def use_of(folder: Path, provider: str | None, *, now: datetime, shift_h: float = 0.0) -> FolderUse:
     """Return what the calls of a folder used.
 
     Args:
         folder: the results folder.
-        calls: its calls, or some of them.
+        provider: only the calls that this one answers for; None: all.
         now: whose prices `today` are.
         shift_h: hours to add to UTC before the day is taken.
+
+    Raises:
+        ConfigError: no call is of that provider; names those that are in the folder.
+        StoreError: what the folder holds cannot be read.
     """
-    rows = _with_other_costs(calls, now)
+    return counted(folder, lambda views: _use(folder, views, provider, now, shift_h))
 
-    def count(views: FolderViews) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        views.put("calls", rows)
-        return views.rows(_SUMS, {"shift_us": round(shift_h * 3.6e9)}), views.rows(_HALF_HOURS)
 
-    sums, halves = counted(folder, count)
+def _use(folder: Path, views: FolderViews, provider: str | None, now: datetime, shift_h: float) -> FolderUse:
+    calls = keep_calls(folder, views)
+    here = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls ORDER BY ALL")]
+    if provider is not None and provider not in here:
+        raise ConfigError(
+            f"--provider {provider}: no call here is of it; there are: {', '.join(here) or 'none'}"
+        )
+    for tier in TIERS:
+        calls.put_rates(f"{tier}_rates", tier=None if tier == "standard" else tier)
+    calls.put_rates("today_rates", at_s=now.timestamp())
+    sums = views.rows(_SUMS, {"shift_us": round(shift_h * 3.6e9), "provider": provider})
     by_day = {_key(row, "day"): _of(row) for row in sums}
     providers = dict(_key(row, "provider") for row in sums)
-    for sent in calls.unended:
-        day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
-        names = BillNames(sent.model, calls.model_ids.get(sent.model), None)
-        bound = bound_of(sent)
-        lost = Ours(calls=1, lost_calls=1, lost_bound_usd=bound or 0.0, lost_unbounded=int(bound is None))
-        by_day.setdefault((names, day), Ours()).add(lost)
-        providers.setdefault(names, sent.provider)
-    by_half_hour = {_key(row, "half_hour"): _of(row) for row in halves}
-    return FolderUse(by_day=by_day, by_half_hour=by_half_hour, providers=providers)
+    for sent in views.unended:
+        if provider in (None, sent.provider):
+            day = datetime.fromtimestamp(sent.started_at + shift_h * 3600, UTC).date()
+            names = BillNames(sent.model, calls.model_ids.get(sent.model), None)
+            bound = bound_of(sent)
+            lost = Ours(calls=1, lost_calls=1, lost_bound_usd=bound or 0.0, lost_unbounded=int(bound is None))
+            by_day.setdefault((names, day), Ours()).add(lost)
+            providers.setdefault(names, sent.provider)
+    halves = views.rows(_HALF_HOURS, {"provider": provider})
+    return FolderUse(
+        by_day=by_day,
+        by_half_hour={_key(row, "half_hour"): _of(row) for row in halves},
+        providers=providers,
+        simulated=calls.simulated,
+    )
 
 
 def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:
@@ -191,21 +198,3 @@ def _key(row: dict[str, Any], when: str) -> tuple[BillNames, Any]:
 
 def _of(row: dict[str, Any]) -> Ours:
     return Ours(**{name: row[name] or 0 for name in Ours.__slots__ if name in row})
-
-
-def _with_other_costs(calls: Calls, now: datetime) -> pa.Table:
-    """Return the calls with their dollars, the rates of a token, and what each would cost otherwise.
-
-    That is NaN where no price is known, NULL where the call's own cost is unknown.
-    """
-    rows = with_dollars(calls)
-    known = pc.is_valid(rows["cost_usd"])
-    other_costs = {tier: priced(calls, tier=None if tier == "standard" else tier) for tier in TIERS}
-    other_costs["today"] = priced(calls, at_s=now.timestamp())
-    for name, parts in other_costs.items():
-        whole = pc.fill_null(sum_of([parts[kind] for kind in TOKEN_KINDS]), float("nan"))
-        nothing = pa.scalar(None, pa.float64())
-        rows = rows.append_column(f"{name}_usd", pc.if_else(known, whole, nothing))
-    for kind, column in rates_of_calls(calls).items():
-        rows = rows.append_column(f"rate_{kind}", column)
-    return rows

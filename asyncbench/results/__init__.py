@@ -3,16 +3,7 @@
 In: a results folder. Out: records and Arrow tables that reports, charts and the page show.
 """
 
-from asyncbench.results.calls import (
-    TOKEN_KINDS,
-    Calls,
-    Column,
-    calls_of,
-    priced,
-    rates_of_calls,
-    sum_of,
-    with_dollars,
-)
+from asyncbench.results.calls import PRICED, TOKEN_KINDS, CallPrices, bound_of, joined, keep_calls, whole
 from asyncbench.results.cells import CELL_COLUMNS, COUNTS, GRADE_COLUMNS, SUMS, cells_of, cells_on
 from asyncbench.results.cost_counts import (
     CELL_KEYS,
@@ -47,7 +38,6 @@ from asyncbench.results.pairing import (
     read_coded,
     read_model,
 )
-from asyncbench.results.priced_calls import PRICED, CallPrices, bound_of, joined, keep_calls, whole
 from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
 from asyncbench.results.served_models import SERVED_COLUMNS, any_simulated, mixtures
 from asyncbench.results.stopped_cells import (
@@ -83,8 +73,6 @@ __all__ = [
     "Bits",
     "CallCosts",
     "CallPrices",
-    "Calls",
-    "Column",
     "CostKey",
     "Ended",
     "Graded",
@@ -101,7 +89,6 @@ __all__ = [
     "any_simulated",
     "bound_of",
     "call_costs",
-    "calls_of",
     "cells_of",
     "cells_on",
     "dealt_with",
@@ -125,8 +112,6 @@ __all__ = [
     "no_trials",
     "pair",
     "places",
-    "priced",
-    "rates_of_calls",
     "read_coded",
     "read_model",
     "repeats_of",
@@ -136,12 +121,10 @@ __all__ = [
     "stopped_cells_of",
     "stopped_note",
     "stopped_sheet",
-    "sum_of",
     "summed",
     "tasks_shown",
     "told_apart",
     "unknown_by_cause",
     "untold_in",
     "whole",
-    "with_dollars",
 ]

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from asyncbench.engine import CHARACTERS_PER_TOKEN
-from asyncbench.results.priced_calls import PRICED, TOKEN_KINDS
+from asyncbench.results.calls import PRICED, TOKEN_KINDS
 from asyncbench.store import LOST
 from asyncbench.views import FolderViews
 

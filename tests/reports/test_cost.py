@@ -10,8 +10,8 @@ import pytest
 
 from asyncbench.records import Result, Usage
 from asyncbench.reports.cost import cost_report_on
+from asyncbench.results.calls import TOKEN_KINDS
 from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
-from asyncbench.results.priced_calls import TOKEN_KINDS
 from asyncbench.shown.tables import SIMULATED
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
