@@ -1,7 +1,7 @@
 """The budget of a sweep: whom it can hold, what a call may cost at most, and what was spent before."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 from functools import lru_cache, partial
@@ -47,14 +47,37 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
         ConfigError: a price, or the longest reply, is unknown; names the model and what to set.
     """
     for model in models:
-        if sweep.budgeted(model):
-            known = priced(sweep, model)
-            _check_unasked(sweep, model, known=known)
-            _check_price(sweep, model, known=known)
-            for condition in sweep.conditions if known else ():
-                _check_besides(model, condition)
-                _check_router(model, condition)
-                _check_length(sweep, model, condition)
+        if sweep.budgeted(model) and (fault := next(_faults(sweep, model), None)):
+            raise ConfigError(f"{model.alias}: {fault}")
+
+
+def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
+    """Yield why a budget cannot hold a model."""
+    known = priced(sweep, model)
+    if (known or not sweep.allow_unpriced) and (found := bills_besides(model)):
+        yield f"{found}; {_CANNOT} Ask another model, or this one in a sweep without a budget."
+    if not known and not sweep.allow_unpriced:
+        yield (
+            "no price is known for it, so `budget_usd` cannot hold what it costs. Give "
+            "`price: {input: …, output: …}` (USD for a million tokens), or set `allow_unpriced: true`: "
+            "models without a price are then asked outside of the budget."
+        )
+    for condition in sweep.conditions if known else ():
+        if found := billed_besides(model, condition):
+            yield (
+                f"{found}; {_CANNOT} Leave it out (tools of type `function` may stay), or ask "
+                "this model in a sweep without a budget."
+            )
+        if is_router(model) and dearest(model, condition) is None:
+            yield (
+                f"with these `params: provider` the router is not told what a call may cost, {_CANNOT} Write "
+                "its `max_price` as {prompt: …, completion: …}, in USD for a million tokens and without a "
+                "price of a request, or leave it out: under a budget the known price is sent."
+            )
+        brackets = (bracket for rates in _rates(model, condition, time()) for bracket in rates.brackets)
+        if longest_reply_of(model, condition) is None and any(bracket.output for bracket in brackets):
+            where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
+            yield f"nothing limits its replies{where}, {_CANNOT} Set `max_tokens`."
 
 
 def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
@@ -66,59 +89,15 @@ def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
         sweep: the sweep, whose models `check_budget` has let pass.
         models: those that are asked.
     """
-    return tuple(_held(model, sweep) if _routed(sweep, model) else model for model in models)
-
-
-def _held(model: Model, sweep: Sweep) -> Model:
-    return no_dearer(
-        model, [one for condition in sweep.conditions for one in _listed(model, condition, time())]
+    return tuple(
+        _held(model, sweep) if is_router(model) and sweep.budgeted(model) and priced(sweep, model) else model
+        for model in models
     )
 
 
-def _routed(sweep: Sweep, model: Model) -> bool:
-    """Whether a budget holds a model whose calls a router hands on."""
-    return is_router(model) and sweep.budgeted(model) and priced(sweep, model)
-
-
-def _check_unasked(sweep: Sweep, model: Model, *, known: bool) -> None:
-    outside = sweep.allow_unpriced and not known
-    if not outside and (found := bills_besides(model)):
-        raise ConfigError(
-            f"{model.alias}: {found}; {_CANNOT} Ask another model, or this one in a sweep without a budget."
-        )
-
-
-def _check_besides(model: Model, condition: Condition) -> None:
-    if found := billed_besides(model, condition):
-        raise ConfigError(
-            f"{model.alias}: {found}; {_CANNOT} Leave it out (tools of type `function` may stay), or ask "
-            "this model in a sweep without a budget."
-        )
-
-
-def _check_router(model: Model, condition: Condition) -> None:
-    if is_router(model) and dearest(model, condition) is None:
-        raise ConfigError(
-            f"{model.alias}: with these `params: provider` the router is not told what a call may cost, "
-            f"{_CANNOT} Write its `max_price` as {{prompt: …, completion: …}}, in USD for a million tokens "
-            "and without a price of a request, or leave it out: under a budget the known price is sent."
-        )
-
-
-def _check_price(sweep: Sweep, model: Model, *, known: bool) -> None:
-    if not (known or sweep.allow_unpriced):
-        raise ConfigError(
-            f"{model.alias}: no price is known for it, so `budget_usd` cannot hold what it costs. Give "
-            "`price: {input: …, output: …}` (USD for a million tokens), or set `allow_unpriced: true`: "
-            "models without a price are then asked outside of the budget."
-        )
-
-
-def _check_length(sweep: Sweep, model: Model, condition: Condition) -> None:
-    if longest_reply_of(model, condition) is not None or _replies_free(model, condition):
-        return
-    where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
-    raise ConfigError(f"{model.alias}: nothing limits its replies{where}, {_CANNOT} Set `max_tokens`.")
+def _held(model: Model, sweep: Sweep) -> Model:
+    listed = [_listed(model, condition, time()) for condition in sweep.conditions]
+    return no_dearer(model, [rates for some in listed for rates in some])
 
 
 def priced(sweep: Sweep, model: Model) -> bool:
@@ -128,11 +107,7 @@ def priced(sweep: Sweep, model: Model) -> bool:
 
 def unpriced(sweep: Sweep) -> tuple[str, ...]:
     """Return the models that are asked outside of the budgets that would hold them, by alias."""
-    return tuple(one.alias for one in sweep.models if sweep.budgeted(one) and not priced(sweep, one))
-
-
-def _replies_free(model: Model, condition: Condition) -> bool:
-    return not any(bracket.output for one in _rates(model, condition, time()) for bracket in one.brackets)
+    return tuple(model.alias for model in sweep.models if sweep.budgeted(model) and not priced(sweep, model))
 
 
 def _rates(model: Model, condition: Condition, at: float) -> list[Rates]:
@@ -153,11 +128,10 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
     """
     looked_up, times = rates_of(model), (at, at + PERIOD_S)
     asked = [looked_up(tier, when) for tier in {None, tier_asked(model, condition)} for when in times]
-    known = [one for one in asked if one is not None]
-    if len(known) < len(asked):
+    if None in asked:
         return []
     others = [looked_up(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
-    return list(dict.fromkeys([*known, *(one for one in others if one is not None)]))
+    return [rates for rates in dict.fromkeys([*asked, *others]) if rates is not None]
 
 
 # ── what one call may cost ───────────────────────────────────────────────────────────────────
@@ -190,7 +164,9 @@ def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
     """
     most = most_of(model)
     bounded = {
-        one.name for one in sweep.conditions if not is_router(model) and _can_be_held(sweep, model, one)
+        condition.name
+        for condition in sweep.conditions
+        if not is_router(model) and _can_be_held(sweep, model, condition)
     }
 
     def most_usd(request: Request, at: float) -> float | None:
@@ -217,21 +193,14 @@ def most_for(sweep: Sweep, model: Model, condition: Condition, at: float) -> Cal
 
 def _can_be_held(sweep: Sweep, model: Model, condition: Condition) -> bool:
     """Whether a budget can hold what is asked under a condition."""
-    try:
-        check_budget(_under_a_budget(sweep, condition), [model])
-    except ConfigError:
-        return False
-    return True
-
-
-def _under_a_budget(sweep: Sweep, condition: Condition) -> Sweep:
-    return replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
+    held = replace(sweep, conditions=(condition,), budget_usd=1.0, allow_unpriced=False)
+    return next(_faults(held, model), None) is None
 
 
 def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
     if not rates:
         return NEVER  # its price is no longer known: there was one when the run began
-    return picodollars(max(most_usd(input_tokens, output_tokens, one) for one in rates))
+    return picodollars(max(most_usd(input_tokens, output_tokens, some) for some in rates))
 
 
 # ── the ledger, as earlier runs left it ──────────────────────────────────────────────────────
@@ -257,24 +226,56 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
         return None
     begun = is_results_folder(folder)
     found = spending_of(folder) if begun else Books(by_alias={})
-    asked = read_manifest(folder).get(ASKED, {}) if begun else {}
-    ledger = Ledger(_counted(sweep, folder, found, asked))
+    asked: Named = read_manifest(folder).get(ASKED, {}) if begun else {}
+    caps = tuple(_caps(sweep, held, found, asked))
+    _charge_unknown(caps, sweep, folder, found)
+    for cap in caps:
+        cap.spent = sum(found.under(cap.kind, cap.of, cap.also)) + cap.unknown
+        ended, unended = found.doubt_under(cap.kind, cap.of, cap.also)
+        cap.doubted = ended.most + unended.most + cap.unknown
+        cap.doubted_calls = ended.calls + unended.calls + cap.unknown_calls
+    ledger = Ledger(caps)
     for model in held:
         before = found.by_alias.get(model.alias, Spending())
-        learnt = [one for alias, one in found.by_alias.items() if _may_name(alias, model, asked, found)]
+        learnt = [use for alias, use in found.by_alias.items() if _may_name(alias, model, asked, found)]
         ledger.open(
             model.alias,
-            _caps_of(model, ledger),
+            [cap for cap in caps if _counts_for(cap, model.alias, model.provider)],
             most_of(model),
             spent=before.charged + before.reserved,
-            ratio=max((one.overrun for one in learnt), default=before.overrun),
-            least=max((one.least for one in learnt), default=before.least),
+            ratio=max((use.overrun for use in learnt), default=before.overrun),
+            least=max((use.least for use in learnt), default=before.least),
         )
     return ledger
 
 
-def _counted(sweep: Sweep, folder: Path, found: Books, asked: "Named") -> tuple[Cap, ...]:
-    caps = tuple(_caps(sweep, found, asked))
+def _caps(sweep: Sweep, held: Sequence[Model], found: Books, asked: "Named") -> Iterator[Cap]:
+    if sweep.budget_usd is not None:
+        yield _cap("sweep", sweep.name, sweep.budget_usd)
+    for provider in dict.fromkeys(model.provider for model in held):
+        if provider in sweep.provider_budgets:
+            yield _cap("provider", provider, sweep.provider_budgets[provider])
+    left = found.by_alias.keys() - {model.alias for model in sweep.models}
+    for model in held:
+        if model.budget_usd is not None:
+            also = sorted(alias for alias in left if _may_name(alias, model, asked, found))
+            yield replace(_cap("model", model.alias, model.budget_usd), also=also)
+
+
+def _cap(kind: str, of: str, usd: float) -> Cap:
+    return Cap(kind=kind, of=of, limit=picodollars(usd, ROUND_FLOOR))
+
+
+def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
+    return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
+
+
+def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: Books) -> None:
+    """Charge calls for which no price was known with the most that they can have cost.
+
+    Raises:
+        ConfigError: nobody can say that.
+    """
     models = {model.alias: model for model in sweep.models}
     outside = unpriced(sweep) if sweep.allow_unpriced else ()
     nobody_knows = Counter[str]()
@@ -288,51 +289,38 @@ def _counted(sweep: Sweep, folder: Path, found: Books, asked: "Named") -> tuple[
                     cap.unknown += count * (bound or 0)
                     cap.unknown_calls += count
     if nobody_knows.total():
-        raise ConfigError(_refusal(folder, nobody_knows, left=nobody_knows.keys() - models.keys()))
+        told = ", ".join(
+            f"{count:,} of {alias}{', which left the sweep' * (alias not in models)}"
+            for alias, count in nobody_knows.items()
+            if count
+        )
+        raise _untold(
+            folder,
+            f"holds {nobody_knows.total():,} calls of unknown cost ({told}), made when no budget held them, "
+            "and what they could cost at most was not known then",
+        )
     if found.damaged and found.dearest is None:
-        raise ConfigError(_unreadable(folder, found.damaged))
+        raise _untold(
+            folder,
+            f"holds {found.damaged:,} damaged lines of its journal, each of which may have been a call, and "
+            "no other call there tells what one may cost",
+        )
     if found.unknown_loss:
-        raise ConfigError(_lost(folder))
-    for cap in caps:
-        cap.spent = sum(found.under(cap.kind, cap.of, cap.also)) + cap.unknown
-        ended, unended = found.doubt_under(cap.kind, cap.of, cap.also)
-        cap.doubted = ended.most + unended.most + cap.unknown
-        cap.doubted_calls = ended.calls + unended.calls + cap.unknown_calls
-    return caps
+        raise _untold(folder, "has lost calls of which nothing tells what they cost")
 
 
-def _counts_for(cap: Cap, alias: str, provider: str) -> bool:
-    return alias in cap.also or cap.of == {"provider": provider, "model": alias}.get(cap.kind, cap.of)
-
-
-def _caps(sweep: Sweep, found: Books, asked: "Named") -> Iterator[Cap]:
-    held = [model for model in sweep.models if sweep.budgeted(model) and priced(sweep, model)]
-    if sweep.budget_usd is not None:
-        yield _cap("sweep", sweep.name, sweep.budget_usd)
-    for provider in dict.fromkeys(model.provider for model in held):
-        if provider in sweep.provider_budgets:
-            yield _cap("provider", provider, sweep.provider_budgets[provider])
-    left = found.by_alias.keys() - {model.alias for model in sweep.models}
-    for model in held:
-        if model.budget_usd is not None:
-            cap = _cap("model", model.alias, model.budget_usd)
-            yield replace(cap, also=sorted(one for one in left if _may_name(one, model, asked, found)))
-
-
-def _cap(kind: str, of: str, usd: float) -> Cap:
-    return Cap(kind=kind, of=of, limit=picodollars(usd, ROUND_FLOOR))
-
-
-def _caps_of(model: Model, ledger: Ledger) -> tuple[Cap, ...]:
-    return tuple(cap for cap in ledger.caps if _counts_for(cap, model.alias, model.provider))
+def _untold(folder: Path, why: str) -> ConfigError:
+    return ConfigError(
+        f"{folder} {why}: nobody can say how much of `budget_usd` is left. Ask in a folder of its own "
+        f"(`out:`), and take over what is answered here with --reuse {folder}."
+    )
 
 
 def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
     """Return all by which a call of a model would be charged now; none where one of them is unknown."""
     if model is None or not priced(sweep, model):
         return ()
-    every = (one for condition in sweep.conditions for one in _rates(model, condition, time()))
-    return tuple(dict.fromkeys(every))
+    return [rates for condition in sweep.conditions for rates in _rates(model, condition, time())]
 
 
 def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:
@@ -372,7 +360,8 @@ def named(before: Named, models: Sequence[Model]) -> dict[str, list[str]]:
     found = {alias: list(names) for alias, names in before.items()}
     for model in models:
         names = found.setdefault(model.alias, [])
-        names += [_name_of(model)] * (_name_of(model) not in names)
+        if _name_of(model) not in names:
+            names.append(_name_of(model))
     return found
 
 
@@ -389,36 +378,3 @@ def _may_name(alias: str, model: Model, asked: Named, found: Books) -> bool:
         return True
     before = found.by_alias[alias]
     return ANY in names and model.provider in {*before.charged_at, *before.reserved_at}
-
-
-# ── what is refused ──────────────────────────────────────────────────────────────────────────
-
-
-def _refusal(folder: Path, unknown: Mapping[str, int], *, left: Collection[str]) -> str:
-    named = ", ".join(
-        f"{count:,} of {alias}{', which left the sweep' * (alias in left)}"
-        for alias, count in unknown.items()
-        if count
-    )
-    return (
-        f"{folder} holds {sum(unknown.values()):,} calls of unknown cost ({named}), made when no budget held "
-        "them, and what they could cost at most was not known then: nobody can say how much of `budget_usd` "
-        "is left. Ask in a folder of its own (`out:`), and take over what is answered here with --reuse "
-        f"{folder}."
-    )
-
-
-def _lost(folder: Path) -> str:
-    return (
-        f"{folder} has lost calls of which nothing tells what they cost: nobody can say how much of "
-        "`budget_usd` is left. Ask in a folder of its own (`out:`), and take over what is answered here with "
-        f"--reuse {folder}."
-    )
-
-
-def _unreadable(folder: Path, calls: int) -> str:
-    return (
-        f"{folder} holds {calls:,} damaged lines of its journal, each of which may have been a call, and no "
-        "other call there tells what one may cost: nobody can say how much of `budget_usd` is left. Ask in a "
-        f"folder of its own (`out:`), and take over what is answered here with --reuse {folder}."
-    )
