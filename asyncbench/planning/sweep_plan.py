@@ -25,9 +25,8 @@ from asyncbench.records import Model, Usage
 from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
-    check_kinds,
     check_replays,
-    check_tokens,
+    check_sets,
     chosen_models,
     most_for,
     still_skipped,
@@ -68,9 +67,7 @@ def plan(
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()
     with TemporaryDirectory(prefix="asyncbench-plan-") as made:
         sets = sets_of(sweep, asked, Path(made))
-        check_kinds(sweep.conditions, [one for many in sets.values() for one in many])
-        for model in asked:
-            check_tokens(model, sweep.conditions, sets[model.alias])
+        check_sets(sweep, asked, sets)
         return plan_of(sweep, asked, sets, limit=limit, finished=finished, begun=begun)
 
 

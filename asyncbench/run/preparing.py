@@ -28,11 +28,10 @@ from asyncbench.sweeps import (
     Room,
     check_budget,
     check_conditions,
-    check_kinds,
     check_longer,
     check_replays,
     check_reuse,
-    check_tokens,
+    check_sets,
     chosen_models,
     corrected,
     held_models,
@@ -97,9 +96,7 @@ async def prepare(run: RunState) -> None:
     run.notifier.died(run.death)
     await asyncio.to_thread(store.begin_run)
     run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)
-    check_kinds(run.sweep.conditions, [asked for sets in run.sets.values() for asked in sets])
-    for model in run.models:
-        check_tokens(run.room.most(model), run.sweep.conditions, run.sets[model.alias])
+    check_sets(run.sweep, [run.room.most(model) for model in run.models], run.sets)
     run.started_s = time.monotonic()
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
     await asyncio.to_thread(_describe, run)

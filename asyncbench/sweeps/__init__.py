@@ -19,9 +19,8 @@ from asyncbench.sweeps.corrections import corrected
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.preflight import (
     check_conditions,
-    check_kinds,
     check_replays,
-    check_tokens,
+    check_sets,
     chosen_models,
     keys_for,
     open_sources,
@@ -60,11 +59,10 @@ __all__ = [
     "cell_of",
     "check_budget",
     "check_conditions",
-    "check_kinds",
     "check_longer",
     "check_replays",
     "check_reuse",
-    "check_tokens",
+    "check_sets",
     "chosen_models",
     "corrected",
     "graded",

@@ -1,7 +1,7 @@
 """Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
 
 import resource
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +17,7 @@ from asyncbench.prompting import most_beside, said_before
 from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
 from asyncbench.store import planned, read_manifest
-from asyncbench.suites import SUITES, Kind
+from asyncbench.suites import SUITES
 from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
@@ -39,17 +39,13 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
         if alias not in known:
             raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
     asked = tuple(known[alias] for alias in named) or sweep.models
-    _refuse_ignored(sweep, asked)
-    return asked
-
-
-def _refuse_ignored(sweep: Sweep, models: Iterable[Model]) -> None:
-    """Refuse parameters of no effect here, not when a sweep is read: a folder of before may hold them."""
-    given = {model.alias: model.params for model in models}
-    given |= {f"condition {one.name!r}": one.params for one in sweep.conditions}
-    for name, params in given.items():
-        if fault := ignored(params):
+    # Refused here, not when a sweep is read: the folder of an older one may hold them.
+    params = {model.alias: model.params for model in asked}
+    params |= {f"condition {condition.name!r}": condition.params for condition in sweep.conditions}
+    for name, given in params.items():
+        if fault := ignored(given):
             raise ConfigError(f"{sweep.file or sweep.name}: {name}: {fault}.")
+    return asked
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -77,19 +73,18 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
     Raises:
         ConfigError: a variable is not set.
     """
-    return {model.alias: _key(model, env) for model in models}
-
-
-def _key(model: Model, env: Mapping[str, str]) -> str:
-    if model.key_env is None:
-        return SIMULATED_KEY if model.simulated else ""
-    key = env.get(model.key_env, "").strip()
-    if not key:
-        raise ConfigError(
-            f"{model.alias}: the environment variable {model.key_env} is not set. Export it, put it into a "
-            "file for `--env-file`, or name another variable with `key_env`."
-        )
-    return key
+    keys = {}
+    for model in models:
+        if model.key_env is None:
+            keys[model.alias] = SIMULATED_KEY if model.simulated else ""
+        elif not (key := env.get(model.key_env, "").strip()):
+            raise ConfigError(
+                f"{model.alias}: the environment variable {model.key_env} is not set. Export it, put it into "
+                "a file for `--env-file`, or name another variable with `key_env`."
+            )
+        else:
+            keys[model.alias] = key
+    return keys
 
 
 def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:
@@ -209,34 +204,52 @@ def check_replays(models: Iterable[Model]) -> None:
         StoreError: its manifest cannot be read.
     """
     for model in models:
-        if model.replay is not None:
-            recorded = {key[:2] for key in planned(read_manifest(Path(model.replay)))}
-            _check_replay(model, recorded)
+        if model.replay is None:
+            continue
+        recorded = {key[:2] for key in planned(read_manifest(Path(model.replay)))}
+        # `mistral:name` plays what `name` recorded as another provider would
+        named = {model.model_id, model.model_id.partition(":")[2]}
+        runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
+        if not named & runs and of_model != 1:
+            found = "several runs hold a model" if of_model else "no run and no model is"
+            raise ConfigError(
+                f"{model.alias}: in {model.replay} {found} called {model.model_id!r}; its runs: "
+                f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}"
+            )
 
 
-def _check_replay(model: Model, recorded: Collection[tuple[str, str]]) -> None:
-    # `mistral:name` plays what `name` recorded as another provider would
-    named = {model.model_id, model.model_id.partition(":")[2]}
-    runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
-    if not named & runs and of_model != 1:
-        found = "several runs hold a model" if of_model else "no run and no model is"
-        raise ConfigError(
-            f"{model.alias}: in {model.replay} {found} called {model.model_id!r}; its runs: "
-            f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}"
-        )
+def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
+    """Refuse problems that cannot be asked, and models whose tokens a minute do not suffice for them.
 
-
-def check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> None:
-    """Refuse problems that their suite has no words for under a condition: a task may have no rule.
+    Args:
+        sweep: whose conditions they are asked under.
+        models: those that are asked, each with the longest reply that it may give.
+        sets: what each is asked, by alias.
 
     Raises:
-        ConfigError: names the condition, the problems and the way out.
+        ConfigError: names the condition or model, and the way out.
         ProblemSetError: a set can no longer be read.
     """
-    known = {one.problems.path: one.problems for one in sets if _has_words_of_its_own(one.tasks)}
+    _check_kinds(sweep.conditions, [asked for model in models for asked in sets[model.alias]])
+    for model in models:
+        _check_tokens(model, sweep.conditions, sets[model.alias])
+
+
+def _check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> None:
+    """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
+    known = {
+        asked.problems.path: asked.problems
+        for asked in sets
+        if any(SUITES[suite].asking is not None for suite in asked.tasks)
+    }
     kinds = {pair for problems in known.values() for pair in problems.kinds()}
     for condition in conditions:
-        if faults := sorted(_faults(kinds, condition)):
+        found = {
+            asking.complaint(kind, condition.style)
+            for suite, kind in kinds
+            if condition.is_for(suite) and (asking := SUITES[suite].asking)
+        }
+        if faults := sorted(filter(None, found)):
             more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
             raise ConfigError(
                 f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Leave these problems out, "
@@ -244,27 +257,19 @@ def check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> No
             )
 
 
-def _has_words_of_its_own(suites: Iterable[str]) -> bool:
-    return any(SUITES[suite].asking is not None for suite in suites)
-
-
-def _faults(kinds: Iterable[tuple[str, Kind]], condition: Condition) -> Iterator[str]:
-    for suite, kind in kinds:
-        asking = SUITES[suite].asking
-        if asking and condition.is_for(suite):
-            yield from filter(None, [asking.complaint(kind, condition.style)])
-
-
-def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
-    """Refuse a model whose tokens a minute do not suffice for its largest request.
-
-    Raises:
-        ConfigError: such a request would never be admitted as the limit says.
-    """
+def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
+    """Refuse a model whose largest request would never be admitted as its limits say."""
     limits, given = model.limits, model.max_tokens or 0
     if (limits.tpm, limits.input_tpm) == (None, None):
         return
-    sent = max(longest_request(model, conditions, one) for one in sets) // CHARACTERS_PER_TOKEN
+    characters = (
+        asked.problems.longest_question + said_before(model, condition) + most_beside(condition, suite)
+        for asked in sets
+        for suite in asked.tasks
+        for condition in conditions
+        if condition.is_for(suite)
+    )
+    sent = max(characters, default=0) // CHARACTERS_PER_TOKEN
     together = max(sent, given) if limits.counts == "demanded" else sent + given
     # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
     for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
@@ -276,17 +281,6 @@ def check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[A
             )
 
 
-def longest_request(model: Model, conditions: Iterable[Condition], asked: AskedSet) -> int:
-    """Return the characters of the longest request that a set may make."""
-    beside = (
-        said_before(model, one) + most_beside(one, suite)
-        for suite in asked.tasks
-        for one in conditions
-        if one.is_for(suite)
-    )
-    return asked.problems.longest_question + max(beside, default=0)
-
-
 def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
     """Let this process open a connection for every call that may be in flight.
 
@@ -296,24 +290,20 @@ def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
         ConfigError: the system does not allow that many.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    models = tuple(models) if hard == resource.RLIM_INFINITY else _within(models, hard)
+    bounded = hard != resource.RLIM_INFINITY
+    if bounded:
+        said = {model.limits.group or model.alias: model.limits.concurrency for model in models}
+        unset = sum(concurrency is None for concurrency in said.values())
+        left = hard - SPARE_FILES - sum(filter(None, said.values()))
+        most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
+        models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
     lanes = {model.limits.group or model.alias: model.limits.most_in_flight for model in models}
     needed = sum(lanes.values()) + SPARE_FILES
-    if soft >= needed:
-        return models
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    if bounded and needed > hard:
         raise ConfigError(
             f"this sweep may hold {needed:,} files and connections open at once, but the system allows "
             f"{hard:,}. Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    return models
-
-
-def _within(models: Sequence[Model], files: int) -> tuple[Model, ...]:
-    """Return the models with fewer calls in flight where nobody said how many, as the system has files."""
-    lanes = {model.limits.group or model.alias: model.limits.concurrency for model in models}
-    unset = sum(concurrency is None for concurrency in lanes.values())
-    left = files - SPARE_FILES - sum(filter(None, lanes.values()))
-    most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
-    return tuple(replace(model, limits=replace(model.limits, most=most)) for model in models)
+    if needed > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    return tuple(models)
