@@ -15,8 +15,7 @@ from asyncbench.sweeps.budget_bounds import (
     priced,
     unpriced,
 )
-from asyncbench.sweeps.corrections import corrected
-from asyncbench.sweeps.grading import graded
+from asyncbench.sweeps.grading import corrected, graded
 from asyncbench.sweeps.preflight import (
     check_conditions,
     check_replays,

@@ -1,9 +1,15 @@
-"""Grading that no fault of a grader stops: a reply that was paid for is never lost to it."""
+"""Grades of replies: no fault of a grader stops a run, and a corrected answer makes an old grade untrue."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.engine import GRADER_ERROR
+from asyncbench.problems import ROWS_AT_ONCE, contract_batches
 from asyncbench.records import Grade, Problem, Reply, outcome_of
+from asyncbench.store import read_trials
 from asyncbench.suites import SUITES, grade
 
 
@@ -13,24 +19,60 @@ def graded(
     style: str,
     tell_fault: Callable[[Exception], None] = lambda _: None,
 ) -> tuple[Grade, ...]:
-    """Return the grades of a reply, headline first; of one that a grader stumbles over, the mark of that."""
+    """Return the grades of a reply, headline first; of one that a grader stumbles over, the mark of that.
+
+    Such a reply was paid for: it is kept, and can be graded again.
+    """
     try:
         return grade(problem, reply, style)
-    except Exception as error:  # a fault in a grader must not cost an answer that was paid for
+    except Exception as error:
         tell_fault(error)
-        return (_ungraded(problem, reply, error),)
+        mark = Grade(
+            grader=SUITES[problem.suite].graders[0],
+            grader_version=0,
+            headline=True,
+            answer=None,
+            classification=None,
+            reason=GRADER_ERROR,
+            outcome=outcome_of(reply, answer=None, exact_match=False),
+            exact_match=False,
+            flags=(type(error).__name__,),
+        )
+        return (mark,)
 
 
-def _ungraded(problem: Problem, reply: Reply | None, error: Exception) -> Grade:
-    """Return the mark of a reply that a grader stumbled over; the reply is kept and can be graded again."""
-    return Grade(
-        grader=SUITES[problem.suite].graders[0],
-        grader_version=0,
-        headline=True,
-        answer=None,
-        classification=None,
-        reason=GRADER_ERROR,
-        outcome=outcome_of(reply, answer=None, exact_match=False),
-        exact_match=False,
-        flags=(type(error).__name__,),
+def corrected(folder: Path, used: Sequence[Path]) -> int:
+    """Return how many finished trials were graded by an answer that their problem has no longer.
+
+    Args:
+        folder: a results folder.
+        used: the copies in it that count now; where two hold a problem, the first does.
+
+    Raises:
+        ProblemSetError, StoreError: a copy or a part cannot be read.
+    """
+    names = {path.name for path in used}
+    earlier = [path for path in sorted((folder / "problems").glob("*.parquet")) if path.name not in names]
+    if not earlier:
+        return 0  # nothing can have changed: a set with another answer is another copy
+    now = pa.concat_tables(map(_answers, used)).combine_chunks()
+    changed = pa.concat_tables(_others(_answers(path), now) for path in earlier).combine_chunks()
+    if not len(changed):
+        return 0
+    ids = pc.unique(changed["problem_id"])
+    graded = read_trials(folder, ["problem_id", "expected"], pc.field("problem_id").isin(ids))
+    return len(_others(graded, now))
+
+
+def _answers(path: Path) -> pa.Table:
+    batches = (
+        batch.select(["problem_id", "expected"]) for batch in contract_batches(path, rows=ROWS_AT_ONCE)
     )
+    return pa.concat_tables(pa.Table.from_batches([batch]) for batch in batches)
+
+
+def _others(rows: pa.Table, now: pa.Table) -> pa.Table:
+    """Return the rows whose problem is there now, with another answer than theirs."""
+    place = pc.index_in(rows["problem_id"], value_set=now["problem_id"])
+    both = rows.append_column("now", now["expected"].take(place))
+    return both.filter(pc.field("expected") != pc.field("now")).select(rows.column_names)

@@ -85,7 +85,7 @@ class Room:
         self._models = Lengths()
         if max_tokens is not None:
             had = _room_of_cut(store)
-            self._cut = frozenset(one for one, tokens in had.items() if tokens < max_tokens)
+            self._cut = frozenset(trial_id for trial_id, tokens in had.items() if tokens < max_tokens)
             self.had_it = len(had) - len(self._cut)
             store.finished |= had.keys() - self._cut
             if had and not self._cut:

@@ -1,7 +1,7 @@
 """Answers of another results folder, taken over where the same was asked: nothing is paid twice."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -78,52 +78,9 @@ class Answers:
         ids = read_trials(folder, ["trial_id"], _COMPLETE)["trial_id"]
         return cls(
             folder=folder,
-            ids=frozenset(one for chunk in ids.chunks for one in texts(chunk)),
+            ids=frozenset(trial_id for chunk in ids.chunks for trial_id in texts(chunk)),
             lengths=_lengths(folder) if "max_tokens" in ignore else (),
         )
-
-    def taken(
-        self,
-        sweep: Sweep,
-        model: Model,
-        sets: tuple[AskedSet, ...],
-        *,
-        limit: int | None,
-        skip: Callable[[str], bool],
-        histories: Mapping[str, History],
-    ) -> Iterator[list[Result]]:
-        """Yield the results of one model's trials that are answered here, many at a time.
-
-        Args:
-            sweep: conditions and repeats.
-            model: whose trials.
-            sets: what it is asked.
-            limit: at most this many problems.
-            skip: is told a trial's id; says whether it needs no answer.
-            histories: what is known of trials that were called.
-        """
-        named = _Named(model, self)
-        others = skip if self.lengths else lambda one: skip(one) or one not in self.ids
-        every = trials_of(sweep, model, sets, limit=limit, skip=others)
-        found = ((trial, answer) for trial in every if (answer := named.answer_to(trial)) is not None)
-        while some := list(islice(found, BATCH)):
-            rows = self._rows(model, [answer for _, answer in some])
-            fitting = [
-                (trial, rows[answer])
-                for trial, answer in some
-                if answer in rows and (answer == trial.trial_id or _fits(rows[answer], model.max_tokens))
-            ]
-            if fitting:
-                yield [
-                    _result(named.as_sent(trial, row), row, histories.get(trial.trial_id, _FRESH))
-                    for trial, row in fitting
-                ]
-
-    def _rows(self, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
-        its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
-        wanted = its & _COMPLETE & pc.field("trial_id").isin(pa.array(ids, pa.string()))
-        rows = read_trials(self.folder, _COLUMNS, wanted).to_pylist()
-        return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
 
 
 async def take_over(
@@ -151,16 +108,9 @@ async def take_over(
         StoreError: the other folder cannot be read, or ours cannot be written.
     """
     closed: set[str] = set()
-
-    def skip(trial_id: str) -> bool:
-        called = store.histories.get(trial_id)
-        return trial_id in store.finished or (called is not None and called.ended is not None)
-
     async with salvage.tended():
         for model in models:
-            taken = answers.taken(
-                sweep, model, sets[model.alias], limit=limit, skip=skip, histories=store.histories
-            )
+            taken = _taken(answers, sweep, model, sets[model.alias], limit=limit, store=store)
             while results := await asyncio.to_thread(next, taken, ()):  # made off the event loop
                 for result in results:
                     salvage.keep(result)
@@ -169,6 +119,43 @@ async def take_over(
                 closed.update(result.trial.trial_id for result in results)
     store.finished |= closed
     return len(closed)
+
+
+def _taken(
+    answers: Answers,
+    sweep: Sweep,
+    model: Model,
+    sets: tuple[AskedSet, ...],
+    *,
+    limit: int | None,
+    store: Store,
+) -> Iterator[list[Result]]:
+    """Yield the results of one model's trials that are answered there, many at a time."""
+    named = _Named(model, answers)
+
+    def skip(trial_id: str) -> bool:
+        called = store.histories.get(trial_id)
+        answered = trial_id in store.finished or (called is not None and called.ended is not None)
+        return answered or not (answers.lengths or trial_id in answers.ids)
+
+    trials = trials_of(sweep, model, sets, limit=limit, skip=skip)
+    found = ((trial, answer) for trial in trials if (answer := named.answer_to(trial)) is not None)
+    while batch := list(islice(found, BATCH)):
+        rows = _rows(answers.folder, model, [answer for _, answer in batch])
+        results = [
+            _result(named.as_sent(trial, row), row, store.histories.get(trial.trial_id, _FRESH))
+            for trial, answer in batch
+            if (row := rows.get(answer)) and (answer == trial.trial_id or _fits(row, model.max_tokens))
+        ]
+        if results:
+            yield results
+
+
+def _rows(folder: Path, model: Model, ids: list[str]) -> dict[str, Mapping[str, Any]]:  # Any: a row's values
+    its = (pc.field("provider") == model.provider) & (pc.field("model_id") == model.model_id)
+    wanted = its & _COMPLETE & pc.field("trial_id").isin(pa.array(ids, pa.string()))
+    rows = read_trials(folder, _COLUMNS, wanted).to_pylist()
+    return {row["trial_id"]: row for row in rows if not _reply(row).cut_short}
 
 
 class _Named:
@@ -181,7 +168,7 @@ class _Named:
         self._ids: dict[str, list[TrialIds]] = {}  # by condition
 
     def answer_to(self, trial: Trial) -> str | None:
-        return next((one for one in self._names(trial) if one in self._answers.ids), None)
+        return next((name for name in self._names(trial) if name in self._answers.ids), None)
 
     def as_sent(self, trial: Trial, row: Mapping[str, Any]) -> Trial:
         """Return a trial with the max_tokens that its answer was given."""
@@ -202,7 +189,7 @@ def _lengths(folder: Path) -> tuple[int | None, ...]:
     said = map(max_tokens_of, texts(pc.unique(read_trials(folder, ["params"])["params"].combine_chunks())))
     # the first call of a trial that was given more room later
     sent = read_attempts(folder, ["max_tokens"])["max_tokens"].unique().to_pylist()
-    return tuple(sorted({None, *said, *sent}, key=lambda one: (one is None, one or 0)))
+    return tuple(sorted({None, *said, *sent}, key=lambda length: (length is None, length or 0)))
 
 
 def _fits(row: Mapping[str, Any], max_tokens: int | None) -> bool:
@@ -232,7 +219,7 @@ def _reply(row: Mapping[str, Any]) -> Reply:
     return Reply(
         text=row["reply_text"],
         reasoning=row["reasoning_text"],
-        usage=Usage(**counted) if any(one is not None for one in counted.values()) else None,
+        usage=Usage(**counted) if any(count is not None for count in counted.values()) else None,
         http_status=row["http_status"],
         max_tokens=longest_stored(row["params"], row["condition_params"]),
         **{name: row[name] for name in _REPLY},

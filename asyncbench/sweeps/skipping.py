@@ -10,14 +10,13 @@ from typing import Any, cast
 
 from asyncbench.config import Sweep
 from asyncbench.engine import (
-    CellCounts,
     ConditionCell,
     Counters,
     Stopping,
     always_valid_interval,
     still_stopped,
 )
-from asyncbench.records import Event, History, Model, Outcome, Skipped, Stop, StopWhen, Trial
+from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.store import Salvage, failed_ids, known_trials, read_skipped, right_ids
 from asyncbench.sweeps.trials import AskedSet, trials_of
 from asyncbench.sweeps.trials import Cell as ProblemCell
@@ -63,16 +62,16 @@ def still_skipped(folder: Path, when: StopWhen) -> frozenset[str]:
 def stopping_of(
     when: StopWhen,
     before: Before,
-    keep: Callable[[Event], None],
+    keep: Callable[[Skipped], None],
     counters: Counters,
     now: Callable[[], float],
 ) -> Stopping:
     """Return the rule over the cells of one model; what is written down already is not written again."""
 
-    def keep_new(one: Skipped) -> None:
-        stop = one.stop
-        if before.skipped.get(one.trial.trial_id) != (stop.rule, stop.asked, stop.correct):
-            keep(one)
+    def keep_new(skipped: Skipped) -> None:
+        stop = skipped.stop
+        if before.skipped.get(skipped.trial.trial_id) != (stop.rule, stop.asked, stop.correct):
+            keep(skipped)
 
     return Stopping(when=when, keep=keep_new, counters=counters, now=now)
 
@@ -87,12 +86,9 @@ class Needed:
 
     before: Before
     stopping: Stopping
-    _told: dict[ConditionCell, bytearray] = field(
-        default_factory=dict
-    )  # right, not or failed, since the last trial
-    _ahead_of: dict[str, Mapping[ConditionCell, bytearray]] = field(
-        default_factory=dict
-    )  # by the trial after them
+    # Right, not right or failed: since the last trial, and by the trial after them.
+    _told: dict[ConditionCell, bytearray] = field(default_factory=dict)
+    _ahead_of: dict[str, Mapping[ConditionCell, bytearray]] = field(default_factory=dict)
 
     def left_out(self, condition: str, cell: ProblemCell, trial_id: str) -> None:
         """Note a trial that earlier runs closed."""
@@ -111,7 +107,7 @@ class Needed:
     def holds(self, trial: Trial, history: History) -> bool:
         """Whether a trial has to be asked, or graded; that it need not be is written down."""
         for cell, answers in self._ahead_of.pop(trial.trial_id, {}).items():
-            self.stopping.known(cell, (None if one == _FAILED else bool(one) for one in answers))
+            self.stopping.known(cell, (None if answer == _FAILED else bool(answer) for answer in answers))
         if trial.trial_id in self.before.again:
             self.stopping.ask_again(trial, right=self.before.answer_of(trial.trial_id))
             return True
@@ -171,13 +167,14 @@ async def settle(
     async with salvage.tended():
         for alias, (model, stopping) in models.items():
             left = rest.of_model(sweep, model, sets[alias], stopping, limit=limit, per_cell=per_cell)
-            while (some := await asyncio.to_thread(next, left, None)) is not None:
-                for one in some:
-                    salvage.keep(one)
+            while (batch := await asyncio.to_thread(next, left, None)) is not None:
+                for skipped in batch:
+                    salvage.keep(skipped)
                 if salvage.error is not None:
                     raise salvage.error
-                holds = still_stopped(stopping.when, map(_figures, some))
-                reopened += sum(_figures(one) not in holds for one in some)
+                cells = [(skipped.stop.correct, skipped.stop.asked) for skipped in batch]
+                holds = still_stopped(stopping.when, cells)
+                reopened += sum(cell not in holds for cell in cells)
     return reopened
 
 
@@ -207,9 +204,9 @@ class SettledTrials:
     ) -> Iterator[list[Skipped]]:
         """Yield what has to be written of one model, part by part; then put the counters of its run right."""
         found, counters = list[Skipped](), Counters()
-        stopping = stopping_of(run.when, self.before, _adding(found), counters, run.now)
+        stopping = stopping_of(run.when, self.before, found.append, counters, run.now)
         needed = Needed(before=self.before, stopping=stopping)
-        every = trials_of(
+        trials = trials_of(
             sweep,
             model,
             sets,
@@ -218,35 +215,18 @@ class SettledTrials:
             skip=partial(needed.passes, self.finished.__contains__),
             left_out=needed.left_out,
         )
-        figures = {
-            trial_id: (correct, asked) for trial_id, (_, asked, correct) in self.before.skipped.items()
-        }
-        holds = still_stopped(run.when, figures.values())
-        while batch := list(islice(every, _BATCH)):
+        said = self.before.skipped
+        holds = still_stopped(run.when, ((correct, asked) for _, asked, correct in said.values()))
+        while batch := list(islice(trials, _BATCH)):
             for trial in batch:
                 needs = needed.holds(trial, self.histories.get(trial.trial_id, History()))
-                if needs and figures.get(trial.trial_id) in holds:
-                    found.append(self._reopened(trial, stopping))
+                rule, asked, correct = said.get(trial.trial_id, ("", 0, 0))
+                if needs and rule and (correct, asked) in holds:
+                    # Its cell is stopped no more: the present counts take the place of those that did it.
+                    correct, asked = stopping.figures_of(trial)
+                    low, high = always_valid_interval(correct, asked)
+                    stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
+                    found.append(Skipped(trial=trial, stop=stop, skipped_at=stopping.now()))
             yield found
             found.clear()
         run.counters.skipped = counters.skipped
-
-    def _reopened(self, trial: Trial, stopping: Stopping) -> Skipped:
-        """Return the present figures of a cell that they stop no more, in place of those that did."""
-        rule, _, _ = self.before.skipped[trial.trial_id]
-        correct, asked = stopping.figures_of(trial)
-        low, high = always_valid_interval(correct, asked)
-        stop = Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
-        return Skipped(trial=trial, stop=stop, skipped_at=stopping.now())
-
-
-def _figures(skipped: Skipped) -> CellCounts:
-    return skipped.stop.correct, skipped.stop.asked
-
-
-def _adding(found: list[Skipped]) -> Callable[[Event], None]:
-    def keep(event: Event) -> None:
-        if isinstance(event, Skipped):
-            found.append(event)
-
-    return keep

@@ -58,11 +58,15 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
     """
     asked: list[AskedSet] = []
     for later in sets:
-        earlier = [one.problems for one in asked if set(one.problems.suites) & set(later.suites)]
-        seen = {problem.problem_id for one in earlier for problem in one.read()}
+        earlier = [before.problems for before in asked if set(before.problems.suites) & set(later.suites)]
+        seen = {problem.problem_id for problems in earlier for problem in problems.read()}
         again = (problem for problem in later.read() if problem.problem_id in seen) if seen else ()
         twice = {problem.problem_id: (problem.suite, problem.task) for problem in again}
-        tasks = _without(later.tasks, Counter(twice.values()))
+        skipped = Counter(twice.values())
+        tasks = {
+            suite: {task: rows - skipped[suite, task] for task, rows in counts.items()}
+            for suite, counts in later.tasks.items()
+        }
         asked.append(AskedSet(problems=later, tasks=tasks, skip=frozenset(twice)))
     return tuple(asked)
 
@@ -89,22 +93,15 @@ def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
     return tuple(source.place for source in sweep.problems_of(model))
 
 
-def _without(tasks: Tasks, skipped: Mapping[tuple[str, str], int]) -> Tasks:
-    return {
-        suite: {task: rows - skipped.get((suite, task), 0) for task, rows in counts.items()}
-        for suite, counts in tasks.items()
-    }
-
-
 def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
     """Return how the problems of a suite are asked."""
-    return tuple(one for one in sweep.conditions if one.is_for(suite))
+    return tuple(condition for condition in sweep.conditions if condition.is_for(suite))
 
 
 def planned_tasks(sweep: Sweep, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
     """Return how many trials one model has in this sweep: condition → suite → task → trials."""
     trials: dict[str, dict[str, dict[str, int]]] = {}
-    for suite, counts in ((suite, counts) for one in sets for suite, counts in one.tasks.items()):
+    for suite, counts in (tasks for asked in sets for tasks in asked.tasks.items()):
         for condition in conditions_of(sweep, suite):
             sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
             for task, rows in counts.items():
@@ -145,13 +142,12 @@ def trials_of(
         left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
         model_of: returns the model as the trial of an id is asked it. None: as given.
     """
-    suites = {suite for one in sets for suite in one.tasks}
     ids = {
         suite: [
             (condition, TrialIds(model, condition), SUITES[suite].prompt_version)
             for condition in conditions_of(sweep, suite)
         ]
-        for suite in suites
+        for suite in {suite for asked in sets for suite in asked.tasks}
     }
     for repeat in range(sweep.repeats if per_cell is None else 1):
         for _, _, row, problem_id, suite, name, rows in _chosen(sets, limit, per_cell):
@@ -196,8 +192,8 @@ _Place = tuple[float, int, int, str, str, str, _Rows]
 
 
 def _chosen(sets: Sequence[AskedSet], limit: int | None, per_cell: int | None) -> Iterator[_Place]:
-    """Yield the problems that are asked, in order."""
-    places = islice(_interleaved(sets), limit)
+    """Yield the problems that are asked, in order: each set is spread evenly over the whole."""
+    places = islice(heapq.merge(*map(_placed, sets, range(len(sets)))), limit)
     return places if per_cell is None else _first_of_cells(places, per_cell)
 
 
@@ -209,11 +205,6 @@ def _first_of_cells(places: Iterator[_Place], count: int) -> Iterator[_Place]:
         if taken[cell] < count:
             taken[cell] += 1
             yield place
-
-
-def _interleaved(sets: Sequence[AskedSet]) -> Iterator[_Place]:
-    """Yield the problems of all sets at once, each set spread evenly over the whole."""
-    return heapq.merge(*map(_placed, sets, range(len(sets))))
 
 
 def _placed(asked: AskedSet, set_number: int) -> Iterator[_Place]:
