@@ -140,7 +140,7 @@ class Admission:
     def _follow(self, turn: Turn, ended: Reply | ProviderError, at_s: float) -> None:
         """Follow what a response told of the provider's limits."""
         if isinstance(ended, Reply):
-            self.gate.admitted(turn.sent_s)
+            self.gate.holds.admitted(turn.sent_s)
         retry_after_s = ended.retry_after_s if isinstance(ended, ProviderError) else None
         for told in ended.allowances:
             if pause := self.gate.hold(told, at_s, sent_s=turn.sent_s, retry_after_s=retry_after_s):

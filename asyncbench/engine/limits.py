@@ -109,19 +109,19 @@ class Gate:
         self._share = 1.0
         self._said = {name: per_minute for name, per_minute in limits.per_minute.items() if per_minute}
         self._told: dict[str, float] = {}  # by the provider's headers
-        self._holds = Holds()
-        self._guessed = False
+        self.guessed_rpm: float | None = None  # the only limit, if it is a guess
+        self.holds = Holds()
         self._buckets = {name: self._bucket(name, at_s) for name in self._said}
 
     @property
     def limited(self) -> bool:
         """Whether there is any limit a minute that somebody told."""
-        return bool(self._buckets) and not self._guessed
+        return bool(self._buckets) and self.guessed_rpm is None
 
     @property
     def configured(self) -> bool:
         """Whether the sweep itself says a limit a minute."""
-        return bool(self._said) and not self._guessed
+        return bool(self._said)
 
     @property
     def counts_tokens(self) -> bool:
@@ -130,12 +130,13 @@ class Gate:
 
     def in_force(self) -> Mapping[str, float]:
         """Return each limit a minute that may be used: as configured or told, and the fraction of it."""
-        known = (name for name in self._buckets if not self._guessed or name != "requests")
-        return {name: self._most(name) * self._fraction for name in known}
+        if self.guessed_rpm is not None:
+            return {}
+        return {name: self._most(name) * self._fraction for name in self._buckets}
 
     def wait(self, amounts: Amounts, at_s: float) -> Wait | None:
         """Return how long and for which limit a call has to wait; None: it may go."""
-        longest = self._holds.wait(at_s)
+        longest = self.holds.wait(at_s)
         for name, bucket in self._buckets.items():
             seconds = bucket.wait_s(getattr(amounts, name), at_s)
             if seconds > longest.seconds:
@@ -188,16 +189,13 @@ class Gate:
             retry_after_s: what its refusal asks to wait; None: it was none, or does not say.
         """
         if told.remaining:
-            self._holds.lift(told, sent_s)
-        elif (
-            told.remaining is not None and (told.reset_s or 0.0) > SOON_S and not self._explained(told, at_s)
-        ):
-            return self._holds.hold(told, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
+            self.holds.lift(told, sent_s)
+        elif told.remaining is not None and (told.reset_s or 0.0) > SOON_S:
+            bucket = self._buckets.get(told.what) if told.period_s <= 60 else None
+            # Our own calls may be why nothing remains: they are paced by that very limit.
+            if bucket is None or bucket.taken(at_s) <= EXPLAINS * bucket.per_minute:
+                return self.holds.hold(told, at_s, sent_s=sent_s, retry_after_s=retry_after_s)
         return None
-
-    def admitted(self, sent_s: float) -> None:
-        """Take in that a call was answered."""
-        self._holds.admitted(sent_s)
 
     def follow(self, told: Allowance, at_s: float) -> str | None:
         """Follow what a response's headers tell of a limit; return what a person should hear of it.
@@ -224,36 +222,25 @@ class Gate:
     def guess(self, rpm: float, at_s: float) -> None:
         """Take it that no more requests a minute are admitted, where nobody says how many are."""
         if not self.limited:
-            self._guessed = True
-            self._said["requests"] = rpm
+            self.guessed_rpm = rpm
             self._buckets["requests"] = self._bucket("requests", at_s)
 
     def raise_guess(self, times: float, at_s: float) -> None:
         """Try more than was guessed; in the end, go on without."""
-        if self._guessed and self._said["requests"] < FORGOTTEN_RPM:
-            self.guess(self._said["requests"] * times, at_s)
+        if self.guessed_rpm is not None and self.guessed_rpm < FORGOTTEN_RPM:
+            self.guess(self.guessed_rpm * times, at_s)
         else:
             self.forget_guess()
 
-    @property
-    def guessed_rpm(self) -> float | None:
-        """The only limit, if it is a guess; None: it is not."""
-        return self._said["requests"] if self._guessed else None
-
     def forget_guess(self) -> None:
         """Go on without a limit that was only a guess."""
-        if self._guessed:
-            self._guessed = False
-            self._said.pop("requests", None)
-            if "requests" not in self._told:
-                self._buckets.pop("requests", None)
-
-    def _explained(self, told: Allowance, at_s: float) -> bool:
-        """Whether nothing remains because of our own calls, which are paced by that very limit."""
-        bucket = self._buckets.get(told.what) if told.period_s <= 60 else None
-        return bucket is not None and bucket.taken(at_s) > EXPLAINS * bucket.per_minute
+        if self.guessed_rpm is not None:
+            self.guessed_rpm = None
+            del self._buckets["requests"]
 
     def _most(self, name: str) -> float:
+        if self.guessed_rpm is not None:
+            return self.guessed_rpm
         return min(self._said.get(name, math.inf), self._told.get(name, math.inf))
 
     def _rate(self, name: str) -> float:

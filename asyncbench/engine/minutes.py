@@ -64,46 +64,40 @@ class Minutes:
         """Write the minute down as far as it went, and begin another.
 
         Args:
-            in_flight: calls that go over into the next one.
+            at_s: now. Where nobody looked in time, what was counted belongs to the first of several minutes.
             limits: in force, by what they count, a minute.
             share: of them that the lane allows itself.
+            in_flight: calls that go over into the next one.
         """
-        while at_s > self._end_s + A_MOMENT_S:  # nobody looked in time: what was counted belongs to the first
-            self._write(self._end_s, limits, share)
-            self._begin(self._end_s, in_flight)
-        self._write(at_s, limits, share)
-        self._begin(at_s, in_flight)
-
-    def _write(self, at_s: float, limits: Mapping[str, float], share: float) -> None:
-        if at_s <= self._start_s:
-            return
-        self._keep(
-            LaneMinute(
-                lane=self._lane,
-                started_at=self._epoch_s + self._start_s,
-                seconds=at_s - self._start_s,
-                requests=self._calls,
-                tokens=self._tokens,
-                input_tokens=self._input,
-                output_tokens=self._output,
-                limits=dict(limits),
-                share=share,
-                most_in_flight=self._most,
-                refused=self._refused,
-                waited_s=dict(self._waited),
-                pauses=tuple(self._pauses),
-            )
-        )
+        over = False
+        while not over:
+            over = at_s <= self._end_s + A_MOMENT_S
+            until_s = at_s if over else self._end_s
+            if until_s > self._start_s:
+                self._keep(
+                    LaneMinute(
+                        lane=self._lane,
+                        started_at=self._epoch_s + self._start_s,
+                        seconds=until_s - self._start_s,
+                        requests=self._calls,
+                        tokens=self._tokens,
+                        input_tokens=self._input,
+                        output_tokens=self._output,
+                        limits=dict(limits),
+                        share=share,
+                        most_in_flight=self._most,
+                        refused=self._refused,
+                        waited_s=dict(self._waited),
+                        pauses=tuple(self._pauses),
+                    )
+                )
+            self._begin(until_s, in_flight)
 
     def _begin(self, at_s: float, in_flight: int) -> None:
         self._start_s = at_s
         # Minutes of the clock on the wall: those of all lanes can be laid side by side.
         self._end_s = at_s + MINUTE_S - (self._epoch_s + at_s) % MINUTE_S
-        self._calls = 0
-        self._most = in_flight
-        self._refused = 0
-        self._tokens = 0.0
-        self._input = 0.0
-        self._output = 0.0
+        self._calls, self._most, self._refused = 0, in_flight, 0
+        self._tokens = self._input = self._output = 0.0
         self._waited: dict[str, float] = defaultdict(float)
         self._pauses: list[str] = []

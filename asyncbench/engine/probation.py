@@ -58,19 +58,18 @@ class Probation:
         if self._passed or isinstance(ended, Reply):
             return
         self._calm_since_s = at_s
-        if ended.kind in _TOO_MANY:
-            self._count(ended, at_s)
-
-    def _count(self, error: ProviderError, at_s: float) -> None:
-        """Count a call that was one too many; the provider's own word of when to come back is waited for."""
-        told_s = max([error.retry_after_s or 0.0, *(_day_s(error))])
+        if ended.kind not in _TOO_MANY:
+            return
+        # Its own word of when to come back is waited for, and that of a day's limit of which nothing remains.
+        days = [one for one in ended.allowances if one.period_s > 60 and one.remaining == 0]
+        told_s = max([ended.retry_after_s or 0.0, *(day.reset_s or 0.0 for day in days)])
         if not self._too_many:
             self._first_s, self._patient_until_s = at_s, at_s + told_s + HOPELESS_S
         elif told_s > HOPELESS_S and at_s <= self._first_s + HOPELESS_S:
             self._patient_until_s = max(self._patient_until_s, at_s + told_s + HOPELESS_S)
         self._too_many += 1
         if self._too_many == WORTH_TELLING:
-            self._last = error
+            self._last = ended
 
     def news(self) -> str | None:
         """Return, once, what a person should hear."""
@@ -88,8 +87,6 @@ class Probation:
         refuses = self._too_many >= ENOUGH and at_s > self._patient_until_s
         return refuses and not self._passed and not self.answered_before
 
-    # ── refusals that may be about what every request has ────────────────────────────────────
-
     def suspects(self, error: ProviderError) -> bool:
         """Whether a refusal may be about what every request of the model has, such as a parameter."""
         # Another status, such as a 404 for a question that our simulator does not know, is about the trial.
@@ -100,8 +97,3 @@ class Probation:
     def suspicious(self) -> bool:
         """Whether what was refused so far looks as if anything would be."""
         return len(self.refused) >= PROOF
-
-
-def _day_s(error: ProviderError) -> list[float]:
-    """Return the seconds until a day's limit is back of which nothing remains."""
-    return [told.reset_s or 0.0 for told in error.allowances if told.period_s > 60 and told.remaining == 0]

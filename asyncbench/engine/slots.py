@@ -60,15 +60,13 @@ class Slots:
         self._answers += 1
         self._seconds += latency_s
         if self._answers >= max(ROUND, self._ceiling):
-            self._judge(self._seconds / self._answers)
+            latency_s = self._seconds / self._answers
+            rate = self._ceiling / latency_s if latency_s > 0 else 0.0
+            if self._holding:
+                self._hold(latency_s, rate)
+            elif self._filled:
+                self._climb(latency_s, rate)
             self._answers, self._seconds, self._filled = 0, 0.0, False
-
-    def _judge(self, latency_s: float) -> None:
-        rate = self._ceiling / latency_s if latency_s > 0 else 0.0
-        if self._holding:
-            self._hold(latency_s, rate)
-        elif self._filled:
-            self._climb(latency_s, rate)
 
     def _climb(self, latency_s: float, rate: float) -> None:
         grown = self._ceiling / self._before
@@ -83,18 +81,14 @@ class Slots:
     def _hold(self, latency_s: float, rate: float) -> None:
         slow = latency_s > SLOWER * self._usual_s
         if slow and self._was_slow:
-            self._step_back(latency_s)
+            if latency_s < self._slow_s * HELPS:  # leave room to others, as long as that makes answers faster
+                self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
+                self._slow_s, self._holding = latency_s, MOST_PATIENCE
+            else:  # slower is what is usual now
+                self._usual_s, self._slow_s = latency_s, math.inf
             slow = False  # the next round is half of calls that began before
         self._was_slow = slow
         self._holding -= 1
         if not self._holding:  # what the ceiling brings now is what more has to beat
             self._before, self._rate_before = self._ceiling, rate
             self._ceiling = min(self.most, self._ceiling * GROWTH)
-
-    def _step_back(self, latency_s: float) -> None:
-        """Leave room to others, as long as that makes answers faster; else slower is what is usual now."""
-        if latency_s < self._slow_s * HELPS:
-            self._ceiling = self._before = max(1.0, self._ceiling / GROWTH)
-            self._slow_s, self._holding = latency_s, MOST_PATIENCE
-        else:
-            self._usual_s, self._slow_s = latency_s, math.inf

@@ -65,11 +65,6 @@ class Strain:
         else:
             self._climb(part, at_s, broke=broke)
 
-    @property
-    def _part(self) -> float:
-        """The part of calls that broke without a bound."""
-        return self._top_broken / self._top_calls
-
     def _watch(self, part: float, at_s: float) -> None:
         if self._broken >= ENOUGH and part > TOLERATED:
             self._top, self._top_calls, self._top_broken = self._most, self._calls, self._broken
@@ -87,12 +82,13 @@ class Strain:
 
     def _judge(self, part: float, at_s: float) -> None:
         """Find out whether fewer in flight are any help."""
-        needed = max(ROUND, EXPECTED / self._part, WAVES * self.bound)
-        if part >= MOSTLY and self._broken > HELPS * self._part * needed:
+        unbound = self._top_broken / self._top_calls  # the part of calls that broke without a bound
+        needed = max(ROUND, EXPECTED / unbound, WAVES * self.bound)
+        if part >= MOSTLY and self._broken > HELPS * unbound * needed:
             self._lower(self.bound, part, at_s)
         elif self._calls < needed:
             return
-        elif part > HELPS * self._part and self.bound <= max(1.0, LEAST * self._top):
+        elif part > HELPS * unbound and self.bound <= max(1.0, LEAST * self._top):
             self._resign(at_s)
         elif part > TOLERATED and self.bound > 1:
             self._lower(self.bound, part, at_s)
@@ -103,26 +99,22 @@ class Strain:
     def _climb(self, part: float, at_s: float, *, broke: bool) -> None:
         over = self._calls >= max(ROUND, self.bound)
         self._all_calls, self._all_broken = self._all_calls + 1, self._all_broken + broke
-        if self._all_broken >= max(EXPECTED, HELPS * self._part * self._all_calls):
+        helps = HELPS * self._top_broken / self._top_calls
+        if self._all_broken >= max(EXPECTED, helps * self._all_calls):
             self._resign(at_s)  # it only seemed to help
         elif self.bound > self._good and self._broken >= ENOUGH_OF_A_TRY and part > TOLERATED:
             self._bad = self.bound
             self._patience = self._rounds_left = min(MOST_PATIENCE, 2 * self._patience)
             self._begin(self._good, at_s)
-        elif over and self._broken >= ENOUGH and part > TOLERATED:
-            self._fall(at_s)
+        elif over and self._broken >= ENOUGH and part > TOLERATED and self.bound <= 1:
+            self._resign(at_s)
+        elif over and self._broken >= ENOUGH and part > TOLERATED:  # go below what was good
+            self._bad, self._good = self.bound, max(1.0, self.bound / 2)
+            self._begin(self._good, at_s)
         elif over and self._most < math.floor(self.bound):  # it was not tried
             self._begin(self.bound, at_s)
         elif over:
             self._rise(at_s)
-
-    def _fall(self, at_s: float) -> None:
-        """Go below what was good."""
-        if self.bound <= 1:
-            self._resign(at_s)
-        else:
-            self._bad, self._good = self.bound, max(1.0, self.bound / 2)
-            self._begin(self._good, at_s)
 
     def _rise(self, at_s: float) -> None:
         """Go on after a round in which hardly any call broke."""
@@ -133,19 +125,16 @@ class Strain:
             return
         if self._good >= self._bad:
             self._patience, self._bad = 1, math.inf
-        self._begin(self._next(), at_s)
-
-    def _next(self) -> float:
         good, bad = self._good, self._bad
-        if self._bad > self._top:
-            return min(self._top, good * GROWTH + 1)
-        if bad - good > max(1, NEAR * good):
-            return (good + bad) // 2
-        self._rounds_left -= 1
-        if self._rounds_left > 0:
-            return good
-        self._rounds_left = self._patience
-        return bad
+        if bad > self._top:
+            self._begin(min(self._top, good * GROWTH + 1), at_s)
+        elif bad - good > max(1, NEAR * good):
+            self._begin((good + bad) // 2, at_s)
+        else:
+            self._rounds_left -= 1
+            again = self._rounds_left <= 0
+            self._rounds_left = self._patience if again else self._rounds_left
+            self._begin(bad if again else good, at_s)
 
     def _resign(self, at_s: float) -> None:
         self._begin(math.inf, at_s + self._resigned_s)

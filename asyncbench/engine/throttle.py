@@ -129,24 +129,21 @@ class Throttle:
 
     def close(self, at_s: float, *, wait_s: float | None, for_refusals: bool = True) -> bool:
         """Begin a pause; return whether it was none before."""
-        begins = not self.closed
-        if begins:
-            if at_s - self._opened_s > SETTLED_S * self._stretch:
-                self._restore(at_s)
-            self.closed, self._closed_s, self.for_refusals = True, at_s, for_refusals
-            self._await_scout(at_s, wait_s)
-        return begins
+        if self.closed:
+            return False
+        settled = at_s - self._opened_s > SETTLED_S * self._stretch
+        if settled and at_s - self._cut_s < PROBE_AFTER_S * self._stretch:
+            # Undo the cuts that the pause began with: when nothing is admitted, no share would be.
+            self._top, self._cut_s = self._before, at_s
+        self.closed, self._closed_s, self.for_refusals = True, at_s, for_refusals
+        self._await_scout(at_s, wait_s)
+        return True
 
     def scouted_in_vain(self, at_s: float, *, wait_s: float | None) -> None:
         """Take in that a scout came back with nothing: the next leaves later."""
         self.scouting = False
         self._wait_s = min(RAREST_SCOUT_S, self._wait_s * 2)
         self._await_scout(at_s, wait_s)
-
-    def _restore(self, at_s: float) -> None:
-        """Undo the cuts that the beginning of a pause led to: when nothing is admitted, no share would be."""
-        if at_s - self._cut_s < PROBE_AFTER_S * self._stretch:
-            self._top, self._cut_s = self._before, at_s
 
     def _await_scout(self, at_s: float, told_s: float | None) -> None:
         rarest_s = RAREST_OF_LONG_S if (told_s or 0.0) > 3600 else RAREST_SCOUT_S
@@ -158,27 +155,21 @@ class Throttle:
             return
         since_s = (at_s - self._cut_s) / self._stretch
         refused, before = self._refusals / self._answers, self.share(at_s)
-        self._remember(before, calm=since_s > PROBE_AFTER_S)
+        if since_s > PROBE_AFTER_S:  # calm: what led to this cut has nothing to do with earlier ones
+            self._before, self._all_answers, self._all_refusals = before, 0.0, 0.0
+        self._all_answers += self._answers
+        self._all_refusals += self._refusals
         self._stretch = min(SLOWEST, max(1.0, FAST_PER_S * before / max(per_s, 1e-9)))
         self._quick = min(self._quick + 1, len(CUTS) - 1) if since_s < QUICKLY_S else 0
-        if self._in_vain(before) and refused < 0.5:
+        # Cuts went far beyond what would have done, were the refusals about how much is asked.
+        admitted = 1 - self._all_refusals / self._all_answers
+        in_vain = self._all_answers >= KNOWN and before <= self._before * admitted**2 * IN_VAIN
+        if in_vain and refused < 0.5:
             self._top, self._resigned_until_s = self._before, at_s + RESIGNED_S * self._stretch
         else:
             self._top = max(SMALLEST_SHARE, before * (1 - min(refused, CUTS[self._quick])))
         self._cut_s = at_s
         self._answers = self._refusals = 0.0
-
-    def _remember(self, before: float, *, calm: bool) -> None:
-        """Add what led to a cut to what led to those just before it."""
-        if calm:
-            self._before, self._all_answers, self._all_refusals = before, 0.0, 0.0
-        self._all_answers += self._answers
-        self._all_refusals += self._refusals
-
-    def _in_vain(self, share: float) -> bool:
-        """Whether cuts went far beyond what would have done, were the refusals about how much is asked."""
-        admitted = 1 - self._all_refusals / self._all_answers
-        return self._all_answers >= KNOWN and share <= self._before * admitted**2 * IN_VAIN
 
     def _count(self, sent_s: float, *, refused: bool) -> bool:
         """Count an answer, unless it belongs to what was answered with a cut already."""

@@ -59,7 +59,7 @@ def test_of_two_waits_that_contradict_each_other_the_shorter_is_tried(told):
 def test_a_try_that_is_admitted_ends_the_belief_in_the_longer_wait():
     gate = Gate(Limits(), at_s=0.0)
     gate.hold(gone(360.0), 0.0, sent_s=-1.0, retry_after_s=1.0)
-    gate.admitted(1.1)
+    gate.holds.admitted(1.1)
     for at_s in (2.0, 100.0):
         assert gate.hold(gone(360.0), at_s, sent_s=at_s - 0.1, retry_after_s=1.0) is None
         assert gate.hold(gone(360.0), at_s) is None
@@ -71,7 +71,7 @@ def test_a_try_that_is_refused_proves_the_longer_wait():
     gate.hold(gone(40.0), 0.0, sent_s=-1.0, retry_after_s=1.0)
     gate.hold(gone(38.8), 1.2, sent_s=1.1, retry_after_s=1.0)
     assert wait_s(gate, 1.2) == pytest.approx(38.8)
-    gate.admitted(40.0)  # after it: no proof against it
+    gate.holds.admitted(40.0)  # after it: no proof against it
     gate.hold(gone(40.0), 50.0)
     assert wait_s(gate, 50.0) == 40.0
 
@@ -86,7 +86,7 @@ def test_refusals_of_calls_that_were_on_their_way_prove_nothing():
 def test_a_call_that_is_admitted_after_a_minute_disproves_a_reset_of_six():
     gate = Gate(Limits(), at_s=0.0)
     gate.hold(gone(360.0), 0.0)
-    gate.admitted(60.1)
+    gate.holds.admitted(60.1)
     assert gate.hold(gone(360.0), 61.0) is None
 
 
@@ -94,6 +94,6 @@ def test_a_call_that_is_admitted_after_a_minute_disproves_a_reset_of_six():
 def test_an_answer_proves_nothing_against_a_reset_that_was_to_come_soon(sent_s):
     gate = Gate(Limits(), at_s=0.0)
     gate.hold(gone(20.0), 0.0, sent_s=-1.0, retry_after_s=17.0)
-    gate.admitted(sent_s)
+    gate.holds.admitted(sent_s)
     gate.hold(gone(20.0), 30.0)
     assert wait_s(gate, 30.0) == 20.0
