@@ -5,12 +5,11 @@ This room knows no provider, suite or file.
 """
 
 from asyncbench.engine.always_valid import always_valid_interval
-from asyncbench.engine.asker import Asker
+from asyncbench.engine.asker import Asker, MostUsd
 from asyncbench.engine.budget import Account, Cap, CostBound, Ledger
 from asyncbench.engine.closing import GRADER_ERROR
 from asyncbench.engine.lane import Lane, Scheduler
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Counting
-from asyncbench.engine.money import MostUsd
 from asyncbench.engine.stopping import CellCounts, ConditionCell, Stopping, still_stopped
 from asyncbench.engine.telemetry import Counters, LoopLag
 

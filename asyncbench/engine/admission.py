@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.guess import Guess
 from asyncbench.engine.holds import WORTH_TELLING_S, Pause, Wait
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Gate
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.slots import FIRST, Slots
@@ -39,7 +39,7 @@ class Admission:
     """The limits of a lane, judged by how its calls end; times are the loop's clock."""
 
     name: str
-    askers: Sequence[Asker]
+    models: Sequence[LaneModel]
     limits: Limits
     lag: LoopLag
     minutes: Minutes
@@ -71,7 +71,7 @@ class Admission:
         """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
         return max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0))
 
-    def obstacle(self, asker: Asker, turn: Turn) -> Wait | None:
+    def obstacle(self, model: LaneModel, turn: Turn) -> Wait | None:
         """Return what keeps a call from starting now, and for how long at most; None: nothing."""
         at_s = self.now_s()
         if not self.throttle.admits(at_s):
@@ -82,44 +82,44 @@ class Admission:
         if self.in_flight >= self.slots.ceiling(limited=self.limited, share=share):
             self.slots.full()
             return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
-        if self.in_flight >= FIRST and self.gate.counts_tokens and asker.expected.guesses(turn):
+        if self.in_flight >= FIRST and self.gate.counts_tokens and model.expected.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)
         self._raise_guess(share, at_s)
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
-        turn.reserved = asker.expected.amounts(turn) if self.gate.counts_tokens else ONE_CALL
+        turn.reserved = model.expected.amounts(turn) if self.gate.counts_tokens else ONE_CALL
         wait = self.gate.wait(turn.reserved, at_s)
         self._bound |= wait is not None
         return wait
 
-    def start(self, asker: Asker, turn: Turn) -> None:
+    def start(self, model: LaneModel, turn: Turn) -> None:
         """Count a call that starts."""
         at_s = self.now_s()
         self.in_flight += 1
-        asker.counters.in_flight += 1
+        model.counters.in_flight += 1
         turn.in_flight = self.in_flight
         self._starts.append(at_s)
-        asker.probation.started(at_s)
+        model.probation.started(at_s)
         turn.scouts = self.throttle.scouting = self.throttle.closed
         self.minutes.admitted(self.in_flight)
 
-    def settle(self, asker: Asker, turn: Turn, attempt: Attempt, ended: Reply | ProviderError) -> None:
+    def settle(self, model: LaneModel, turn: Turn, attempt: Attempt, ended: Reply | ProviderError) -> None:
         """Put the limits right by what a call used, what its response told, and whether it was refused."""
         at_s, error = self.now_s(), ended if isinstance(ended, ProviderError) else None
         kind = None if error is None else error.kind
-        asker.probation.ended(ended, at_s)
+        model.probation.ended(ended, at_s)
         if kind is ErrorKind.RATE_LIMITED:
             self.gate.refuse(turn.reserved, at_s)
         else:
-            used = asker.expected.used(turn, ended)
+            used = model.expected.used(turn, ended)
             self.gate.settle(turn.reserved, used, at_s)
             self.minutes.settled(used)
         self._follow(turn, ended, at_s)
-        for news in asker.news():
-            self.say(f"{asker.model.alias}: {news}")
+        for news in model.news():
+            self.say(f"{model.alias}: {news}")
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused()
-            self._heed(asker, error, at_s)
+            self._heed(model, error, at_s)
         paused = self.throttle.closed
         if not paused and kind not in ONE_TOO_MANY:
             self._strain(turn, at_s, broke=kind in BROKEN_OFF)
@@ -155,17 +155,17 @@ class Admission:
             self._told_s[pause.cause] = at_s
             self.say(f"{self.name}: paused: {pause.why}")
 
-    def _heed(self, asker: Asker, error: ProviderError, at_s: float) -> None:
+    def _heed(self, model: LaneModel, error: ProviderError, at_s: float) -> None:
         """Take in how long a provider says to wait, where that is about more than one call."""
         wait_s = error.retry_after_s or 0.0
         self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
         if wait_s > LONGEST_PAUSE_S:
             why = f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}"
-            asker.queue.suspend(why)
-        elif wait_s > LONG_WAIT_S and len(self.askers) > 1:
+            model.queue.suspend(why)
+        elif wait_s > LONG_WAIT_S and len(self.models) > 1:
             # Others of the group may be answered all the same; and it may mean another limit.
-            asker.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
-            alias = asker.model.alias
+            model.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
+            alias = model.alias
             said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
             self._tell(Pause(alias, f"{alias} alone: {said}; it is asked again now and then"), at_s)
 
@@ -195,7 +195,7 @@ class Admission:
                 self.gate.guess(self._guess.after_pause(rpm, at_s, paused_s=paused_s), at_s)
                 throttle.start_over(at_s)
             self._starts.clear()  # a pause is no rate
-        elif kind in ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.askers) == 1:
+        elif kind in ONE_TOO_MANY and (wait_s or 0.0) > LONG_WAIT_S and len(self.models) == 1:
             begins = throttle.close(at_s, wait_s=wait_s)  # nobody means one call by that
         elif kind in ONE_TOO_MANY:
             self._guess_first(at_s)
@@ -250,12 +250,12 @@ class Admission:
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
         self._tell_pause(error, at_s)
-        if not any(asker.queue.turns for asker in self.askers):
+        if not any(model.queue.turns for model in self.models):
             return  # what is left was tried before, and will come to its own end
         since_s = min(self.throttle.closed_for(at_s), at_s - self._there_s)
         there = self._guess.ever_answered or math.isfinite(self._there_s)
-        answered = there or any(asker.answered_before for asker in self.askers)
+        answered = there or any(model.asker.answered_before for model in self.models)
         if since_s > (LONGEST_OUTAGE_S if answered else NEVER_S):
             why = f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}"
-            for asker in self.askers:
-                asker.queue.suspend(why)
+            for model in self.models:
+                model.queue.suspend(why)

@@ -1,38 +1,23 @@
 """The calls of one model in its journal: each before it is made, and how it ended before that is used."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
-from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import AsyncbenchError, ErrorKind, ProviderError, UnwrittenError
-from asyncbench.records import Attempt, Ended, Event, Model, Reply, Sent
-
-Keep = Callable[[Event], None]
+from asyncbench.records import Attempt, Ended, Reply, Sent
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 
 
-@dataclass(slots=True, kw_only=True)
 class Attempts:
     """What is written down of the calls of one model."""
 
-    model: Model
-    keep: Keep
-    money: Money
-    counters: Counters
-    lag: LoopLag
-    tell_fault: Callable[[Exception], None]
-    epoch_s: float
-    now_s: Callable[[], float]
-
-    @property
-    def within_s(self) -> float:
-        """No call takes longer, whatever its adapter does."""
-        return self.model.timeouts.total + GRACE_S
+    def __init__(self, asker: Asker, money: Money) -> None:
+        self._asker, self._model, self._money = asker, asker.model, money
+        self.within_s = asker.model.timeouts.total + GRACE_S  # no call takes longer
 
     def begin(self, turn: Turn) -> None:
         """Write down that a call is about to be made.
@@ -40,27 +25,27 @@ class Attempts:
         Raises:
             UnwrittenError: it could not be; it must not be made, and holds no money.
         """
-        turn.sent_s = self.now_s()
+        turn.sent_s = self._asker.now_s()
         turn.tries += 1
         turn.attempts += 1
         if turn.tries == 1:
             turn.since_s = turn.sent_s
-        self.money.bound(turn)
+        self._money.bound(turn)
         try:
-            self.keep(
+            self._asker.keep(
                 Sent(
                     trial_id=turn.request.trial.trial_id,
                     attempt=turn.attempts,
-                    model=self.model.alias,
-                    provider=self.model.provider,
-                    started_at=self.epoch_s + turn.sent_s,
+                    model=self._model.alias,
+                    provider=self._model.provider,
+                    started_at=self._asker.epoch_s + turn.sent_s,
                     max_tokens=turn.longest,
                     reserved_usd=turn.reserved_usd,
                     most_usd=turn.most_usd,
                 )
             )
         except UnwrittenError:
-            self.money.settle(turn, 0.0)
+            self._money.settle(turn, 0.0)
             raise
 
     def failure(self, turn: Turn, error: Exception) -> ProviderError:
@@ -69,13 +54,14 @@ class Attempts:
             error = ProviderError(ErrorKind.TIMEOUT, "no reply within timeouts.total, nor after it")
         elif not isinstance(error, AsyncbenchError):
             # Its text is not repeated: it may hold a key.
-            self.counters.faults += 1
-            self.tell_fault(error)
+            self._asker.counters.faults += 1
+            self._asker.tell_fault(error)
             said = f"asyncbench stumbled over the reply ({type(error).__name__})"
             error = ProviderError(ErrorKind.BAD_REPLY, said)
         elif not isinstance(error, ProviderError):
             raise error
-        if error.kind is ErrorKind.TIMEOUT and self.lag.worst_since(turn.sent_s) > self.lag.LATE_S:
+        lag = self._asker.lag
+        if error.kind is ErrorKind.TIMEOUT and lag.worst_since(turn.sent_s) > lag.LATE_S:
             error.message += "; meanwhile our own event loop was late: this may be no fault of the provider's"
             error.args = (error.message,)
         return error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
@@ -88,20 +74,20 @@ class Attempts:
         attempt = Attempt(
             trial_id=turn.request.trial.trial_id,
             attempt=turn.attempts,
-            model=self.model.alias,
-            provider=self.model.provider,
-            started_at=self.epoch_s + turn.sent_s,
+            model=self._model.alias,
+            provider=self._model.provider,
+            started_at=self._asker.epoch_s + turn.sent_s,
             queued_s=turn.sent_s - turn.taken_s,
             ttft_s=reply.ttft_s if reply else None,
-            latency_s=self.now_s() - turn.sent_s if measured_s is None else measured_s,
+            latency_s=self._asker.now_s() - turn.sent_s if measured_s is None else measured_s,
             status=error.kind.value if error else "ok" if reply else "lost",
             http_status=ended.http_status if ended else None,
             retry_after_s=error.retry_after_s if error else None,
             request_id=ended.request_id if ended else None,
             usage=reply.usage if reply else None,
-            cost_usd=self.money.cost(turn, ended),
+            cost_usd=self._money.cost(turn, ended),
             in_flight=turn.in_flight,
-            loop_lag_s=self.lag.worst_since(turn.sent_s),
+            loop_lag_s=self._asker.lag.worst_since(turn.sent_s),
             raw_usage=reply.raw_usage if reply else None,
             note=reply.note if reply else None,
             max_tokens=turn.longest,
@@ -109,7 +95,7 @@ class Attempts:
             most_usd=turn.most_usd,
             error=error.message if error else None if reply else INTERRUPTED,
         )
-        self.keep(Ended(attempt=attempt, reply=reply))
-        self.money.settle(turn, attempt.cost_usd)
-        self.counters.count(attempt)
+        self._asker.keep(Ended(attempt=attempt, reply=reply))
+        self._money.settle(turn, attempt.cost_usd)
+        self._asker.counters.count(attempt)
         return attempt

@@ -1,22 +1,17 @@
 """How trials end: replies are graded, and what failed is tried again, given up, or suspends its model."""
 
 import asyncio
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Final
 
-from asyncbench.engine.attempts import Keep
+from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
 from asyncbench.engine.probation import Probation
-from asyncbench.engine.telemetry import Counters
 from asyncbench.engine.trial_queue import TrialQueue
 from asyncbench.engine.turn import Turn, wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
-from asyncbench.records import Attempt, Grade, Outcome, Problem, Reply, Result, RetryPolicy
-
-GradeReply = Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
+from asyncbench.records import Attempt, Grade, Outcome, Reply, Result
 
 GRADER_ERROR: Final = "grader_error"  # the reason of a grade that is none: its grader raised
 LONG_REPLY: Final = 20_000  # characters; grading more than that would hold up every other request in flight
@@ -25,22 +20,14 @@ WELL: Final = 20  # answers of others, and for each so many no more than one fai
 _OF_THE_TRIAL: Final = frozenset({ErrorKind.SERVER_ERROR, ErrorKind.BAD_REPLY, ErrorKind.TIMEOUT})
 
 
-@dataclass(slots=True, kw_only=True)
 class Closing:
     """Closes the trials of one model."""
 
-    grade: GradeReply
-    keep: Keep
-    money: Money
-    queue: TrialQueue
-    probation: Probation
-    counters: Counters
-    policy: RetryPolicy
-    jitter: random.Random
-    epoch_s: float
-    now_s: Callable[[], float]
-    _answers: int = 0  # of this run
-    _failures: int = 0  # likewise, of the kinds that may be a trial's own
+    def __init__(self, asker: Asker, money: Money, queue: TrialQueue, probation: Probation) -> None:
+        self._asker, self._counters = asker, asker.counters
+        self._money, self._queue, self._probation = money, queue, probation
+        self._answers = 0  # of this run
+        self._failures = 0  # likewise, of the kinds that may be a trial's own
 
     async def close(self, turn: Turn, attempt: Attempt, reply: Reply) -> None:
         """Grade a reply and close its trial."""
@@ -49,18 +36,18 @@ class Closing:
         problem, style = turn.request.trial.problem, turn.request.trial.condition.style
         reply = replace(reply, max_tokens=attempt.max_tokens)
         if len(reply.text) > LONG_REPLY:
-            grades = await asyncio.to_thread(self.grade, problem, reply, style)
+            grades = await asyncio.to_thread(self._asker.grade, problem, reply, style)
         else:
-            grades = self.grade(problem, reply, style)
+            grades = self._asker.grade(problem, reply, style)
         self._write(turn, attempt, reply, grades)
 
     def accept(self) -> None:
         """Close the trials that were refused: each is alone in it. Of a suspended model they stay open."""
-        self.probation.accepted = True
-        if self.counters.suspended is None:
-            for turn, error in self.probation.refused:
+        self._probation.accepted = True
+        if self._counters.suspended is None:
+            for turn, error in self._probation.refused:
                 self._close_failed(turn, error)
-        self.probation.refused.clear()
+        self._probation.refused.clear()
 
     def failed(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
         """Suspend the model, close the trial as failed, or return the seconds until it is tried again.
@@ -71,32 +58,32 @@ class Closing:
         wait_s = None
         if error.kind in FINAL_FOR_LANE:
             # What was refused like this stays open: a later run asks it again.
-            self.queue.suspend(f"{error.kind.value}: {error.message}")
-        elif self.probation.suspects(error):
-            self.probation.refused.append((turn, error))
-        elif self.probation.hopeless(self.now_s()):
-            self.queue.suspend(f"{error.kind.value}: no call was ever admitted; {error.message}")
+            self._queue.suspend(f"{error.kind.value}: {error.message}")
+        elif self._probation.suspects(error):
+            self._probation.refused.append((turn, error))
+        elif self._probation.hopeless(self._asker.now_s()):
+            self._queue.suspend(f"{error.kind.value}: no call was ever admitted; {error.message}")
         elif (wait_s := self._wait_s(turn, error, paused=paused)) is None:
             self._close_failed(turn, error)
-        refused = self.probation.refused
+        refused = self._probation.refused
         if len({error.message for _, error in refused}) > 1:
             self.accept()
-        elif self.probation.suspicious and not self.counters.in_flight:
+        elif self._probation.suspicious and not self._counters.in_flight:
             first = refused[0][1]  # refusals are about whatever this model would be asked
-            self.queue.suspend(f"{first.kind.value}: {first.message}")
-        return None if self.counters.suspended is not None else wait_s
+            self._queue.suspend(f"{first.kind.value}: {first.message}")
+        return None if self._counters.suspended is not None else wait_s
 
     def _wait_s(self, turn: Turn, error: ProviderError, *, paused: bool) -> float | None:
         if self._fails_for_good(turn, error):
             return None
-        now_s = self.now_s()
+        now_s, policy = self._asker.now_s(), self._asker.model.retry
         excused = paused and error.retry_after_s is not None
         wait_s = wait_before_retry(
             error,
             attempt=turn.tries,
             elapsed_s=now_s - turn.since_s,
-            policy=replace(self.policy, total_s=inf) if excused else self.policy,
-            jitter=self.jitter.random(),
+            policy=replace(policy, total_s=inf) if excused else policy,
+            jitter=self._asker.jitter.random(),
         )
         if excused and wait_s is not None:
             turn.since_s = now_s + wait_s
@@ -113,7 +100,7 @@ class Closing:
         return turn.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
     def _close_failed(self, turn: Turn, error: ProviderError) -> None:
-        grades = self.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
+        grades = self._asker.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
         self._write(turn, None, error, grades)
 
     def _write(
@@ -121,7 +108,7 @@ class Closing:
     ) -> None:
         """Close a trial; its times are those of the attempt that was answered."""
         trial, reply = turn.request.trial, ended if isinstance(ended, Reply) else None
-        self.keep(
+        self._asker.keep(
             Result(
                 trial=trial,
                 reply=reply,
@@ -129,18 +116,18 @@ class Closing:
                 grades=grades,
                 attempts=turn.attempts,
                 cost_usd=turn.cost_usd,
-                price_source=self.money.charged(reply, answered.started_at).source
+                price_source=self._money.charged(reply, answered.started_at).source
                 if reply and answered
                 else None,
                 queued_s=answered.queued_s if answered else None,
                 ttft_s=answered.ttft_s if answered else None,
                 latency_s=answered.latency_s if answered else None,
-                finished_at=self.epoch_s + self.now_s(),
+                finished_at=self._asker.epoch_s + self._asker.now_s(),
             )
         )
-        headline, stopping = grades[0], self.queue.stopping
-        self.counters.outcomes[headline.outcome] += 1
-        self.counters.grader_errors += headline.reason == GRADER_ERROR
+        headline, stopping = grades[0], self._asker.stopping
+        self._counters.outcomes[headline.outcome] += 1
+        self._counters.grader_errors += headline.reason == GRADER_ERROR
         if stopping is not None:
             right = None if headline.outcome is Outcome.FAILED else headline.exact_match
             stopping.close(trial.trial_id, right=right)

@@ -16,9 +16,9 @@ from aiolimiter import AsyncLimiter
 
 from asyncbench.engine import minutes
 from asyncbench.engine.admission import Admission
-from asyncbench.engine.asker import Asker
-from asyncbench.engine.attempts import Keep
+from asyncbench.engine.asker import Asker, Keep
 from asyncbench.engine.budget import Account
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.telemetry import LoopLag
 from asyncbench.engine.turn import Turn
@@ -47,7 +47,7 @@ class Lane:
     say: Callable[[str], None]  # to a person, once
     lag: LoopLag
     epoch_s: float  # UTC at zero of the loop's clock
-    _retries: list[tuple[float, int, Asker, Turn]] = field(default_factory=list)  # a heap by due time
+    _retries: list[tuple[float, int, LaneModel, Turn]] = field(default_factory=list)  # a heap by due time
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
     _stopped: bool = False
     _client_s: float = 0.0  # lost to our own event loop
@@ -55,7 +55,8 @@ class Lane:
     _away: bool = False  # waits for long
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _intake: list[asyncio.Task[None]] = field(default_factory=list)
-    _in_turn: deque[Asker] = field(init=False)
+    _models: list[LaneModel] = field(init=False)
+    _in_turn: deque[LaneModel] = field(init=False)
     _now_s: Callable[[], float] = field(init=False)  # the loop's clock
     _admission: Admission = field(init=False)
     _ramp: AsyncLimiter = field(init=False)
@@ -66,8 +67,8 @@ class Lane:
         self._get_ready()
         try:
             async with asyncio.TaskGroup() as tasks:
-                for asker in self.askers:
-                    feeding = asker.queue.feed(self._admission.depth, self._changed.set)
+                for model in self._models:
+                    feeding = model.queue.feed(self._admission.depth, self._changed.set)
                     self._intake.append(tasks.create_task(feeding, name=f"feed {self.name}"))
                 dispatching = self._dispatch(tasks)
                 self._intake.append(tasks.create_task(dispatching, name=f"dispatch {self.name}"))
@@ -76,8 +77,8 @@ class Lane:
         finally:  # whatever ends it: what it did up to here is told
             self._admission.close_minute()
         if not self._stopped:
-            for asker in self.askers:
-                asker.closing.accept()
+            for model in self._models:
+                model.closing.accept()
 
     def stop(self) -> None:
         """Admit nothing more; what is in flight goes on to its end."""
@@ -88,51 +89,50 @@ class Lane:
     def _get_ready(self) -> None:
         self._now_s = asyncio.get_running_loop().time
         self._ramp = AsyncLimiter(RAMP_PER_S / 10, 0.1)
-        self._in_turn = deque(self.askers)
+        self._models = [LaneModel(asker) for asker in self.askers]
+        self._in_turn = deque(self._models)
         self._minutes = Minutes(self.name, epoch_s=self.epoch_s, at_s=self._now_s(), keep=self.keep)
         self._admission = Admission(
             name=self.name,
-            askers=self.askers,
+            models=self._models,
             limits=self.limits,
             lag=self.lag,
             minutes=self._minutes,
             say=self.say,
             now_s=self._now_s,
         )
-        for asker in self.askers:
-            asker.begin()
 
     # ── the way of a trial ───────────────────────────────────────────────────────────────────
 
     async def _dispatch(self, in_flight: asyncio.TaskGroup) -> None:
         """Start attempts in order."""
         grown_to = GROWTH
-        while asker := await self._next():
-            turn = asker.queue.turns.popleft()
+        while model := await self._next():
+            turn = model.queue.turns.popleft()
             paid_for = turn.history.ended  # by a run that did not live to grade it
             if paid_for and paid_for.reply:
-                await asker.closing.close(turn, paid_for.attempt, paid_for.reply)
+                await model.closing.close(turn, paid_for.attempt, paid_for.reply)
                 continue
-            if not await self._admit(asker, turn):
-                if asker.counters.suspended is None:
-                    asker.queue.skip(turn)
+            if not await self._admit(model, turn):
+                if model.counters.suspended is None:
+                    model.queue.skip(turn)
                 continue
-            self._admission.start(asker, turn)
-            in_flight.create_task(self._attempt(asker, turn))
+            self._admission.start(model, turn)
+            in_flight.create_task(self._attempt(model, turn))
             if self._admission.in_flight >= grown_to:
                 # Thousands started in one turn would hold up all else, and their answers come together too.
                 grown_to = self._admission.in_flight + GROWTH
                 await asyncio.sleep(0)
 
-    async def _attempt(self, asker: Asker, turn: Turn) -> None:
+    async def _attempt(self, model: LaneModel, turn: Turn) -> None:
         """Make one call; a retry goes to the heap, anything else closes the trial."""
-        attempts = asker.attempts
+        attempts = model.attempts
         ended: Reply | ProviderError
         try:
             attempts.begin(turn)
             try:
                 async with asyncio.timeout(attempts.within_s):
-                    ended = await asker.ask(turn.request)
+                    ended = await model.asker.ask(turn.request)
             except asyncio.CancelledError:
                 attempts.end(turn, None)
                 raise
@@ -143,76 +143,76 @@ class Lane:
             return  # the trial stays open; whoever keeps the events has stopped the lanes
         finally:
             self._admission.in_flight -= 1
-            asker.counters.in_flight -= 1
+            model.counters.in_flight -= 1
             self._changed.set()
-        self._admission.settle(asker, turn, attempt, ended)
+        self._admission.settle(model, turn, attempt, ended)
         if isinstance(ended, Reply):
-            await asker.closing.close(turn, attempt, ended)
+            await model.closing.close(turn, attempt, ended)
             return
-        wait_s = asker.closing.failed(turn, ended, paused=self._admission.throttle.closed)
+        wait_s = model.closing.failed(turn, ended, paused=self._admission.throttle.closed)
         if wait_s is not None:
-            asker.waiting += 1
-            heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), asker, turn))
-        for left in self.askers:
+            model.waiting += 1
+            heapq.heappush(self._retries, (self._now_s() + wait_s, next(self._ties), model, turn))
+        for left in self._models:
             if left.counters.over and left.waiting:
                 self._forget(left)
         self._changed.set()
 
     # ── whose turn it is ─────────────────────────────────────────────────────────────────────
 
-    async def _next(self) -> Asker | None:
+    async def _next(self) -> LaneModel | None:
         """Return the model whose next trial is to be asked; None when every trial is closed."""
         while True:
             if self._admission.throttle.closed and (fresh := self._fresh()):
                 return fresh  # as a scout: what failed before shall not be used up
             due_in_s = self._retries[0][0] - self._now_s() if self._retries else math.inf
             if due_in_s <= 0:
-                _, _, asker, turn = heapq.heappop(self._retries)
-                asker.waiting -= 1
-                asker.queue.put_back(turn)  # it is the next of its model, as soon as that may be asked
-                if not asker.counters.over and not asker.narrow and self._affords(asker, turn):
-                    return asker
+                _, _, model, turn = heapq.heappop(self._retries)
+                model.waiting -= 1
+                model.queue.put_back(turn)  # it is the next of its model, as soon as that may be asked
+                if not model.counters.over and not model.narrow and self._affords(model, turn):
+                    return model
                 continue
             if fresh := self._fresh():
                 return fresh
             idle = not self._admission.in_flight and not self._retries
-            if idle and all(asker.exhausted for asker in self.askers):
+            if idle and all(model.exhausted for model in self._models):
                 return None
             await self._change(self._nothing_due(), within_s=min(due_in_s, self._look_again_s()))
 
-    def _fresh(self) -> Asker | None:
+    def _fresh(self) -> LaneModel | None:
         """Return a model that may be asked a trial that was not asked yet; those of a group take turns."""
         self._short.clear()
         depth = self._admission.depth()
         most_waiting = max(MOST_WAITING, 2 * depth)  # more would only lengthen the queue of the failed
-        for _ in self.askers:
-            asker = self._in_turn[0]
+        for _ in self._models:
+            model = self._in_turn[0]
             self._in_turn.rotate(-1)
-            if not asker.ready or asker.waiting >= most_waiting:
+            if not model.ready or model.waiting >= most_waiting:
                 continue
-            queue = asker.queue
-            if self._affords(asker, queue.turns[0]) or (asker.counters.over and queue.turns):
+            queue = model.queue
+            if self._affords(model, queue.turns[0]) or (model.counters.over and queue.turns):
                 if len(queue.turns) <= depth // 2 + 1:
                     queue.hungry.set()
-                return asker
+                return model
         return None
 
-    def _affords(self, asker: Asker, turn: Turn) -> bool:
+    def _affords(self, model: LaneModel, turn: Turn) -> bool:
         """Whether there is money for a call; where there never will be, the model's retries are left."""
-        if asker.account is None:
+        if model.asker.account is None:
             return True
-        affords = asker.money.affords(turn)
-        if asker.counters.over:
-            self._forget(asker)
+        affords = model.money.affords(turn)
+        if model.counters.over:
+            self._forget(model)
         elif not affords:
-            self._short.append(asker.account)
+            self._short.append(model.asker.account)
         return affords
 
-    def _forget(self, asker: Asker) -> None:
+    def _forget(self, model: LaneModel) -> None:
         """Leave what a model that is over was to be asked again for a later run."""
-        self._retries = [entry for entry in self._retries if entry[2] is not asker]
+        self._retries = [entry for entry in self._retries if entry[2] is not model]
         heapq.heapify(self._retries)
-        asker.waiting = 0
+        model.waiting = 0
 
     def _nothing_due(self) -> str:
         """Return why there is nothing to ask now; where it is money, whoever settles wakes this lane."""
@@ -220,26 +220,26 @@ class Lane:
             account.ledger.wake_on_change(self._changed.set)
         if self._short:
             return minutes.BUDGET
-        held = [asker for asker in self.askers if asker.queue.turns]
-        if any(asker.narrow for asker in held):
+        held = [model for model in self._models if model.queue.turns]
+        if any(model.narrow for model in held):
             return minutes.FIRST_ANSWER
         return minutes.RETRIES if held else minutes.WORK
 
     def _look_again_s(self) -> float:
         """Return the seconds until a model may be asked again that has to wait by itself; inf: none has."""
         at_s = self._now_s()
-        holds = [asker.not_before_s for asker in self.askers if asker.not_before_s > at_s]
+        holds = [model.not_before_s for model in self._models if model.not_before_s > at_s]
         holds += [
-            asker.probation.wider_s(at_s) for asker in self.askers if asker.queue.turns and asker.narrow
+            model.probation.wider_s(at_s) for model in self._models if model.queue.turns and model.narrow
         ]
         return min(holds, default=math.inf) - at_s
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, asker: Asker, turn: Turn) -> bool:
+    async def _admit(self, model: LaneModel, turn: Turn) -> bool:
         """Wait until a call may be made, by every limit at once; return whether it is to be made."""
-        admission, queue = self._admission, asker.queue
-        while not queue.gives_up(turn) and (wait := admission.obstacle(asker, turn)):
+        admission, queue = self._admission, model.queue
+        while not queue.gives_up(turn) and (wait := admission.obstacle(model, turn)):
             self._leave(away=AWAY_S < wait.seconds < math.inf)
             await self._change(wait.limit, within_s=wait.seconds)
         self._leave(away=False)
@@ -248,7 +248,7 @@ class Lane:
             began_s = self._now_s()
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
-        if queue.gives_up(turn) or not asker.money.reserve(turn):
+        if queue.gives_up(turn) or not model.money.reserve(turn):
             return False  # and takes nothing of what the others of its group may use
         admission.gate.take(turn.reserved, self._now_s())
         return True
@@ -258,10 +258,10 @@ class Lane:
         if away == self._away:
             return
         self._away = away
-        for asker in self.askers:
-            asker.away = away
-            if asker.account is not None:
-                asker.account.ledger.changed()
+        for model in self._models:
+            model.away = away
+            if model.asker.account is not None:
+                model.asker.account.ledger.changed()
 
     async def _change(self, cause: str, *, within_s: float) -> None:
         """Wait for news, and no longer than `within_s`; put the time down to `cause`."""
@@ -285,8 +285,8 @@ class Lane:
         """Say, once it has cost enough, that this machine is what holds the lane back."""
         before_s, self._client_s = self._client_s, self._client_s + seconds
         if before_s < WORTH_BLAMING_S <= self._client_s:
-            for asker in self.askers:
-                asker.counters.client_bound = True
+            for model in self._models:
+                model.counters.client_bound = True
             self.say(
                 f"{self.name}: client-bound: this machine is late by {self.lag.now_s:.1f} s, so fewer calls "
                 "are started; a lower concurrency, or fewer models at once, would be no slower"

@@ -15,10 +15,10 @@ from typing import Final
 
 from asyncbench.engine import minutes
 from asyncbench.engine.admission import BROKEN_OFF
-from asyncbench.engine.asker import Asker
 from asyncbench.engine.attempts import GRACE_S
 from asyncbench.engine.expected import ENOUGH
 from asyncbench.engine.lane import Lane
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import (
     BURST_S,
     CHARACTERS_PER_TOKEN,
@@ -596,11 +596,11 @@ def _could_start(lane: Lane) -> bool:
     """Whether a lane has work, a slot, no pause, and all its limits saved up."""
     at_s, admission = _now_s(), lane._admission
     backlog = len(lane._retries) >= 2 * admission.depth()
-    fresh = not backlog and any(asker.ready for asker in lane.askers)
+    fresh = not backlog and any(model.ready for model in lane._models)
     due = bool(lane._retries) and lane._retries[0][0] < at_s - 0.001
     if lane._stopped or not (fresh or due) or not admission.throttle.admits(at_s):
         return False
-    unsure = admission.gate.counts_tokens and not all(map(_knows, lane.askers))
+    unsure = admission.gate.counts_tokens and not all(map(_knows, lane._models))
     if unsure and admission.in_flight >= FIRST:
         return False  # a reply may be a hundred times as long as guessed
     most = Amounts(math.inf, math.inf, math.inf, math.inf)
@@ -608,9 +608,9 @@ def _could_start(lane: Lane) -> bool:
     return admission.in_flight < slots and admission.gate.wait(most, at_s) is None
 
 
-def _knows(asker: Asker) -> bool:
+def _knows(model: LaneModel) -> bool:
     """Whether it is known of a model how long its replies are, or are at most."""
-    return asker.expected.taught or asker.model.max_tokens is not None
+    return model.expected.taught or model.asker.model.max_tokens is not None
 
 
 # ── what a steady night uses ─────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Account, Cap, Ledger
 from asyncbench.engine.fairness import AHEAD_TRIALS, ModelProgress, ahead, level
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import Gate
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import picodollars
@@ -147,13 +148,13 @@ def test_what_a_dearer_bill_teaches_reaches_calls_that_were_priced_before(model,
     async def run():
         night, book = Night(), ledger(DOLLAR)
         asker = asked(night, dear, book, model=model)
-        asker.begin()
+        money = LaneModel(asker).money
         first, second = map(waiting, requests(2, model))
-        assert asker.money.affords(first)
-        assert asker.money.affords(second)
-        assert asker.money.reserve(first)
+        assert money.affords(first)
+        assert money.affords(second)
+        assert money.reserve(first)
         asker.account.settle(first.hold, cost)
-        assert asker.money.reserve(second)
+        assert money.reserve(second)
         return second.hold.amount
 
     assert virtually(run()) == picodollars(cost)

@@ -12,6 +12,7 @@ from genai_prices.data import providers
 
 from asyncbench.config import sweep_from
 from asyncbench.engine.budget import Cap, Ledger
+from asyncbench.engine.lane_model import LaneModel
 from asyncbench.errors import ConfigError, UnwrittenError
 from asyncbench.pricing import _looked_up, dollars_of
 from asyncbench.prompting.requests import asked_as
@@ -169,13 +170,13 @@ def test_a_call_that_could_not_be_written_down_was_not_made_and_holds_no_money()
         asker = night.asker(Desk().ask, [], MODEL)
         cap = account_of(asker, lambda *_: 100)
         asker.keep = full
-        asker.begin()
+        model = LaneModel(asker)
         turn = waiting(requests(1)[0])
-        assert asker.money.affords(turn)
-        assert asker.money.reserve(turn)
+        assert model.money.affords(turn)
+        assert model.money.reserve(turn)
         assert cap.reserved == 100
         with pytest.raises(UnwrittenError):
-            asker.attempts.begin(turn)
+            model.attempts.begin(turn)
         return cap
 
     cap = virtually(run())
