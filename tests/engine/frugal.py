@@ -40,8 +40,7 @@ from asyncbench.records import (
 )
 from asyncbench.store.folder import Store
 from asyncbench.sweeps.budget_bounds import most_of, open_ledger
-from tests.engine.crashing import Desk, known_of
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
+from tests.engine.night import EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
 
 PRICES: Final = (
     Price(input=0.15, output=0.6),
@@ -303,16 +302,7 @@ async def _start(
         lanes[model.limits.group or model.alias].append(asker)
     for some in lanes.values():
         night.group(some)
-    desk = Desk(night)
-    for lane in night.lanes:
-        lane.keep = desk.keep
-        for asker in lane.askers:
-            asker.keep = desk.keep
-    async with asyncio.timeout(30 * 86_400), asyncio.TaskGroup() as tasks:
-        crash = tasks.create_task(desk.crash(crash_s)) if crash_s is not None else None
-        await night.go()
-        if crash is not None:
-            crash.cancel()
+    await night.live(crash_s=crash_s)
     played.kept += night.kept
     if store is not None:
         for event in night.kept:
@@ -321,7 +311,7 @@ async def _start(
     return Start(
         night=night,
         ledger=ledger,
-        crashed=desk.dead,
+        crashed=night.dead,
         calls=biller.calls[calls_before:],
         answered_before={e.attempt.trial_id for e in before if isinstance(e, Ended) and e.reply},
         closed_before=closed,

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import selectors
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from asyncbench.engine.asker import Asker
 from asyncbench.engine.lane import Lane, Scheduler
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.engine.turn import Turn
+from asyncbench.errors import UnwrittenError
 from asyncbench.pricing import rates_at
 from asyncbench.records import (
     Condition,
@@ -103,6 +105,7 @@ MODEL = Model(
     retry=RetryPolicy(attempts=5, total_s=3600),
 )
 EPOCH_S = 1_000_000.0
+DAY_S = 86_400.0
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 RIGHT = Reply(text="4", usage=Usage(input_tokens=10, output_tokens=5))
 
@@ -153,6 +156,14 @@ class Night:
     seconds: float = 0.0
     scheduler: Scheduler = field(init=False)  # from `go` on
 
+    dead: bool = False  # its process: nothing is kept any more, and no call is begun
+
+    def keep(self, event: Event) -> None:
+        if not self.dead:
+            self.kept.append(event)
+        elif isinstance(event, Sent):
+            raise UnwrittenError("the process is dead")
+
     def of(self, kind: type[T]) -> list[T]:
         return [event for event in self.kept if isinstance(event, kind)]
 
@@ -182,7 +193,7 @@ class Night:
             name=askers[0].model.limits.group or askers[0].model.alias,
             askers=askers,
             limits=askers[0].model.limits,
-            keep=self.kept.append,
+            keep=self.keep,
             say=self.said.append,
             lag=self.lag,
             epoch_s=EPOCH_S,
@@ -201,7 +212,7 @@ class Night:
             request_for=lambda trial: by_trial[trial.trial_id][0],
             ask=ask,
             grade=_grade,
-            keep=self.kept.append,
+            keep=self.keep,
             characters=lambda request: len(request.messages[0].content),
             longest=lambda request: request.trial.model.max_tokens,
             rates=rates_at(model.model_id, price=model.price, vendor=None),
@@ -214,6 +225,39 @@ class Night:
     def stop(self, *, drain_s: float) -> None:
         self.scheduler.stop(drain_s=drain_s)
 
+    async def live(
+        self,
+        *beside: Coroutine[Any, Any, None],
+        within_s: float = 30 * DAY_S,
+        stop_s: float | None = None,
+        drain_s: float = 0.0,
+        crash_s: float | None = None,
+    ) -> "Night":
+        """Run all lanes to their end, or until the run is stopped, or its process dies.
+
+        Args:
+            beside: what goes on meanwhile.
+            within_s: it must be over by then.
+            stop_s: seconds after its beginning at which it is stopped, with `drain_s` for calls in flight.
+            crash_s: the same, at which its process dies.
+        """
+
+        async def end(after_s: float, drain_s: float, *, dead: bool) -> None:
+            await asyncio.sleep(after_s)
+            self.dead = dead
+            self.stop(drain_s=drain_s)
+
+        async with asyncio.timeout(within_s), asyncio.TaskGroup() as tasks:
+            others = [tasks.create_task(other) for other in beside]
+            if stop_s is not None:
+                others.append(tasks.create_task(end(stop_s, drain_s, dead=False)))
+            if crash_s is not None:
+                others.append(tasks.create_task(end(crash_s, 0.0, dead=True)))
+            await self.go()
+            for task in others:
+                task.cancel()
+        return self
+
     async def go(self) -> "Night":
         """Run all lanes to their end."""
         self.scheduler = Scheduler(lanes=self.lanes, lag=self.lag)
@@ -221,6 +265,20 @@ class Night:
         await self.scheduler.run()
         self.seconds = asyncio.get_running_loop().time() - started_s
         return self
+
+
+def known_of(kept: Sequence[Event]) -> dict[str, History]:
+    """What earlier starts leave to the next, by trial."""
+    calls: dict[str, int] = defaultdict(int)
+    ended: dict[str, Ended] = {}
+    for event in kept:
+        if isinstance(event, Sent):
+            calls[event.trial_id] = max(calls[event.trial_id], event.attempt)
+        elif isinstance(event, Ended) and event.reply:
+            ended[event.attempt.trial_id] = event
+    return {
+        name: History(attempts=count, cost_usd=None, ended=ended.get(name)) for name, count in calls.items()
+    }
 
 
 def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:

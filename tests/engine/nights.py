@@ -51,9 +51,8 @@ from asyncbench.records import (
 )
 from asyncbench.simulator import limits
 from asyncbench.simulator.limits import LIMIT_MODELS, Limiter
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
+from tests.engine.night import DAY_S, EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
 
-DAY_S: Final = 86_400.0
 REFUSAL_S: Final = 0.02  # until a provider says no
 PATIENCE_S: Final = 1.01  # a share of the slots grows slowly, and a lane looks at it once a second
 NEW: Final = History()
@@ -490,7 +489,7 @@ async def _play(plan: Scenario) -> list[Played]:
     first = await _night(plan, models, everything, [])
     if not first.open:
         return [first]
-    known, still_open = _histories(first), first.open
+    known, still_open = known_of(first.night.kept), first.open
     left = {
         alias: [(one, known.get(name, NEW)) for one, _ in asked if (name := one.trial.trial_id) in still_open]
         for alias, asked in everything.items()
@@ -513,17 +512,6 @@ def _requests(plan: Scenario, model: Model) -> list[Request]:
     ]
 
 
-def _histories(before: Played) -> dict[str, History]:
-    """Return what a night leaves to the next, by trial."""
-    ends: dict[str, list[Ended]] = defaultdict(list)
-    for end in before.night.of(Ended):
-        ends[end.attempt.trial_id].append(end)
-    return {
-        name: History(attempts=len(some), cost_usd=None, ended=some[-1] if some[-1].reply else None)
-        for name, some in ends.items()
-    }
-
-
 async def _night(
     plan: Scenario,
     models: Sequence[Model],
@@ -540,13 +528,8 @@ async def _night(
         asker.counters.failed_before = sum(one.error is not None for one in closed)
     idle_s: list[float] = []
     lane = night.group(askers)
-    async with asyncio.timeout(patience_s(plan)), asyncio.TaskGroup() as tasks:
-        others = [tasks.create_task(watch(lane, plan.seed, idle_s))]
-        if plan.stop_s is not None:
-            others.append(tasks.create_task(_stop(night, plan.stop_s, plan.drain_s)))
-        await night.go()
-        for task in others:
-            task.cancel()
+    watching = watch(lane, plan.seed, idle_s)
+    await night.live(watching, within_s=patience_s(plan), stop_s=plan.stop_s, drain_s=plan.drain_s)
     trials = {alias: [one.trial.trial_id for one, _ in some] for alias, some in asked.items()}
     return Played(
         plan=plan,
@@ -557,11 +540,6 @@ async def _night(
         ended_s=_now_s(),
         idle_s=idle_s,
     )
-
-
-async def _stop(night: Night, after_s: float, drain_s: float) -> None:
-    await asyncio.sleep(after_s)
-    night.stop(drain_s=drain_s)
 
 
 def patience_s(plan: Scenario) -> float:

@@ -34,8 +34,7 @@ from asyncbench.records import (
 )
 from asyncbench.sweeps.skipping import Before, Needed, stopping_of
 from asyncbench.sweeps.trials import cell_of as problem_cell
-from tests.engine.crashing import Desk, known_of
-from tests.engine.night import EPOCH_S, MODEL, Night, requests, violated, virtually
+from tests.engine.night import EPOCH_S, MODEL, Night, known_of, requests, violated, virtually
 
 TEN: Final = Limits(concurrency=10)
 
@@ -160,7 +159,6 @@ async def _start(
     closed = {one.trial.trial_id: _answer(one) for one in results}
     known_trials = [(one, histories.get(one.trial.trial_id, History())) for one in asked]
     asker = night.asker(oracle.ask, known_trials, asked[0].trial.model)
-    desk = Desk(night)
     if when is None:
         asker.trials = (one.trial for one in asked if one.trial.trial_id not in closed)
     else:
@@ -168,21 +166,16 @@ async def _start(
         right = frozenset(one for one, is_right in closed.items() if is_right)
         failed = frozenset(one for one, is_right in closed.items() if is_right is None)
         known = Before(right=right, failed=failed, again={}, skipped=skipped)
-        asker.stopping = stopping_of(when, known, desk.keep, asker.counters, lambda: EPOCH_S)
+        asker.stopping = stopping_of(when, known, night.keep, asker.counters, lambda: EPOCH_S)
         spare(asker, asked, closed, Needed(before=known, stopping=asker.stopping))
     asker.counters.done_before = len(closed)
-    lane = night.group([asker])
-    lane.keep = asker.keep = desk.keep
-    async with asyncio.timeout(30 * 86_400), asyncio.TaskGroup() as tasks:
-        crash = tasks.create_task(desk.crash(crash_s)) if crash_s is not None else None
-        await night.go()
-        if crash is not None:
-            crash.cancel()
+    night.group([asker])
+    await night.live(crash_s=crash_s)
     return Start(
         night=night,
         asker=asker,
         when=when,
-        crashed=desk.dead,
+        crashed=night.dead,
         closed_before=closed,
         answered_before={e.attempt.trial_id for e in before if isinstance(e, Ended) and e.reply},
     )

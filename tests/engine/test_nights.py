@@ -10,7 +10,8 @@ from asyncbench.errors import ErrorKind
 from asyncbench.records import Ended, Limits, Result, RetryPolicy, Sent
 from asyncbench.simulator.limits import LIMIT_MODELS
 from tests.engine import nights
-from tests.engine.nights import DAY_S, Played, Scenario, play, scenario, used
+from tests.engine.night import DAY_S
+from tests.engine.nights import Played, Scenario, play, scenario, used
 
 NIGHTS = 200
 A_TEST = 20
