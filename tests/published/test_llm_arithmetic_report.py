@@ -21,6 +21,7 @@ from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, draft_arithmetic
 from tests.commands import asyncbench
 from tests.processes import Forked
 from tests.store import made
+from tests.store.made import results_folder
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 AS_PUBLISHED = (
@@ -90,15 +91,6 @@ def planned_runs(*conditions, **runs):
             run: {"planned": {model: plan(n) for model, n in models.items()}} for run, models in runs.items()
         }
     }
-
-
-def folder_of(path, *results, **manifest):
-    with Store.open(path, sweep="sweep") as store:
-        for number, one in enumerate(results):
-            again = replace(one, trial=replace(one.trial, trial_id=f"{number:032x}"))
-            made.keep(store, *made.with_calls(again))
-        store.write_manifest(manifest)
-    return path
 
 
 def many(texts, **about):
@@ -266,12 +258,12 @@ def test_equal_accuracies_stand_in_the_order_of_the_manifest(tmp_path):
         *many(["3", "2"], run="z", model="a"),
         *many(["2", "3"], run="z", model="b"),
     ]
-    assert labels(llm_arithmetic_report_on(folder_of(tmp_path, *results, runs=runs))) == ["b", "a", "c"]
+    assert labels(llm_arithmetic_report_on(results_folder(tmp_path, *results, runs=runs))) == ["b", "a", "c"]
 
 
 def test_an_incomplete_row_stands_last_however_good_it_is(tmp_path):
     results = [*many(["2", "2"], model="begun"), *many(["2", "3", "4"], model="done")]
-    folder = folder_of(tmp_path, *results, **planned_runs(sweep={"begun": 3, "done": 3}))
+    folder = results_folder(tmp_path, *results, **planned_runs(sweep={"begun": 3, "done": 3}))
     report = llm_arithmetic_report_on(folder)
     assert labels(report) == ["done", "begun"]
     assert "Incomplete (trials over all depths): begun 2 of 3." in report.as_text()
@@ -279,13 +271,13 @@ def test_an_incomplete_row_stands_last_however_good_it_is(tmp_path):
 
 def test_without_a_plan_the_fullest_row_tells_what_is_complete(tmp_path):
     results = [*many(["2"], model="begun"), *many(["2", "3"], model="done")]
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *results, runs={}))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *results, runs={}))
     assert [(row.label, row.complete) for row in report.rows] == [("done", True), ("begun", False)]
 
 
 def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):
     shallow = result(0, problem(depth=4), "2")
-    folder = folder_of(tmp_path, shallow, *many(["3"]), **planned_runs(sweep={"m": 2}))
+    folder = results_folder(tmp_path, shallow, *many(["3"]), **planned_runs(sweep={"m": 2}))
     (row,) = (report := llm_arithmetic_report_on(folder)).rows
     assert row.complete
     assert total(row.cells, depths=report.depths) == TrialSums(
@@ -295,7 +287,7 @@ def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):
 
 def test_each_condition_is_a_row_and_has_its_own_plan(tmp_path):
     results = [*many(["2", "2"], condition="plain"), *many(["2"], condition="context-4k")]
-    folder = folder_of(tmp_path, *results, **planned_runs("plain", "context-4k", sweep={"m": 2}))
+    folder = results_folder(tmp_path, *results, **planned_runs("plain", "context-4k", sweep={"m": 2}))
     report = llm_arithmetic_report_on(folder)
     assert [(row.label, row.complete) for row in report.rows] == [
         ("m (plain)", True),
@@ -304,31 +296,31 @@ def test_each_condition_is_a_row_and_has_its_own_plan(tmp_path):
 
 
 def test_one_condition_alone_is_not_named(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], condition="context-4k")))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], condition="context-4k")))
     assert labels(report) == ["m"]
 
 
 def test_equal_rows_stand_in_the_order_of_the_sweep_s_conditions(tmp_path):
     results = [result(0, problem(), "2", condition=name) for name in ("brief", "plain", "added")]
-    folder = folder_of(tmp_path, *results, **planned_runs("plain", "brief", sweep={"m": 1}))
+    folder = results_folder(tmp_path, *results, **planned_runs("plain", "brief", sweep={"m": 1}))
     assert labels(llm_arithmetic_report_on(folder)) == ["m (plain)", "m (brief)", "m (added)"]
 
 
 def test_a_plan_that_does_not_tell_conditions_apart_counts_as_none(tmp_path):
     before = {"sweep": {"planned": {"m": {"llm_arithmetic": {"int_add": 9}}}}}
-    (row,) = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"]), runs=before)).rows
+    (row,) = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"]), runs=before)).rows
     assert row.planned is None
 
 
 def test_equal_counts_short_of_the_plan_are_invalid(tmp_path):
-    folder = folder_of(tmp_path, *many(["2"]), **planned_runs(sweep={"m": 2}))
+    folder = results_folder(tmp_path, *many(["2"]), **planned_runs(sweep={"m": 2}))
     (row,) = llm_arithmetic_report_on(folder).rows
     assert not row.valid
 
 
 def test_without_a_plan_equal_counts_are_valid(tmp_path):
     other = result(0, problem("int_sub", 5, "2", "1", "1"), "1")
-    (row,) = llm_arithmetic_report_on(folder_of(tmp_path, other, *many(["2"]))).rows
+    (row,) = llm_arithmetic_report_on(results_folder(tmp_path, other, *many(["2"]))).rows
     assert row.valid
     assert not replace(row, cells={**row.cells, ("int_mul", 5): TrialSums(trials=3)}).valid
 
@@ -341,26 +333,26 @@ def figures_of(report):
 
 
 def test_errors_are_averaged_over_deviate_and_over_all_that_was_read(tmp_path):
-    figures = figures_of(llm_arithmetic_report_on(folder_of(tmp_path, *many(["2", "3", "4", "?"]))))
+    figures = figures_of(llm_arithmetic_report_on(results_folder(tmp_path, *many(["2", "3", "4", "?"]))))
     assert (figures.correct, figures.deviate, figures.nan) == (1, 2, 1)
     assert figures.error_of_deviate == pytest.approx((0.5 + 1) / 2)
     assert figures.error_of_read == pytest.approx((0.5 + 1) / 3)
 
 
 def test_an_infinite_error_makes_both_averages_infinite(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2", "9" * 400])))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2", "9" * 400])))
     assert overview(report.rows, report.depths).rows[0][-2:] == ("inf%", "inf%")
     assert json.loads(report.as_json())["rows"][0]["total"]["avg_error_dev"] == "inf"
 
 
 def test_an_error_relative_to_nothing_counts_as_a_deviate_without_error(tmp_path):
     zero = problem("int_sub", 5, "7", "7", "0")
-    figures = figures_of(llm_arithmetic_report_on(folder_of(tmp_path, result(0, zero, "3"))))
+    figures = figures_of(llm_arithmetic_report_on(results_folder(tmp_path, result(0, zero, "3"))))
     assert (figures.deviate, figures.error_of_deviate) == (1, 0.0)
 
 
 def test_the_two_rates_of_the_grids_are_those_of_the_classes(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["3", "3", "3", "?"])))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["3", "3", "3", "?"])))
     assert "| int_add |  0 |  | 75 |  | 25 |" in report.as_markdown()
     assert SWAPPED in report.as_text()
 
@@ -368,14 +360,14 @@ def test_the_two_rates_of_the_grids_are_those_of_the_classes(tmp_path):
 def test_the_overall_grid_adds_up_the_rows_that_have_every_cell(tmp_path):
     deeper = result(0, problem(depth=6), "2", model="full")
     results = [deeper, *many(["2", "3"], model="full"), *many(["2"], model="short")]
-    cells, others = merged(llm_arithmetic_report_on(folder_of(tmp_path, *results)).rows)
+    cells, others = merged(llm_arithmetic_report_on(results_folder(tmp_path, *results)).rows)
     assert {cell: figures.trials for cell, figures in cells.items()} == {("int_add", 5): 2, ("int_add", 6): 1}
     assert [row.label for row in others] == ["short"]
 
 
 def test_a_missing_cell_is_a_dash(tmp_path):
     other = result(0, problem("int_sub", 6, "2", "1", "1"), "1")
-    text = llm_arithmetic_report_on(folder_of(tmp_path, other, *many(["2"]))).as_markdown()
+    text = llm_arithmetic_report_on(results_folder(tmp_path, other, *many(["2"]))).as_markdown()
     assert "| int_add | 100 | - |  |  0 | - |  |  0 | - |" in text
 
 
@@ -387,7 +379,7 @@ def others_problems(tmp_path):
         result(0, replace(problem(depth=depth), task=task), "2")
         for task, depth in [("zeta", 6), ("modulo", 6), ("int_sub", 6), ("int_add", 7)]
     ]
-    return folder_of(tmp_path / "theirs", untold, *theirs, **planned_runs(sweep={"m": 5}))
+    return results_folder(tmp_path / "theirs", untold, *theirs, **planned_runs(sweep={"m": 5}))
 
 
 def test_trials_of_unknown_depth_count_over_all_depths_alone(others_problems):
@@ -416,7 +408,7 @@ def test_tasks_that_the_suite_does_not_know_stand_after_its_own(others_problems)
 
 def test_what_became_of_the_trials_is_told_with_both_accuracies(tmp_path):
     cut = many(["it is"], finish_reason="length")
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2", "2", "3", " ", None]), *cut))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2", "2", "3", " ", None]), *cut))
     assert (
         "6 trials at all depths: 1 failed, 1 replied without text, 1 truncated; "
         "accuracy 33.33% over all, 66.67% over the 3 answered."
@@ -424,7 +416,7 @@ def test_what_became_of_the_trials_is_told_with_both_accuracies(tmp_path):
 
 
 def test_the_grader_is_named_with_its_version(tmp_path):
-    folder = folder_of(tmp_path, *many(["**2**"]))
+    folder = results_folder(tmp_path, *many(["**2**"]))
     assert "Graded: llm_arithmetic by layered v1." in llm_arithmetic_report_on(folder).as_text()
     legacy = llm_arithmetic_report_on(folder, grader="legacy")
     assert "Graded: llm_arithmetic by legacy v1." in legacy.as_text()
@@ -433,7 +425,7 @@ def test_the_grader_is_named_with_its_version(tmp_path):
 
 def test_a_trial_that_the_grader_never_saw_counts_as_nan_and_is_told(tmp_path):
     (one,) = many(["2"])
-    folder = folder_of(tmp_path, replace(one, grades=one.grades[:1]))
+    folder = results_folder(tmp_path, replace(one, grades=one.grades[:1]))
     report = llm_arithmetic_report_on(folder, grader="strict")
     assert figures_of(report).nan == 1
     assert "1 trials have no grade by strict and count as NaN." in report.as_text()
@@ -442,12 +434,12 @@ def test_a_trial_that_the_grader_never_saw_counts_as_nan_and_is_told(tmp_path):
 def test_lines_left_out_at_import_are_told(tmp_path):
     runs = planned_runs(f={"m": 1}, g={"m": 1})["runs"]
     runs["f"]["left_out"], runs["g"]["left_out"] = 3, 0
-    folder = folder_of(tmp_path, *many(["2"], run="f"), *many(["2"], run="g"), runs=runs)
+    folder = results_folder(tmp_path, *many(["2"], run="f"), *many(["2"], run="g"), runs=runs)
     assert "Entries of files left out at import, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
 
 
 def test_simulated_results_say_so_in_every_form(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], provider="simulated")))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], provider="simulated")))
     assert report.as_text().startswith(SIMULATED)
     assert report.as_markdown().startswith(SIMULATED)
     assert json.loads(report.as_json())["simulated"] is True
@@ -472,7 +464,7 @@ USED = Usage(input_tokens=10, output_tokens=1)
 )
 def test_a_row_with_unknown_costs_has_a_footnote(tmp_path, costs, source, note):
     results = [one for cost in costs for one in many(["2"], cost_usd=cost, price_source=source, usage=USED)]
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *results))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *results))
     assert note in report.as_text()
     assert note in report.as_markdown()
 
@@ -487,19 +479,19 @@ def test_a_row_with_unknown_costs_has_a_footnote(tmp_path, costs, source, note):
     ],
 )
 def test_a_row_with_known_costs_has_no_footnote(tmp_path, about):
-    text = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], **about))).as_text()
+    text = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], **about))).as_text()
     assert "$0 (" not in text
     assert "rice" not in text
 
 
 def test_unknown_cost_is_shown_as_published_but_is_null_in_json(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], cost_usd=None)))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], cost_usd=None)))
     assert overview(report.rows, report.depths).rows[0][COST] == "$0.0000"
     assert json.loads(report.as_json())["rows"][0]["total"]["cost_usd"] is None
 
 
 def test_replies_without_token_counts_are_told(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"]), *many(["2"], usage=USED)))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"]), *many(["2"], usage=USED)))
     assert "Token counts unknown, left out of the sums: m 1 of 2 trials." in report.as_text()
 
 
@@ -530,7 +522,7 @@ def test_numbers_are_written_as_published(text, shown):
 
 def test_grids_stand_side_by_side_only_where_they_fit(tmp_path):
     results = [result(0, problem(depth=depth), "2") for depth in range(2, 11)]
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *results))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *results))
     assert "m: Correct %, Dev %, NaN % by depth" in report.as_text(width=200)
     narrow = report.as_text(width=60)
     assert all(f"m: {rate} by depth" in narrow for rate in ("Correct %", "Dev %", "NaN %"))
@@ -552,7 +544,7 @@ def test_a_markdown_table_has_as_many_cells_in_every_row(report):
 
 
 def test_a_model_may_be_named_like_markup(tmp_path):
-    report = llm_arithmetic_report_on(folder_of(tmp_path, *many(["2"], model="qwen[high]:fire:")))
+    report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], model="qwen[high]:fire:")))
     assert report.as_text().count("qwen[high]:fire:") >= 4
 
 
@@ -582,7 +574,7 @@ def on_a_terminal(folder, **environment):
 
 @pytest.fixture
 def half_right(tmp_path):
-    return folder_of(tmp_path / "results", *many(["2", "3"]), **planned_runs(sweep={"m": 2}))
+    return results_folder(tmp_path / "results", *many(["2", "3"]), **planned_runs(sweep={"m": 2}))
 
 
 def test_the_command_shows_text_markdown_and_json(half_right):
@@ -626,4 +618,4 @@ def test_a_slip_is_told_with_the_way_out(half_right, words, complaint):
 def test_a_folder_without_trials_of_the_suite_is_refused(tmp_path):
     other = replace(problem(), suite="integer_addition", task="integer_addition")
     with pytest.raises(ConfigError, match="holds no trials of llm_arithmetic"):
-        llm_arithmetic_report_on(folder_of(tmp_path, result(0, other, "2")))
+        llm_arithmetic_report_on(results_folder(tmp_path, result(0, other, "2")))

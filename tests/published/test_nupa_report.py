@@ -64,12 +64,7 @@ def result(
     )
 
 
-def keep(folder: Path, *results: Result, runs: Mapping[str, object] | None = None) -> Path:
-    with Store.open(folder, sweep="night") as store:
-        for one in results:
-            made.keep(store, *made.with_calls(one))
-        store.write_manifest({"runs": runs or {}})
-    return folder
+keep = made.results_folder
 
 
 def right(problem: Problem) -> str:

@@ -30,7 +30,6 @@ from asyncbench.results.metrics import METRICS
 from asyncbench.shown.tables import SIMULATED, percent
 from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
-from asyncbench.store.folder import Store
 from asyncbench.suites import grade
 from tests.store import made
 
@@ -72,11 +71,7 @@ def result(n, problem, text, *, model, usage=None, cost_usd=0.001, provider="ope
 
 
 def folder_of(path, results, *, problems=None):
-    with Store.open(path, sweep="night") as store:
-        for n, one in enumerate(results):
-            again = replace(one, trial=replace(one.trial, trial_id=f"{n:032x}"))
-            made.keep(store, *made.with_calls(again))
-        store.write_manifest({})
+    made.results_folder(path, *results)
     if problems is not None:
         (path / "problems").mkdir(exist_ok=True)
         (path / "problems" / "made.parquet").write_bytes(problems.read_bytes())

@@ -6,16 +6,9 @@ from dataclasses import replace
 import pytest
 
 from asyncbench.reports.quota import MOST_ROWS, quota_report_on
-from asyncbench.store.folder import Store
-from tests.store.made import AT, keep, minute
+from tests.store.made import AT, folder_of, minute
 
 LIMITS = {"requests": 600.0, "output_tokens": 1_000.0}
-
-
-def folder_of(path, *minutes):
-    with Store.open(path / "night", sweep="night") as store:
-        keep(store, *minutes)
-    return path / "night"
 
 
 def test_a_lane_tells_how_much_of_each_limit_it_used(tmp_path):
@@ -24,7 +17,7 @@ def test_a_lane_tells_how_much_of_each_limit_it_used(tmp_path):
         minute(), started_at=AT + 60, seconds=30.0, requests=150, output_tokens=500.0, limits=LIMITS
     )
 
-    report = quota_report_on(folder_of(tmp_path, first, second))
+    report = quota_report_on(folder_of(tmp_path / "night", first, second))
 
     (lane,) = report.lanes
     assert lane.shares == {"requests": pytest.approx(750 / 900), "output_tokens": pytest.approx(900 / 1_500)}
@@ -35,7 +28,7 @@ def test_a_lane_tells_how_much_of_each_limit_it_used(tmp_path):
 
 def test_a_lane_is_bound_by_what_it_waited_for_most_but_for_work(tmp_path):
     waited = {"work": 40.0, "tokens": 5.0, "pause": 12.0}
-    report = quota_report_on(folder_of(tmp_path, replace(minute(), waited_s=waited)))
+    report = quota_report_on(folder_of(tmp_path / "night", replace(minute(), waited_s=waited)))
 
     assert report.lanes[0].bound_by == "pause"
     shown = report.as_text(width=200)
@@ -45,19 +38,19 @@ def test_a_lane_is_bound_by_what_it_waited_for_most_but_for_work(tmp_path):
 
 
 def test_a_lane_that_waited_for_nothing_is_bound_by_nothing(tmp_path):
-    report = quota_report_on(folder_of(tmp_path, replace(minute(), waited_s={"work": 60.0})))
+    report = quota_report_on(folder_of(tmp_path / "night", replace(minute(), waited_s={"work": 60.0})))
     assert report.lanes[0].bound_by is None
 
 
 def test_lanes_stand_apart_and_their_refusals_add_up(tmp_path):
     rows = [replace(minute(lane), refused=n) for n, lane in enumerate(("b", "a", "b"))]
-    report = quota_report_on(folder_of(tmp_path, *rows))
+    report = quota_report_on(folder_of(tmp_path / "night", *rows))
     assert {one.lane: one.refused for one in report.lanes} == {"a": 1, "b": 2}
 
 
 def test_a_long_night_is_shown_by_the_hour_and_given_whole_as_json(tmp_path):
     rows = [replace(minute(), started_at=AT + 60 * n) for n in range(MOST_ROWS + 1)]
-    report = quota_report_on(folder_of(tmp_path, *rows))
+    report = quota_report_on(folder_of(tmp_path / "night", *rows))
 
     assert "By hour" in report.as_text()
     assert "By minute" not in report.as_text()
@@ -67,11 +60,11 @@ def test_a_long_night_is_shown_by_the_hour_and_given_whole_as_json(tmp_path):
 
 
 def test_a_folder_that_nothing_was_run_in_says_so(tmp_path):
-    assert "nothing was run" in quota_report_on(folder_of(tmp_path)).as_text()
+    assert "nothing was run" in quota_report_on(folder_of(tmp_path / "night")).as_text()
 
 
 def test_markdown_holds_the_same_tables(tmp_path):
-    shown = quota_report_on(folder_of(tmp_path, minute())).as_markdown()
+    shown = quota_report_on(folder_of(tmp_path / "night", minute())).as_markdown()
     assert "### By lane" in shown
     assert "### By minute" in shown
 
@@ -79,5 +72,5 @@ def test_markdown_holds_the_same_tables(tmp_path):
 def test_what_was_used_before_there_was_a_limit_is_no_share_of_it(tmp_path):
     before = replace(minute(), requests=600, limits={})
     after = replace(minute(), started_at=AT + 60, requests=300, limits={"requests": 600.0})
-    (lane,) = quota_report_on(folder_of(tmp_path, before, after)).lanes
+    (lane,) = quota_report_on(folder_of(tmp_path / "night", before, after)).lanes
     assert (lane.used["requests"], lane.shares) == (900, {"requests": 0.5})

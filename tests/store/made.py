@@ -1,6 +1,7 @@
 """Events as a run makes them, small and told apart by a number."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -196,3 +197,20 @@ def without_list(folder: Path) -> None:
 def keep(store: Store, *events: Event) -> None:
     for event in events:
         store.keep(event)
+
+
+def folder_of(path: Path, *events: Event, **manifest: object) -> Path:
+    """Write a results folder with these events, and with what its manifest says of runs."""
+    with Store.open(path, sweep="night") as store:
+        keep(store, *events)
+        store.write_manifest(manifest)
+    return path
+
+
+def results_folder(path: Path, *results: Result, **manifest: object) -> Path:
+    """Write a results folder with these results, each of a trial of its own, and their calls."""
+    with Store.open(path, sweep="night") as store:
+        for n, result in enumerate(results, len(store.finished)):
+            keep(store, *with_calls(replace(result, trial=replace(result.trial, trial_id=trial_id(n)))))
+        store.write_manifest(manifest)
+    return path
