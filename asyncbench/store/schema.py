@@ -20,12 +20,12 @@ TIME = pa.timestamp("us", tz="UTC")
 LABELS = pa.list_(pa.string())
 
 
-def _always(name: str, kind: pa.DataType) -> "pa.Field[pa.DataType]":
-    return pa.field(name, kind, nullable=False)
+def _always(kind: pa.DataType, *names: str) -> "list[pa.Field[pa.DataType]]":
+    return [pa.field(name, kind, nullable=False) for name in names]
 
 
-def _maybe(name: str, kind: pa.DataType) -> "pa.Field[pa.DataType]":
-    return pa.field(name, kind)
+def _maybe(kind: pa.DataType, *names: str) -> "list[pa.Field[pa.DataType]]":
+    return [pa.field(name, kind) for name in names]
 
 
 def _schema(*fields: "pa.Field[pa.DataType]") -> pa.Schema:
@@ -33,58 +33,32 @@ def _schema(*fields: "pa.Field[pa.DataType]") -> pa.Schema:
 
 
 _TOKENS = (
-    _maybe("input_tokens", LONG),
-    _maybe("cached_input_tokens", LONG),
-    _maybe("cache_write_tokens", LONG),
-    _maybe("output_tokens", LONG),
-    _maybe("reasoning_tokens", LONG),
+    *_maybe(LONG, "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
+    *_maybe(LONG, "reasoning_tokens"),
 )
 
 TRIALS = _schema(
-    _always("trial_id", TEXT),
-    _always("run", TEXT),
-    _always("sweep", TEXT),
-    _always("problem_set", TEXT),
-    _always("problem_id", TEXT),
-    _always("suite", TEXT),
-    _always("task", TEXT),
-    _always("variant", TEXT),
-    _always("representation", TEXT),
-    _maybe("length", SHORT),
-    _always("repeat", SHORT),
-    _always("condition", TEXT),
-    _always("style", TEXT),
-    _always("condition_params", TEXT),
-    _always("model", TEXT),
-    _always("provider", TEXT),
-    _always("model_id", TEXT),
-    _maybe("model_served", TEXT),
-    _maybe("fingerprint", TEXT),
-    _maybe("upstream", TEXT),
-    _maybe("service_tier", TEXT),
-    _maybe("effort", TEXT),
-    _always("params", TEXT),
-    _always("expected", TEXT),
-    _maybe("reply_text", TEXT),
-    _maybe("reasoning_text", TEXT),
-    _maybe("finish_reason", TEXT),
-    _always("grader", TEXT),
-    _maybe("answer", TEXT),
-    _always("outcome", TEXT),
-    _always("exact_match", FLAG),
+    *_always(TEXT, "trial_id", "run", "sweep", "problem_set", "problem_id", "suite", "task", "variant"),
+    *_always(TEXT, "representation"),
+    *_maybe(SHORT, "length"),
+    *_always(SHORT, "repeat"),
+    *_always(TEXT, "condition", "style", "condition_params", "model", "provider", "model_id"),
+    *_maybe(TEXT, "model_served", "fingerprint", "upstream", "service_tier", "effort"),
+    *_always(TEXT, "params", "expected"),
+    *_maybe(TEXT, "reply_text", "reasoning_text", "finish_reason"),
+    *_always(TEXT, "grader"),
+    *_maybe(TEXT, "answer"),
+    *_always(TEXT, "outcome"),
+    *_always(FLAG, "exact_match"),
     *_TOKENS,
-    _maybe("price_source", TEXT),
-    _maybe("cost_usd", REAL),
-    _always("attempts", SHORT),
-    _maybe("queued_s", REAL),
-    _maybe("ttft_s", REAL),
-    _maybe("latency_s", REAL),
-    _always("finished_at", TIME),
-    _maybe("error_kind", TEXT),
-    _maybe("error_message", TEXT),
-    _maybe("http_status", SHORT),
-    _maybe("request_id", TEXT),
-    _maybe("reused_from", TEXT),
+    *_maybe(TEXT, "price_source"),
+    *_maybe(REAL, "cost_usd"),
+    *_always(SHORT, "attempts"),
+    *_maybe(REAL, "queued_s", "ttft_s", "latency_s"),
+    *_always(TIME, "finished_at"),
+    *_maybe(TEXT, "error_kind", "error_message"),
+    *_maybe(SHORT, "http_status"),
+    *_maybe(TEXT, "request_id", "reused_from"),
 )
 
 # what each row of `grades` repeats of its trial's row, so that it can be read without it
@@ -92,51 +66,42 @@ OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "represe
 
 GRADES = _schema(
     *(TRIALS.field(name) for name in OF_THE_TRIAL),
-    _always("grader", TEXT),
-    _always("grader_version", SHORT),
-    _always("headline", FLAG),
-    _maybe("answer", TEXT),
-    _maybe("classification", TEXT),
-    _maybe("reason", TEXT),
-    _always("outcome", TEXT),
-    _always("exact_match", FLAG),
-    _maybe("format_ok", FLAG),
-    _maybe("digits_right", SHORT),
-    _maybe("digits_total", SHORT),
-    _maybe("length_error", SHORT),
-    _maybe("length_error_total", SHORT),
-    _maybe("abs_error", TEXT),
-    _maybe("rel_error", REAL),
-    _always("flags", LABELS),
+    *_always(TEXT, "grader"),
+    *_always(SHORT, "grader_version"),
+    *_always(FLAG, "headline"),
+    *_maybe(TEXT, "answer", "classification", "reason"),
+    *_always(TEXT, "outcome"),
+    *_always(FLAG, "exact_match"),
+    *_maybe(FLAG, "format_ok"),
+    *_maybe(SHORT, "digits_right", "digits_total", "length_error", "length_error_total"),
+    *_maybe(TEXT, "abs_error"),
+    *_maybe(REAL, "rel_error"),
+    *_always(LABELS, "flags"),
 )
 
 ATTEMPTS = _schema(
-    _always("trial_id", TEXT),
-    _always("attempt", SHORT),
-    _always("model", TEXT),
-    _always("provider", TEXT),
-    _always("started_at", TIME),
-    _maybe("queued_s", REAL),
-    _maybe("ttft_s", REAL),
-    _maybe("latency_s", REAL),
-    _always("status", TEXT),
-    _maybe("http_status", SHORT),
-    _maybe("retry_after_s", REAL),
-    _maybe("request_id", TEXT),
+    *_always(TEXT, "trial_id"),
+    *_always(SHORT, "attempt"),
+    *_always(TEXT, "model", "provider"),
+    *_always(TIME, "started_at"),
+    *_maybe(REAL, "queued_s", "ttft_s", "latency_s"),
+    *_always(TEXT, "status"),
+    *_maybe(SHORT, "http_status"),
+    *_maybe(REAL, "retry_after_s"),
+    *_maybe(TEXT, "request_id"),
     *_TOKENS,
-    _maybe("cost_usd", REAL),
-    _maybe("in_flight", SHORT),
-    _maybe("loop_lag_s", REAL),
-    _maybe("raw_usage", TEXT),
-    _maybe("max_tokens", LONG),
-    _maybe("reserved_usd", REAL),
-    _maybe("most_usd", REAL),
-    _maybe("error", TEXT),
-    _maybe("note", TEXT),
+    *_maybe(REAL, "cost_usd"),
+    *_maybe(SHORT, "in_flight"),
+    *_maybe(REAL, "loop_lag_s"),
+    *_maybe(TEXT, "raw_usage"),
+    *_maybe(LONG, "max_tokens"),
+    *_maybe(REAL, "reserved_usd", "most_usd"),
+    *_maybe(TEXT, "error", "note"),
 )
 LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
+# for what no call could start
 WAITS = (
     *LIMITS,
     "day",
@@ -148,30 +113,29 @@ WAITS = (
     "work",
     "budget",
     "first_answer",
-)  # for what no call could start
+)
 _LATER_WAITS = frozenset({"budget", "first_answer"})  # unknown to minutes that an earlier version wrote
 
 LANES = _schema(
-    _always("lane", TEXT),
-    _always("started_at", TIME),
-    _always("seconds", REAL),
-    *(_always(name, LONG) for name in LIMITS),
-    *(_maybe(f"{name}_limit", REAL) for name in LIMITS),
-    _always("share", REAL),
-    _always("most_in_flight", SHORT),
-    _always("refused", LONG),
-    *((_maybe if name in _LATER_WAITS else _always)(f"waited_for_{name}_s", REAL) for name in WAITS),
-    _maybe("pauses", TEXT),
+    *_always(TEXT, "lane"),
+    *_always(TIME, "started_at"),
+    *_always(REAL, "seconds"),
+    *_always(LONG, *LIMITS),
+    *_maybe(REAL, *(f"{name}_limit" for name in LIMITS)),
+    *_always(REAL, "share"),
+    *_always(SHORT, "most_in_flight"),
+    *_always(LONG, "refused"),
+    *_always(REAL, *(f"waited_for_{name}_s" for name in WAITS if name not in _LATER_WAITS)),
+    *_maybe(REAL, *(f"waited_for_{name}_s" for name in WAITS if name in _LATER_WAITS)),
+    *_maybe(TEXT, "pauses"),
 )
 
 SKIPPED = _schema(
     *(TRIALS.field(name) for name in ("trial_id", *CELL, "problem_id", "repeat")),
-    _always("rule", TEXT),
-    _always("asked", LONG),
-    _always("correct", LONG),
-    _always("low", REAL),
-    _always("high", REAL),
-    _always("skipped_at", TIME),
+    *_always(TEXT, "rule"),
+    *_always(LONG, "asked", "correct"),
+    *_always(REAL, "low", "high"),
+    *_always(TIME, "skipped_at"),
 )
 
 SCHEMAS: Mapping[str, pa.Schema] = {
