@@ -148,16 +148,15 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
     """Return the Sweep that a mapping describes (the content of a sweep file)."""
     entry = read_entry(SweepEntry, raw, place=place, level="sweep")
     limits = {provider: limits_from(provider, given, place=place) for provider, given in entry.limits.items()}
-    raw_models = [_as_mapping(model) for model in entry.models]
-    models = tuple(
-        model_from(given, limits, stream=entry.stream, place=f"{place}, models[{i}]")
-        for i, given in enumerate(raw_models, 1)
-    )
-    own = {
-        model.alias: sources_from(given["problems"], place=f"{place}, models[{i}].problems")
-        for i, (model, given) in enumerate(zip(models, raw_models, strict=True), 1)
-        if "problems" in given
-    }
+    models, own, demanded = list[Model](), dict[str, tuple[ProblemSource, ...]](), set[str]()
+    for i, given in enumerate(map(_as_mapping, entry.models), 1):
+        here = f"{place}, models[{i}]"
+        model = model_from(given, limits, stream=entry.stream, place=here)
+        models.append(model)
+        if "problems" in given:
+            own[model.alias] = sources_from(given["problems"], place=f"{here}.problems")
+        if model.max_tokens is not None and given.get("max_tokens") is None:
+            demanded.add(model.alias)
     conditions = tuple(
         condition_from(given, place=f"{place}, conditions[{i}]")
         for i, given in enumerate(entry.conditions, 1)
@@ -173,7 +172,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         name=entry.name,
         problems=sources_from(entry.problems, place=f"{place}, problems"),
         own_problems=own,
-        models=models,
+        models=tuple(models),
         conditions=conditions,
         repeats=entry.repeats,
         out=Path(entry.out or Path("results") / entry.name),
@@ -185,11 +184,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         },
         allow_unpriced=entry.allow_unpriced,
         stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
-        max_tokens_demanded=frozenset(
-            model.alias
-            for model, given in zip(models, raw_models, strict=True)
-            if model.max_tokens is not None and given.get("max_tokens") is None
-        ),
+        max_tokens_demanded=frozenset(demanded),
     )
 
 
