@@ -545,9 +545,9 @@ def test_what_would_be_refused_is_refused_before_it_is_sent(entry, said):
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_every_ready_made_sweep_is_valid_and_its_problems_are_there(path):
     sweep = load_sweep(path)
-    for model in sweep.models:
-        for source in sweep.problems_of(model):
-            assert source.path is None or (ROOT / source.path).is_file()
+    sources = [source for model in sweep.models for source in sweep.problems_of(model)]
+    assert sources
+    assert all(source.path is None or (ROOT / source.path).is_file() for source in sources)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)

@@ -109,7 +109,9 @@ def test_a_query_groups_by_model_without_anything_of_ours(folder):
 
 
 def test_any_one_file_tells_where_it_belongs(folder):
-    for path in (folder / "trials").rglob("*.parquet"):
+    parts = list((folder / "trials").rglob("*.parquet"))
+    assert parts
+    for path in parts:
         assert {f"suite={row['suite']}" for row in pq.ParquetFile(path).read().to_pylist()} == {
             path.parts[-3]
         }

@@ -194,7 +194,9 @@ def test_the_record_is_of_all_that_was_done(recordings):
             recording.follow(change)
         there = {path.relative_to(recording.place): path for path in recording.place.rglob("*")}
         bytes_of = {str(name): path.read_bytes() if path.is_file() else None for name, path in there.items()}
+        assert recording.said
         assert recording.disk.tree() == bytes_of
+    assert recordings
 
 
 def test_what_was_durable_is_there_once_and_nothing_else_is(recordings, memory):
@@ -238,7 +240,9 @@ def test_a_table_stands_when_a_run_was_killed_before_the_disk_knew_of_the_exchan
     first = record(tap, root, "compaction", kill_at=last)["compaction"]
     for change in first.said:
         first.follow(change)
-    for at, change in enumerate(record(tap, root, "recovering:compaction")["compaction"].said[:60]):
+    changes = record(tap, root, "recovering:compaction")["compaction"].said[:60]
+    assert changes
+    for at, change in enumerate(changes):
         first.follow(change)
         assert at % 4 or tables_stand(first.disk, root), change
 
