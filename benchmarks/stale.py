@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import Any, Final, cast
 
-from asyncbench.checkup.question import question_for
+from asyncbench.checkup.probe_calls import question_for
 from asyncbench.errors import ProviderError
 from asyncbench.providers import Provider
 from asyncbench.providers.endpoints import known_endpoints

@@ -4,8 +4,7 @@ In: models or a sweep file, and keys. Out: a `Checkup` for each model, or what t
 """
 
 from asyncbench.checkup.client_latency import noise_floor
-from asyncbench.checkup.findings import Checkup, as_json, as_text
-from asyncbench.checkup.models import models_from
-from asyncbench.checkup.probe_calls import doctor, examine
+from asyncbench.checkup.findings import Checkup, DoctorReport
+from asyncbench.checkup.probe_calls import doctor, examine, models_from
 
-__all__ = ["Checkup", "as_json", "as_text", "doctor", "examine", "models_from", "noise_floor"]
+__all__ = ["Checkup", "DoctorReport", "doctor", "examine", "models_from", "noise_floor"]

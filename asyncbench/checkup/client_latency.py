@@ -5,10 +5,10 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.checkup.question import knowing, question_for
+from asyncbench.checkup.findings import Noise
+from asyncbench.checkup.probe_calls import knowing, question_for
 from asyncbench.providers import Provider, open_provider
 from asyncbench.records import Limits, Model, Request
 
@@ -20,17 +20,6 @@ ADAPTERS: Final = {
     "anthropic": ("simulated-anthropic", "messages"),
     "http": ("simulated-http", "chat"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """How late one adapter sees what its server sent: medians, seconds."""
-
-    adapter: str
-    calls: int
-    in_flight: int
-    ttft_error_s: float
-    latency_error_s: float
 
 
 async def noise_floor(*, latency_s: float = LATENCY_S) -> tuple[Noise, ...]:

@@ -1,11 +1,10 @@
 """What was found out about a model, and how it is told."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from asyncbench.checkup.client_latency import Noise
+from asyncbench.shown import Report, Sheet
 
 
 class FindingState(StrEnum):
@@ -42,7 +41,7 @@ class Checkup:
     @property
     def fine(self) -> bool:
         """Whether nothing stands in the way of a sweep."""
-        return all(one.state is not FindingState.WRONG for one in self.findings)
+        return all(finding.state is not FindingState.WRONG for finding in self.findings)
 
     @property
     def cost_usd(self) -> float | None:
@@ -51,44 +50,61 @@ class Checkup:
         return sum(known) if len(known) == len(self.costs_usd) else None
 
 
-def as_json(checkups: Sequence[Checkup], noise: Sequence[Noise]) -> str:
-    """Return everything as JSON."""
-    models = [{"fine": one.fine, **asdict(one), "cost_usd": one.cost_usd} for one in checkups]
-    return json.dumps({"models": models, "noise": [asdict(one) for one in noise]}, indent=2)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How late one adapter sees what its server sent: medians, seconds."""
+
+    adapter: str
+    calls: int
+    in_flight: int
+    ttft_error_s: float
+    latency_error_s: float
 
 
-def as_text(checkups: Sequence[Checkup], noise: Sequence[Noise]) -> str:
-    """Return it for a person: a paragraph a model, what is wrong with its way out."""
-    paragraphs = [_paragraph(one) for one in checkups]
-    if checkups:
-        paragraphs.append(_sum_of(checkups))
-    if noise:
-        paragraphs.append("\n".join([NOISE_HEAD, *map(_noise_line, noise)]))
-    return "\n\n".join(paragraphs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport(Report):
+    """All that was found out, and what this client adds to the times that it measures."""
+
+    models: Sequence[Checkup]
+    noise: Sequence[Noise] = ()
+
+    def _data(self) -> dict[str, object]:
+        models = [{"fine": one.fine, **asdict(one), "cost_usd": one.cost_usd} for one in self.models]
+        return {"models": models, "noise": list(map(asdict, self.noise))}
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        for checkup in self.models:
+            rows: list[tuple[str, str, str]] = []
+            for finding in checkup.findings:
+                rows.append((finding.state, finding.about, finding.said))
+                if finding.way_out is not None:
+                    rows.append(("", "", f"-> {finding.way_out}"))
+            simulated = " (SIMULATED)" if checkup.simulated else ""
+            title = f"{checkup.model}: {'fine' if checkup.fine else 'NOT FINE'}{simulated}"
+            yield Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
+        if self.models:
+            fine = sum(checkup.fine for checkup in self.models)
+            paid = [usd for one in self.models if not one.simulated for usd in one.costs_usd]
+            made_up = [usd for one in self.models if one.simulated for usd in one.costs_usd]
+            beside = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
+            yield f"{fine} of {len(self.models)} models fine; these calls cost {_dollars(paid)}{beside}"
+        if self.noise:
+            yield NOISE
+            head = ("adapter", "calls", "in flight", "time to first token", "latency")
+            measured = [
+                (
+                    *(noise.adapter, f"{noise.calls:,}", str(noise.in_flight)),
+                    *(f"{1000 * late:+.1f} ms" for late in (noise.ttft_error_s, noise.latency_error_s)),
+                )
+                for noise in self.noise
+            ]
+            yield Sheet(title="What this client adds", head=head, rows=measured)
 
 
-NOISE_HEAD = (
-    "SIMULATED: what this machine, as busy as it is now, adds to the times it measures: medians of calls to\n"
+NOISE = (
+    "SIMULATED: what this machine, as busy as it is now, adds to the times it measures: medians of calls to "
     "our own loopback server, whose delays are known (its own lateness is in them)"
 )
-
-
-def _paragraph(one: Checkup) -> str:
-    simulated = " (SIMULATED)" if one.simulated else ""
-    lines = [f"{one.model}: {'fine' if one.fine else 'NOT FINE'}{simulated}"]
-    for finding in one.findings:
-        lines.append(f"  {finding.state:<5}  {finding.about:<10} {finding.said}")
-        if finding.way_out is not None:
-            lines.append(f"{'':<20}-> {finding.way_out}")
-    return "\n".join(lines)
-
-
-def _sum_of(checkups: Sequence[Checkup]) -> str:
-    fine = sum(one.fine for one in checkups)
-    paid = [cost for one in checkups if not one.simulated for cost in one.costs_usd]
-    made_up = [cost for one in checkups if one.simulated for cost in one.costs_usd]
-    simulated = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
-    return f"{fine} of {len(checkups)} models fine; these calls cost {_dollars(paid)}{simulated}"
 
 
 def _dollars(costs: Sequence[float | None]) -> str:
@@ -96,10 +112,3 @@ def _dollars(costs: Sequence[float | None]) -> str:
     unknown = len(costs) - len(known)
     more = f" and {unknown} call{'s' * (unknown > 1)} of unknown cost" if unknown else ""
     return f"${sum(known):.6f}{more}"
-
-
-def _noise_line(one: Noise) -> str:
-    return (
-        f"  {one.adapter:<10} {one.calls:,} calls, {one.in_flight} in flight: "
-        f"time to first token {1000 * one.ttft_error_s:+.1f} ms, latency {1000 * one.latency_error_s:+.1f} ms"
-    )

@@ -17,21 +17,12 @@ SHOWN: Final = 60  # characters of an answer
 _FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
     ErrorKind.AUTH: ("key", "check that the key is whole, of this provider, and may use this model"),
     ErrorKind.NO_QUOTA: ("account", "top the account up, or raise its spending limit"),
-    ErrorKind.NO_SUCH_MODEL: (
-        "model",
-        "check the model's name and base_url; `asyncbench models` lists some",
-    ),
+    ErrorKind.NO_SUCH_MODEL: ("model", "check the model's name and base_url; `asyncbench models` lists some"),
     ErrorKind.REJECTED_PARAMETER: ("parameters", "change or remove what the message names"),
     ErrorKind.BAD_REQUEST: ("parameters", "change or remove what the message names"),
     ErrorKind.TOO_LONG: ("parameters", "lower max_tokens, or shorten the system prompt"),
-    ErrorKind.BLOCKED: (
-        "answer",
-        "a filter stopped a plain question: look at the account's settings",
-    ),
-    ErrorKind.UNREACHABLE: (
-        "address",
-        "check base_url, and that the server runs and is within reach",
-    ),
+    ErrorKind.BLOCKED: ("answer", "a filter stopped a plain question: look at the account's settings"),
+    ErrorKind.UNREACHABLE: ("address", "check base_url, and that the server runs and is within reach"),
     ErrorKind.TIMEOUT: ("answer", "try again; a server of your own may still be loading the model"),
     ErrorKind.RATE_LIMITED: ("limits", "wait and try again; somebody else may be using this key"),
     ErrorKind.OVERLOADED: ("answer", "the provider is overloaded: try again later"),
@@ -60,42 +51,50 @@ def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in sorted(lower.items()) if name.startswith(RATE_HEADERS)}
 
 
-def failure(error: ProviderError) -> Finding:
-    """Say what it means for a sweep that its calls fail."""
-    about, way_out = _FAILURES[error.kind]
-    return Finding(about=about, state=FindingState.WRONG, said=_said(error), way_out=way_out)
-
-
-def key_finding(model: Model) -> Finding:
-    """Say that a call went through with the key there is."""
-    if model.key_env is None:
-        return _ok("key", "none needed")
-    return _ok("key", f"{model.key_env} is set and was accepted")
-
-
 def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iterator[Finding]:
     """Yield what the calls show; only the one that a sweep would make, whole or streamed, can be wrong."""
     lane = streamed if model.stream and streamed else plain
     answered = next((call for call in (lane, plain) if call.reply), lane)
-    if isinstance(answered.ended, ProviderError):
-        yield failure(answered.ended)
+    if isinstance(reply := answered.ended, ProviderError):
+        about, way_out = _FAILURES[reply.kind]
+        yield Finding(about=about, state=FindingState.WRONG, said=_said(reply), way_out=way_out)
         return
-    yield from _of_reply(model, answered, answered.ended)
+    yield _ok("key", f"{model.key_env} is set and was accepted" if model.key_env else "none needed")
+    yield _served(model.model_id, reply.model_served)
+    yield _answer(reply, answered.latency_s)
+    yield _usage(reply)
+    yield _thinking(model, reply)
+    yield _limits(model, answered.headers)
     if isinstance(plain.ended, ProviderError):
         yield _note("whole", _said(plain.ended), way_out="leave `stream` at true for this model")
     if streamed is not None:
         yield _stream(streamed, wrong=lane is streamed)
         if answered is plain and streamed.reply and streamed.reply.usage is None:
-            yield _usage("usage", streamed.reply)
+            yield _usage(streamed.reply)
 
 
-def _of_reply(model: Model, call: ProbeCall, reply: Reply) -> Iterator[Finding]:
-    yield key_finding(model)
-    yield served(model.model_id, reply.model_served)
-    yield _answer(reply, call.latency_s)
-    yield _usage("usage", reply)
-    yield _thinking(model, reply)
-    yield _limits(model, call.headers)
+def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
+    """Yield what can be said of a model without asking it."""
+    if model.replay is not None:
+        yield _ok("replay", f"repeats {model.replay}: there is nobody to ask")
+    if not model.simulated and (why := is_moving_alias(model.model_id)):
+        yield _note("name", why)
+    if rates is None:
+        way_out = (
+            None if model.simulated else "give `price: {input: …, output: …}` (USD for a million tokens)"
+        )
+        yield _note("price", "not known: costs will be NULL", way_out=way_out)
+    else:
+        first = rates.brackets[0]
+        more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
+        said = f"${first.input} in, ${first.output} out for a million tokens{more} ({rates.source})"
+        yield _ok("price", said)
+    names = [
+        quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
+    ]
+    if names:  # the endpoint is not asked as OpenAI would be
+        departures = ", ".join(f"{name}: {getattr(quirks, name) or 'none'}" for name in names)
+        yield _note("quirks", f"assumed, not tried: {departures}")
 
 
 def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
@@ -109,19 +108,7 @@ def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
     return _ok("stream", f"first token after {call.ended.ttft_s:.3f} s, all after {call.latency_s:.3f} s")
 
 
-def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
-    """Yield what can be said of a model without asking it."""
-    if model.replay is not None:
-        yield _ok("replay", f"repeats {model.replay}: there is nobody to ask")
-    if not model.simulated and (why := is_moving_alias(model.model_id)):
-        yield _note("name", why)
-    yield _price(rates, simulated=model.simulated)
-    if departures := _departures(quirks):
-        yield _note("quirks", f"assumed, not tried: {departures}")
-
-
-def served(asked: str, by: str | None) -> Finding:
-    """Say whether the model that answered is the one asked."""
+def _served(asked: str, by: str | None) -> Finding:
     if by is None:
         return _note("model", f"the reply does not say who answered for {asked}")
     if same_model(asked, by):
@@ -145,12 +132,12 @@ def _answer(reply: Reply, latency_s: float) -> Finding:
     return _ok("answer", shown) if "4" in text else _note("answer", f"2 + 2 is answered by {shown}")
 
 
-def _usage(about: str, reply: Reply) -> Finding:
+def _usage(reply: Reply) -> Finding:
     usage = reply.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-        return _note(about, "not told (in streams)" if reply.ttft_s else "not told: no cost can be known")
+        return _note("usage", "not told (in streams)" if reply.ttft_s else "not told: no cost can be known")
     thought = f", {usage.reasoning_tokens:,} of them reasoning" if usage.reasoning_tokens else ""
-    return _ok(about, f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
+    return _ok("usage", f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
 
 
 def _thinking(model: Model, reply: Reply) -> Finding:
@@ -169,24 +156,6 @@ def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
     if (model.limits.rpm, model.limits.tpm) != (None, None):
         return _ok("limits", "no header tells them; those of the sweep hold")
     return _note("limits", "no header tells them: set rpm and tpm, or concurrency, in the sweep")
-
-
-def _price(rates: Rates | None, *, simulated: bool) -> Finding:
-    if rates is None:
-        way_out = None if simulated else "give `price: {input: …, output: …}` (USD for a million tokens)"
-        return _note("price", "not known: costs will be NULL", way_out=way_out)
-    first = rates.brackets[0]
-    more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
-    return _ok("price", f"${first.input} in, ${first.output} out for a million tokens{more} ({rates.source})")
-
-
-def _departures(quirks: Quirks) -> str:
-    """Return the ways in which an endpoint is not asked as OpenAI would be."""
-    usual = Quirks()
-    changed = {one.name: getattr(quirks, one.name) for one in fields(Quirks)}
-    return ", ".join(
-        f"{name}: {value or 'none'}" for name, value in changed.items() if value != getattr(usual, name)
-    )
 
 
 def _said(error: ProviderError) -> str:

@@ -2,21 +2,23 @@
 
 import asyncio
 import os
+import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.checkup.findings import Checkup, Finding, FindingState
 from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
-from asyncbench.checkup.models import models_from
-from asyncbench.checkup.question import knowing, question_for
+from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
+from asyncbench.prompting import request_for
 from asyncbench.providers import (
     ANY_LONGEST_REPLY,
     Assembly,
@@ -31,9 +33,11 @@ from asyncbench.providers import (
     rates_of,
     wire_of,
 )
-from asyncbench.records import Model, Reply, Request
-from asyncbench.sweeps import keys_for
+from asyncbench.records import Condition, Model, Problem, Reply, Request, Trial
+from asyncbench.simulator import DOCTORS_ANSWER, DOCTORS_QUESTION, Settings, Simulator, running
+from asyncbench.sweeps import chosen_models, keys_for
 
+SWEEP_FILES: Final = (".yaml", ".yml")
 # The longest reply. A number takes two tokens; the rest is for models that think unasked, and nobody can
 # know who does: some answer a reply cut while they think with an error.
 ENOUGH_TOKENS: Final = 1024
@@ -57,14 +61,16 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         env: where keys are looked up by variable name.
     """
     with ExitStack() as stack:
-        needed = any(one.simulated and one.base_url is None and one.replay is None for one in models)
+        needed = any(model.simulated and model.base_url is None and model.replay is None for model in models)
         simulator = await asyncio.to_thread(stack.enter_context, knowing()) if needed else None
         url = simulator.url if simulator else None
         turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         async with asyncio.TaskGroup() as beside:
-            tasks = [
-                beside.create_task(_in_turn(turns[_server_of(model)], model, env, url)) for model in models
-            ]
+            tasks = []
+            for model in models:
+                # Without an address a server is a vendor's or ours, and takes many calls.
+                server = model.alias if model.base_url is None else urlsplit(model.base_url).netloc
+                tasks.append(beside.create_task(_examined(turns[server], model, env, url)))
         return tuple(task.result() for task in tasks)
 
 
@@ -89,25 +95,22 @@ async def doctor(
     return await examine(models, env=os.environ if env is None else env)
 
 
-async def _in_turn(
+async def _examined(
     turn: asyncio.Lock, model: Model, env: Mapping[str, str], simulator_url: str | None
 ) -> Checkup:
-    async with turn:
-        return await _examined(model, env, simulator_url)
-
-
-def _server_of(model: Model) -> str:
-    """Return what a server is known by; without an address it is a vendor's or ours, and takes many calls."""
-    return model.alias if model.base_url is None else urlsplit(model.base_url).netloc
-
-
-async def _examined(model: Model, env: Mapping[str, str], simulator_url: str | None) -> Checkup:
     if model.replay is not None:
-        return _checkup(model, None, None)
+        return _checkup(model)
     try:
-        plain, streamed = await _calls(model, keys_for([model], env)[model.alias], simulator_url)
+        async with turn:
+            key = keys_for([model], env)[model.alias]
+            plain, streamed = await _calls(model, key, simulator_url)
     except ConfigError as error:  # no key, or one that no header can carry
-        return _checkup(model, None, None, trouble=str(error))
+        return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
+    except Exception as error:
+        said = f"asyncbench stumbled over this model ({type(error).__name__}); a sweep would, too"
+        way_out = "please report it; `params` or `base_url` may be what it does not understand"
+        fault = Finding(about="asyncbench", state=FindingState.WRONG, said=said, way_out=way_out)
+        return _checkup(model, trouble=fault)
     return _checkup(model, plain, streamed)
 
 
@@ -127,31 +130,22 @@ async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[Pro
 
 def _enough(model: Model) -> int:
     """Return the longest reply that is asked for, tokens: above any budget for thinking in the body."""
-    body = wire_of(model).body(question_for(model))
-    places = (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET)
-    return ENOUGH_TOKENS + max(count_in(_found(body, place)) or 0 for place in places)
-
-
-def _found(body: Json, place: str) -> object:
-    """Return what stands at a place such as `reasoning.max_tokens`."""
-    *outer, last = place.split(".")
-    return reduce(lambda within, name: mapping_in(within.get(name)), outer, dict(body)).get(last)
+    body, budgets = wire_of(model).body(question_for(model)), [0]
+    for place in (_BUDGET, known_endpoints()[model.provider].quirks.thinking or _BUDGET):
+        *outer, last = place.split(".")  # such as reasoning.max_tokens
+        within = reduce(lambda told, name: mapping_in(told.get(name)), outer, dict(body))
+        budgets.append(count_in(within.get(last)) or 0)
+    return ENOUGH_TOKENS + max(budgets)
 
 
 def _cheap(model: Model, enough: int) -> Model:
     """Return a model with a longest reply and short deadlines; the rest is as the sweep has it.
 
-    A longest reply of the sweep's is left as it is, whatever it is called: `_capped` lowers it.
+    A longest reply of the sweep's is left as it is, whatever it is called: `Overheard` lowers it.
     """
     timeouts = replace(model.timeouts, total=min(model.timeouts.total, LONGEST_S))
     said = model.max_tokens is not None or any(name in model.params for name in ANY_LONGEST_REPLY)
     return replace(model, timeouts=timeouts, max_tokens=model.max_tokens if said else enough)
-
-
-def _capped(body: dict[str, object], longest: int) -> dict[str, object]:
-    """Return what is sent with no longer a reply than this, whichever word it has for it."""
-    said = {name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None}
-    return body | {name: min(tokens, longest) for name, tokens in said.items()}
 
 
 async def _call(provider: Provider, request: Request, overheard: "Overheard") -> ProbeCall:
@@ -161,6 +155,9 @@ async def _call(provider: Provider, request: Request, overheard: "Overheard") ->
         ended: Reply | ProviderError = await provider.ask(request)
     except ProviderError as error:
         ended = error
+    except Exception as error:
+        said = f"asyncbench stumbled over the reply ({type(error).__name__})"
+        ended = ProviderError(ErrorKind.BAD_REPLY, said)
     return ProbeCall(
         ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers)
     )
@@ -175,8 +172,12 @@ class Overheard:
         self.headers: Mapping[str, str] = {}
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent: `params`, too, may ask for a long reply."""
-        return _capped(self._wire.body(request), self._longest)
+        """Return what is sent, with no longer a reply than this, whichever word it has for it."""
+        body = self._wire.body(request)
+        said = {
+            name: tokens for name in ANY_LONGEST_REPLY if (tokens := count_in(body.get(name))) is not None
+        }
+        return body | {name: min(tokens, self._longest) for name, tokens in said.items()}
 
     def reply(self, payload: Json, response: Response) -> Reply:
         """Read a whole body."""
@@ -190,34 +191,105 @@ class Overheard:
 
 
 def _checkup(
-    model: Model, plain: ProbeCall | None, streamed: ProbeCall | None, *, trouble: str | None = None
+    model: Model,
+    plain: ProbeCall | None = None,
+    streamed: ProbeCall | None = None,
+    *,
+    trouble: Finding | None = None,
 ) -> Checkup:
-    made = [call for call in (plain, streamed) if call is not None]
+    findings = [] if trouble is None else [trouble]
+    if plain is not None:
+        findings += of_calls(model, plain, streamed)
+    findings += of_settings(
+        model, rates_of(model)(None, time.time()), known_endpoints()[model.provider].quirks
+    )
+    costs: list[float | None] = []
+    for call in filter(None, (plain, streamed)):
+        if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing
+            costs.append(None if call.ended.may_have_been_billed else 0.0)
+        else:
+            charged = charge(call.ended, rates_of(model), at_s=time.time(), provider=model.provider)
+            costs.append(charged.usd)
     return Checkup(
         model=model.alias,
         provider=model.provider,
         model_id=model.model_id,
         simulated=model.simulated,
-        findings=tuple(_findings(model, plain, streamed, trouble)),
+        findings=tuple(findings),
         latency_s=plain.latency_s if plain and plain.reply else None,
         ttft_s=streamed.reply.ttft_s if streamed and streamed.reply else None,
-        costs_usd=tuple(_cost(model, call) for call in made),
+        costs_usd=tuple(costs),
     )
 
 
-def _findings(
-    model: Model, plain: ProbeCall | None, streamed: ProbeCall | None, trouble: str | None
-) -> Iterator[Finding]:
-    if trouble is not None:
-        yield Finding(about="key", state=FindingState.WRONG, said=trouble)
-    if plain is not None:
-        yield from of_calls(model, plain, streamed)
-    quirks = known_endpoints()[model.provider].quirks
-    yield from of_settings(model, rates_of(model)(None, time.time()), quirks)
+# ── whom, and what they are asked ────────────────────────────────────────────────────────────
 
 
-def _cost(model: Model, call: ProbeCall) -> float | None:
-    """Return what a call cost, USD; 0 when it was refused before any work, None when unknown."""
-    if isinstance(call.ended, ProviderError):
-        return None if call.ended.may_have_been_billed else 0.0
-    return charge(call.ended, rates_of(model), at_s=time.time(), provider=model.provider).usd
+def models_from(
+    what: Sequence[str], *, base_url: str | None, key_env: str | None, or_nothing: bool
+) -> tuple[Model, ...]:
+    """Return the models that a command names.
+
+    Args:
+        what: provider/model names, or the path of one sweep file.
+        base_url: where the named models are; None: their own address.
+        key_env: the variable that holds their key; None: their own.
+        or_nothing: whether naming none will do.
+
+    Raises:
+        ConfigError: none is named, an option is none, a sweep cannot be read, or a model cannot be asked.
+    """
+    # Options are refused by their own names. What was given is not repeated: by a slip it may be a key.
+    if base_url is not None and not re.fullmatch(BASE_URL_PATTERN, base_url):
+        raise ConfigError("--base-url: give an address such as http://localhost:8000/v1")
+    if key_env is not None and not re.fullmatch(ENV_VARIABLE, key_env):
+        raise ConfigError("--key-env: give the NAME of a variable, such as OPENAI_API_KEY")
+    if not what and not or_nothing:
+        raise ConfigError("nobody to look at: name models as provider/model, or give a sweep file")
+    if not what:
+        return ()
+    if any(name.endswith(SWEEP_FILES) for name in what):
+        if len(what) > 1 or base_url or key_env:
+            raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
+        return chosen_models(load_sweep(Path(what[0])), None)
+    given = {"base_url": base_url, "key_env": key_env}
+    keys = {name: value for name, value in given.items() if value is not None}
+    sweep = {
+        "name": "doctor",
+        "problems": [{"suite": "integer_addition"}],  # a sweep needs some; they are not asked
+        "models": [{"model": name, **keys} for name in what],
+    }
+    return sweep_from(sweep, place="doctor").models
+
+
+_PROBLEM: Final = Problem(
+    problem_id="doctor",
+    suite="custom",
+    task="doctor",
+    representation="integer",
+    length=1,
+    operands=("2", "2"),
+    question=DOCTORS_QUESTION,
+    expected=DOCTORS_ANSWER,
+    answer_type="integer",
+)
+
+
+def question_for(model: Model) -> Request:
+    """Return the question as a request to a model; no trial of any sweep."""
+    return request_for(
+        Trial(
+            trial_id="doctor",
+            run="doctor",
+            sweep="doctor",
+            problem_set="doctor",
+            problem=_PROBLEM,
+            model=model,
+            condition=Condition(),
+        )
+    )
+
+
+def knowing(**settings: float) -> AbstractContextManager[Simulator]:
+    """Return a simulator that runs for as long as a block lasts: every one knows the question."""
+    return running(Settings(**settings))  # type: ignore[arg-type]  # checked by Settings

@@ -65,8 +65,9 @@ def doctor(
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = asyncio.run(doctors.examine(asked, env=environment_of(env_file, asked)))
     noise = asyncio.run(doctors.noise_floor()) if latency else ()
-    typer.echo(doctors.as_json(checkups, noise) if as_json else doctors.as_text(checkups, noise))
-    raise typer.Exit(0 if all(one.fine for one in checkups) else 3)
+    found = doctors.DoctorReport(models=checkups, noise=noise)
+    typer.echo(found.as_json() if as_json else found.as_text())
+    raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 
 
 LimitModel = Annotated[str, typer.Option(help="token_bucket, gcra, fixed_window, sliding_window or quanta.")]

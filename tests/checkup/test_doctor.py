@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from asyncbench import checkup as doctor
-from asyncbench.checkup import as_json, as_text, examine, models_from
-from asyncbench.checkup.findings import Checkup, FindingState
+from asyncbench.checkup import Checkup, DoctorReport, examine, models_from
+from asyncbench.checkup.findings import FindingState
 from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
+from asyncbench.providers import open_provider
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.simulator.settings import Settings
@@ -42,6 +43,10 @@ async def checked(server, *, env=None, **keys):
     return one
 
 
+def report(*checkups):
+    return DoctorReport(models=checkups)
+
+
 # ── through the adapters ─────────────────────────────────────────────────────────────────────
 
 
@@ -61,6 +66,32 @@ async def test_models_are_looked_at_one_by_one_whatever_is_wrong_with_others():
     assert [one.fine for one in await examine(asked, env={})] == [True, False, True]
 
 
+class Stumbling:
+    """A provider with a fault of ours."""
+
+    async def ask(self, _request):
+        raise KeyError(KEY)
+
+    async def aclose(self):
+        pass
+
+
+async def test_a_fault_of_ours_is_a_finding_and_the_other_models_are_looked_at(monkeypatch):
+    def open_one(model, **keys):
+        if model.alias == "unopened":
+            raise RuntimeError(KEY)
+        return Stumbling() if model.alias == "stumbling" else open_provider(model, **keys)
+
+    monkeypatch.setattr("asyncbench.checkup.probe_calls.open_provider", open_one)
+    names = ("stumbling", "unopened", "good")
+    entries = [{"model": "simulated/oracle", "alias": name, "seed": i} for i, name in enumerate(names)]
+    stumbling, unopened, good = await examine(models(*entries), env={})
+    assert (stumbling.fine, unopened.fine, good.fine) == (False, False, True)
+    assert "KeyError" in found(stumbling.findings, "answer").said
+    assert "RuntimeError" in found(unopened.findings, "asyncbench").said
+    assert KEY not in report(stumbling, unopened).as_json()
+
+
 async def test_a_key_that_is_not_set_is_told_by_its_name_and_nothing_is_called():
     async with raw_server() as server:
         one = await checked(server, env={})
@@ -78,7 +109,7 @@ async def test_a_key_that_is_refused_is_told_without_the_key():
     finding = found(one.findings, "key")
     assert finding.state is FindingState.WRONG
     assert finding.way_out
-    assert KEY not in as_text([one], ()) + as_json([one], ())
+    assert KEY not in report(one).as_text() + report(one).as_json()
 
 
 async def test_rate_limit_headers_are_told_and_no_others():
@@ -88,7 +119,7 @@ async def test_rate_limit_headers_are_told_and_no_others():
         )
         one = await checked(server)
     assert found(one.findings, "limits").said == "x-ratelimit-limit-requests: 500"
-    assert "secret=1" not in as_text([one], ())
+    assert "secret=1" not in report(one).as_text()
 
 
 async def test_the_calls_are_those_of_the_sweep_but_cheap():
@@ -217,8 +248,8 @@ async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
     async with raw_server() as server:
         server.manner = one_way(server, streams=False)
         one = await checked(server, price={"input": 1, "output": 2})
-    assert as_text([one], ()).endswith("these calls cost $0.000030 and 1 call of unknown cost")
-    (told,) = json.loads(as_json([one], ()))["models"]
+    assert report(one).as_text().endswith("these calls cost $0.000030 and 1 call of unknown cost")
+    (told,) = json.loads(report(one).as_json())["models"]
     assert (told["cost_usd"], told["costs_usd"]) == (None, [30e-6, None])
 
 
@@ -354,10 +385,10 @@ def test_what_simulated_calls_would_cost_is_told_apart():
         costs_usd=(0.25, 0.25),
     )
     simulated = replace(one, simulated=True, costs_usd=(0.25,))
-    told = as_text([one, simulated, replace(one, costs_usd=(None,))], ()).splitlines()[-1]
+    told = report(one, simulated, replace(one, costs_usd=(None,))).as_text().splitlines()[-1]
     assert "cost $0.500000 and 1 call of unknown cost; SIMULATED ones" in told
     assert told.endswith("nobody pays: $0.250000")
-    assert "SIMULATED" not in as_text([one], ())
+    assert "SIMULATED" not in report(one).as_text()
 
 
 async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(tmp_path):
@@ -371,8 +402,9 @@ async def test_a_simulator_of_one_s_own_is_fine_whatever_problems_it_was_given(t
 async def test_the_noise_floor_is_told_for_every_adapter_and_says_that_it_is_simulated():
     noise = await doctor.noise_floor(latency_s=0.1)
     assert [one.adapter for one in noise] == ["openai", "anthropic", "http"]
-    assert as_text((), noise).startswith("SIMULATED")
-    assert len(json.loads(as_json((), noise))["noise"]) == 3
+    told = DoctorReport(models=(), noise=noise)
+    assert told.as_text().startswith("SIMULATED")
+    assert len(json.loads(told.as_json())["noise"]) == 3
 
 
 def test_the_command_looks_at_a_sweep_and_ends_with_0_or_3(tmp_path):
