@@ -14,8 +14,8 @@ from asyncbench.prompting.requests import TrialIds
 from asyncbench.records import Problem
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import write_manifest
+from asyncbench.store.parts import Part
 from asyncbench.store.schema import ATTEMPTS, GRADES, PARTITIONED_BY, TRIALS
-from asyncbench.store.staging import Part
 from asyncbench.suites import SUITES
 
 CELLS = 72  # of a default llm_arithmetic set

@@ -38,7 +38,7 @@ from asyncbench.store.manifest import (
     write_sweep_file,
 )
 from asyncbench.store.merging import JoinedFolders, join_folders
-from asyncbench.store.partitions import groups_of
+from asyncbench.store.parts import TEMPORARY, Part, scanned
 from asyncbench.store.problem_copies import COPY_SCHEMA, Copy, copies, iter_problems, read_problems
 from asyncbench.store.rows import encode_json
 from asyncbench.store.salvage import Salvage
@@ -52,10 +52,10 @@ from asyncbench.store.schema import (
     SCHEMAS,
     WAITS,
 )
+from asyncbench.store.sealing import groups_of
 from asyncbench.store.segment import QUARANTINE
 from asyncbench.store.snapshot import LOOKS, Filters, MovedError, Snapshot, take_snapshot
 from asyncbench.store.spending import Spending, UnknownCost
-from asyncbench.store.staging import TEMPORARY, Part, scanned
 from asyncbench.store.status import ModelCounts, TrialCounts, Upkeep, read_upkeep, trial_counts
 from asyncbench.store.verify import FolderFinding, Verified, verify_folder
 

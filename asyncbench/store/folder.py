@@ -32,11 +32,11 @@ from asyncbench.store.manifest import (
     read_manifest,
     write_sweep_file,
 )
-from asyncbench.store.partitions import next_number, part_files, seal, without_rows
+from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.sealing import next_number, part_files, seal, without_rows
 from asyncbench.store.segment import Damage, payloads, segments
 from asyncbench.store.snapshot import tell_damage
-from asyncbench.store.staging import TEMPORARY
 
 SYNC_EVERY_S = 0.5  # the most that a power failure takes with it
 SEAL_EVERY_S = 15 * 60.0

@@ -25,8 +25,8 @@ from asyncbench.errors import StoreError
 from asyncbench.files import discard, make_folder, storing, sync_folders, sync_to_disk
 from asyncbench.store.checksums import check
 from asyncbench.store.holdings import READY, Changes, declared, known_parts
+from asyncbench.store.parts import TEMPORARY, Part, scanned
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.staging import TEMPORARY, Part, scanned
 
 FULL_ROWS = 1_000_000  # a part of so many rows is left as it is: no night's work is copied again and again
 MANY_PARTS = 16  # of one partition, that are not full: from here on it is worth it

@@ -32,10 +32,10 @@ from asyncbench.store.manifest import (
     is_results_folder,
     read_manifest,
 )
+from asyncbench.store.parts import TEMPORARY, Part, PartEntry, scanned
 from asyncbench.store.schema import SCHEMAS
 from asyncbench.store.segment import QUARANTINE, calls_in, damaged_lines, segments
 from asyncbench.store.spending import COLUMNS, Told
-from asyncbench.store.staging import TEMPORARY, Part, PartEntry, scanned
 
 READY = Path(TEMPORARY, "ready")  # a table that is complete, where two folders cannot be exchanged
 JOURNAL = "journal"

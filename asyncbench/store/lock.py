@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError
 from asyncbench.files import storing, sync_to_disk, write_durably
-from asyncbench.store.staging import TEMPORARY
+from asyncbench.store.parts import TEMPORARY
 
 LOCK = ".lock"  # in a results folder
 MARK = ".running"  # holds when the run began: UTC, ISO 8601

@@ -13,8 +13,8 @@ import orjson
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import local, write_durably
 from asyncbench.store.lock import LOCK
+from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMA_VERSION, check_version
-from asyncbench.store.staging import TEMPORARY
 
 MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run

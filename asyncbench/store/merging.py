@@ -19,12 +19,12 @@ from asyncbench.records import Ended, Outcome
 from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal, Unfinished, lost
 from asyncbench.store.manifest import HOLDS, changed_manifest, read_manifest
-from asyncbench.store.partitions import by_partition, next_number
+from asyncbench.store.parts import TEMPORARY, Part
 from asyncbench.store.rows import attempt_row
 from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS
+from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments
 from asyncbench.store.snapshot import Snapshot, take_snapshot
-from asyncbench.store.staging import TEMPORARY, Part
 from asyncbench.store.tables import joined
 
 PART = "part-000001.parquet"

@@ -10,7 +10,7 @@ from pathlib import Path
 from asyncbench.errors import StoreError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
 from asyncbench.store.folder import Store
-from asyncbench.store.staging import TEMPORARY
+from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
 

@@ -20,10 +20,10 @@ from asyncbench.errors import ConfigError, DamageWarning, StoreError
 from asyncbench.store.holdings import refusal, stored, wrong_with
 from asyncbench.store.journal import Unfinished
 from asyncbench.store.manifest import HOLDS, Manifest, read_manifest
-from asyncbench.store.partitions import ONCE, in_order, part_name
+from asyncbench.store.parts import check_parts, dataset, scanned
 from asyncbench.store.schema import SCHEMAS
+from asyncbench.store.sealing import ONCE, in_order, part_name
 from asyncbench.store.segment import Damage, batches, payloads, segments
-from asyncbench.store.staging import check_parts, dataset, scanned
 from asyncbench.store.tables import Tables, joined, tables
 
 LOOKS = 5  # a folder is rewritten once in a long while

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from asyncbench.errors import FINAL_FOR_LANE, ErrorKind
 from asyncbench.store.catalog import steady
 from asyncbench.store.lock import writer_of
-from asyncbench.store.partitions import all_parts
+from asyncbench.store.parts import TEMPORARY
+from asyncbench.store.sealing import all_parts
 from asyncbench.store.segment import Damage, quarantined, segments
 from asyncbench.store.snapshot import Snapshot
-from asyncbench.store.staging import TEMPORARY
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from asyncbench.errors import StoreError
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
 from asyncbench.store.manifest import HOLDS, SWEEP_FILE, kept_sweep_file, read_manifest
+from asyncbench.store.parts import scanned
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
 from asyncbench.store.snapshot import Snapshot, take_snapshot
-from asyncbench.store.staging import scanned
 
 _KEYS = {  # what tells the rows of a table apart
     "trials": ("trial_id",),

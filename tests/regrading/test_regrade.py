@@ -220,7 +220,7 @@ def test_where_no_grade_changes_every_part_stays_where_it_is(tmp_path):
     assert inodes(tmp_path) == before
 
 
-def test_partitions_whose_grades_change_are_written_and_the_others_kept_as_they_are(tmp_path):
+def test_sealing_whose_grades_change_are_written_and_the_others_kept_as_they_are(tmp_path):
     for n in (1, 4):
         fill(tmp_path, sums(n, n + 1), right, aliases=["large"], graders=as_now)
         fill(tmp_path, sums(n, n + 1), right, aliases=["small"])

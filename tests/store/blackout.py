@@ -24,7 +24,7 @@ from asyncbench.store import folder as of_folder
 from asyncbench.store import generation, lock
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
-from asyncbench.store.partitions import seal
+from asyncbench.store.sealing import seal
 from asyncbench.store.segment import Damage, Segment
 from tests.published import made as exchanged
 from tests.regrading import made as regraded

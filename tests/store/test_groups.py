@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from asyncbench.store.partitions import groups_of
+from asyncbench.store.sealing import groups_of
 
 # In this order pyarrow 26.0.1 counts the last two the other way round.
 SWAPPED = ["simulated-anthropic/noisy-2", "simulated-http/noisy-4", "simulated-http/noisy-5"]

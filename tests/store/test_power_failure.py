@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from asyncbench.store.partitions import part_files
+from asyncbench.store.sealing import part_files
 from tests.conftest import ROOT
 from tests.store import power
 from tests.store.blackout import TOLD

@@ -9,8 +9,8 @@ import pytest
 import asyncbench as ab
 from asyncbench.errors import ConfigError
 from asyncbench.store.folder import Store
+from asyncbench.store.parts import ROW_GROUP, Part, scanned
 from asyncbench.store.schema import SCHEMAS
-from asyncbench.store.staging import ROW_GROUP, Part, scanned
 from tests.regrading.made import fill, right, sums
 from tests.store.made import answered, keep
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from asyncbench.store.folder import Store
-from asyncbench.store.staging import TEMPORARY
+from asyncbench.store.parts import TEMPORARY
 from tests.published.made import jsonl, trial
 from tests.store.made import answered
 from tests.store.made import keep as kept

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.errors import StoreError
-from asyncbench.store.partitions import part_files
+from asyncbench.store.sealing import part_files
 from asyncbench.views.counting import counted
 from tests.regrading.made import as_now, fill, right, sums
 

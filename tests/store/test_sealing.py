@@ -21,10 +21,10 @@ from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, rea
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim_folder
-from asyncbench.store.partitions import next_number, seal
+from asyncbench.store.parts import ROW_GROUP
 from asyncbench.store.rows import attempt_row, grade_rows, trial_row
 from asyncbench.store.schema import OF_THE_TRIAL, SCHEMAS
-from asyncbench.store.staging import ROW_GROUP
+from asyncbench.store.sealing import next_number, seal
 from tests.store.disk import disk_for
 from tests.store.made import (
     AT,

@@ -1,4 +1,4 @@
-"""Parts of a table on their way: whole in a temporary file before they get their name."""
+"""Parts: one Parquet file of a table each, whole in a temporary file before it gets its name."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
