@@ -68,10 +68,11 @@ def script(exchange: Exchange) -> Script:
     pieces = [
         piece for index, block in enumerate(_blocks(answer)) for piece in _told(index, block, exchange.chunks)
     ]
+    stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
     return Script(
         opening=[_event("message_start", message=before), _event("ping")],
         pieces=pieces,
-        closing=[_message_delta(answer), _event("message_stop")],
+        closing=[_event("message_delta", delta=stop, usage=_usage(answer)), _event("message_stop")],
         error=event(error(_MIDWAY, exchange.request_id)[1], "error"),
     )
 
@@ -79,10 +80,8 @@ def script(exchange: Exchange) -> Script:
 def _told(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
     """Yield a block piece by piece; its beginning comes with the first, its end with the last."""
     key = "thinking" if block["type"] == "thinking" else "text"
-    kind, empty = (
-        "content_block_delta",
-        {**block, key: "", **({"signature": ""} if key == "thinking" else {})},
-    )
+    kind = "content_block_delta"
+    empty = {**block, key: "", **({"signature": ""} if key == "thinking" else {})}
     delta = {"type": kind, "index": index, "delta": {"type": f"{key}_delta", key: HOLE}}
     pieces = deltas(delta, cut_up(str(block[key]), chunks), kind)
     end = _event("content_block_stop", index=index)
@@ -92,11 +91,6 @@ def _told(index: int, block: Json, chunks: int | None) -> Iterator[bytes]:
     pieces[0] = _event("content_block_start", index=index, content_block=empty) + pieces[0]
     pieces[-1] += end
     yield from pieces
-
-
-def _message_delta(answer: WireAnswer) -> bytes:
-    stop = {"stop_reason": _stop(answer), "stop_sequence": None, "stop_details": None, "container": None}
-    return _event("message_delta", delta=stop, usage=_usage(answer))
 
 
 def _event(kind: str, **fields: object) -> bytes:

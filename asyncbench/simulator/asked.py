@@ -2,7 +2,8 @@
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import TypedDict
 
 from asyncbench.simulator.wire import Json, RefusedError, Why, WireRequest
 from asyncbench.suites import SUITES
@@ -16,133 +17,6 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "ttft_s": (0, LONGEST_S),
     "chunks": (1, 1_000_000),
 }
-
-
-def asked_of(body: Json, *, messages: object, system: object, max_tokens: object) -> WireRequest:
-    """Read what the wire formats have in common.
-
-    Args:
-        body: the request.
-        messages: a list of messages, each with a role and content.
-        system: the content of a system prompt outside the messages; None: there is none.
-        max_tokens: the longest reply wanted; None: no limit.
-
-    Raises:
-        RefusedError: a part is missing or is not what it should be.
-    """
-    if not (isinstance(messages, list) and all(isinstance(message, dict) for message in messages)):
-        raise RefusedError(Why.BAD_REQUEST, "`messages` must be a list of messages.")
-    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
-    return WireRequest(
-        model=model_of(body),
-        question=_last_of_user(texts),
-        prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
-        max_tokens=token_limit(max_tokens),
-        think_tokens=think_tokens(body),
-        stream=stream_of(body),
-        stream_usage=stream_usage_of(body),
-        summary=_summary(body.get("reasoning")),
-        pace=pace_of(body),
-    )
-
-
-def model_of(body: Json) -> str:
-    """Return the model's name."""
-    model = body.get("model")
-    if not isinstance(model, str):
-        raise RefusedError(Why.BAD_REQUEST, "`model` must be the name of a model.")
-    return model
-
-
-def stream_of(body: Json) -> bool | None:
-    """Tell whether the answer is wanted piece by piece; None: the request does not say."""
-    stream = body.get("stream")
-    if stream is None or isinstance(stream, bool):
-        return stream
-    raise RefusedError(Why.BAD_REQUEST, "`stream` must be true or false.")
-
-
-def stream_usage_of(body: Json) -> bool:
-    """Tell whether a stream is to say its usage."""
-    options = body.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True
-
-
-def token_limit(value: object) -> int | None:
-    """Return the longest reply wanted, tokens."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    return value
-
-
-def pace_of(body: Json) -> Mapping[str, float]:
-    """Read `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}`, an addition of ours to every format.
-
-    Its keys are those of `Pace`; what it leaves out is as the server was started.
-    """
-    simulate = body.get("simulate")
-    if simulate is None:
-        return {}
-    if not isinstance(simulate, dict) or simulate.keys() - _PACES:
-        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)}.")
-    for key, value in simulate.items():
-        _check_pace(key, value)
-    return simulate
-
-
-def tails(prompt: str) -> Iterator[str]:
-    """Yield a prompt without roles whole, then from each of its last lines on: one is the question."""
-    yield prompt
-    starts: list[int] = []
-    place = len(prompt)
-    while len(starts) < TAILS and (place := prompt.rfind("\n", 0, place)) >= 0:
-        starts.append(place + 1)
-    for start in reversed(starts):
-        yield prompt[start:]
-
-
-def questions_in(message: str) -> Iterator[str]:
-    """Yield the question that a suite would have worded like this message."""
-    for suite in SUITES.values():
-        if suite.asking and (question := suite.asking.question_in(message)) is not None:
-            yield question
-
-
-def _summary(reasoning: object) -> bool:
-    return isinstance(reasoning, dict) and reasoning.get("summary") is not None
-
-
-def _check_pace(key: str, value: object) -> None:
-    least, most = _PACES[key]
-    kind = int if key == "chunks" else int | float
-    fits = isinstance(value, kind) and not isinstance(value, bool)
-    if not fits or math.isnan(value) or not least <= value <= most:  # type: ignore[arg-type, operator]  # a number
-        raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {least:g} to {most:g}.")
-
-
-def _last_of_user(texts: Sequence[tuple[object, str]]) -> str:
-    for role, text in reversed(texts):
-        if role == "user":
-            return text
-    raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
-
-
-def _text(content: object) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_text_of_part(part) for part in content)
-    raise RefusedError(Why.BAD_REQUEST, "A message's `content` must be text or a list of parts.")
-
-
-def _text_of_part(part: object) -> str:
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""  # an image, a tool's result
-
 
 EFFORTS: Mapping[str, int] = {  # the most tokens to think with; the names are the vendors', the numbers ours
     "none": 0,
@@ -164,6 +38,83 @@ _MUSING = (
 )
 
 
+def asked_of(body: Json, *, messages: object, system: object, max_tokens: object) -> WireRequest:
+    """Read what the wire formats have in common.
+
+    Args:
+        body: the request.
+        messages: a list of messages, each with a role and content.
+        system: the content of a system prompt outside the messages; None: there is none.
+        max_tokens: the longest reply wanted; None: no limit.
+
+    Raises:
+        RefusedError: a part is missing or is not what it should be.
+    """
+    if not (isinstance(messages, list) and all(isinstance(message, dict) for message in messages)):
+        raise RefusedError(Why.BAD_REQUEST, "`messages` must be a list of messages.")
+    texts = [(message.get("role"), _text(message.get("content"))) for message in messages]
+    question = next((text for role, text in reversed(texts) if role == "user"), None)
+    if question is None:
+        raise RefusedError(Why.BAD_REQUEST, "`messages` holds no message of the user.")
+    return WireRequest(
+        question=question,
+        prompt_characters=sum(len(text) for _, text in texts) + len(_text(system)),
+        think_tokens=think_tokens(body),
+        summary=_within(body, "reasoning").get("summary") is not None,
+        **plainly_asked(body, max_tokens),
+    )
+
+
+class PlainlyAsked(TypedDict):
+    """What a request of any format says in the same words."""
+
+    model: str
+    max_tokens: int | None  # the longest reply wanted
+    stream: bool | None  # None: the request does not say
+    stream_usage: bool
+    pace: Mapping[str, float]
+
+
+def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
+    """Read model, longest reply, streaming and pace; raises RefusedError.
+
+    `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}` is an addition of ours to every format. Its keys are those
+    of `AnswerPace`; what it leaves out is as the server was started.
+    """
+    model, stream, simulate = body.get("model"), body.get("stream"), body.get("simulate")
+    if not isinstance(model, str):
+        raise RefusedError(Why.BAD_REQUEST, "`model` must be the name of a model.")
+    if not (stream is None or isinstance(stream, bool)):
+        raise RefusedError(Why.BAD_REQUEST, "`stream` must be true or false.")
+    most = None if max_tokens is None else _whole(max_tokens, 1)
+    if max_tokens is not None and most is None:
+        raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
+    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - _PACES):
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)}.")
+    for key, value in _within(body, "simulate").items():
+        _check_pace(key, value)
+    usage = _within(body, "stream_options").get("include_usage") is True
+    return PlainlyAsked(model=model, max_tokens=most, stream=stream, stream_usage=usage, pace=simulate or {})
+
+
+def tails(prompt: str) -> Iterator[str]:
+    """Yield a prompt without roles whole, then from each of its last lines on: one is the question."""
+    yield prompt
+    starts: list[int] = []
+    place = len(prompt)
+    while len(starts) < TAILS and (place := prompt.rfind("\n", 0, place)) >= 0:
+        starts.append(place + 1)
+    for start in reversed(starts):
+        yield prompt[start:]
+
+
+def questions_in(message: str) -> Iterator[str]:
+    """Yield the question that a suite would have worded like this message."""
+    for suite in SUITES.values():
+        if suite.asking and (question := suite.asking.question_in(message)) is not None:
+            yield question
+
+
 def think_tokens(body: Json) -> int:
     """Return the most tokens that a request lets a model think with; 0: it did not ask for thinking.
 
@@ -178,12 +129,17 @@ def think_tokens(body: Json) -> int:
     reasoning, thinking = _within(body, "reasoning"), _within(body, "thinking")
     if thinking.get("type") in _OFF:
         return 0
-    budget = _budget(thinking.get("budget_tokens", reasoning.get("max_tokens", _geminis(body))))
+    geminis = _within(_within(_within(body, "extra_body") or body, "google"), "thinking_config")
+    said = thinking.get("budget_tokens", reasoning.get("max_tokens", geminis.get("thinking_budget")))
+    budget = None if said is None else _whole(said, 0)
+    if said is not None and budget is None:
+        raise RefusedError(Why.BAD_REQUEST, "A thinking budget must be a whole number of tokens.")
     efforts = (body, "reasoning_effort"), (reasoning, "effort"), (_within(body, "output_config"), "effort")
     effort = next((place[key] for place, key in efforts if place.get(key) is not None), None)
     if effort is not None:
-        most = _by_effort(effort)
-        return most if budget is None else min(most, budget)
+        if not isinstance(effort, str) or effort not in EFFORTS:
+            raise RefusedError(Why.BAD_REQUEST, f"No effort {effort!r}; there are: {', '.join(EFFORTS)}.")
+        return EFFORTS[effort] if budget is None else min(EFFORTS[effort], budget)
     if budget is not None:
         return min(budget, LONGEST)
     return EFFORTS[UNSAID] if thinking.get("type") else 0
@@ -197,23 +153,26 @@ def reasoning_of(most_tokens: int, seed: str) -> str:
     return (_MUSING * (characters // len(_MUSING) + 2))[start : start + characters]
 
 
-def _by_effort(effort: object) -> int:
-    if isinstance(effort, str) and effort in EFFORTS:
-        return EFFORTS[effort]
-    raise RefusedError(Why.BAD_REQUEST, f"No effort {effort!r}; there are: {', '.join(EFFORTS)}.")
+def _check_pace(key: str, value: object) -> None:
+    least, most = _PACES[key]
+    kind = int if key == "chunks" else int | float
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if not fits or math.isnan(value) or not least <= value <= most:  # type: ignore[arg-type, operator]  # a number
+        raise RefusedError(Why.BAD_REQUEST, f"Simulated {key} must be a number from {least:g} to {most:g}.")
 
 
-def _budget(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise RefusedError(Why.BAD_REQUEST, "A thinking budget must be a whole number of tokens.")
-    return value
+def _text(content: object) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise RefusedError(Why.BAD_REQUEST, "A message's `content` must be text or a list of parts.")
+    texts = (part.get("text") for part in content if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))  # not an image, nor a tool's result
 
 
-def _geminis(body: Json) -> object:
-    extra = _within(body, "extra_body") or body  # an SDK merges it into the body
-    return _within(_within(extra, "google"), "thinking_config").get("thinking_budget")
+def _whole(value: object, least: int) -> int | None:
+    """Return a whole number from `least` on; None: it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None
 
 
 def _within(place: Mapping[str, object], key: str) -> Json:

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self, TypedDict
+from typing import Self, TypedDict, cast
 
 from asyncbench.simulator.faults import FaultKind
 
@@ -78,7 +78,7 @@ class Seconds:
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Counts that only grow, but for `in_flight`."""
+    """Counts that only grow, but for `in_flight`; the names are those of `Stats`."""
 
     requests: int = 0
     delivered: int = 0
@@ -96,65 +96,47 @@ class RequestCounts:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
-    def leave(self) -> None:
-        """Count a call that is over."""
-        self.in_flight -= 1
-
     def stats(self) -> Stats:
         """Return the counts as they are now."""
-        return Stats(
-            requests=self.requests,
-            delivered=self.delivered,
-            left=self.left,
-            in_flight=self.in_flight,
-            max_in_flight=self.max_in_flight,
-            rate_limited=self.statuses[429],
-            streams=self.streams,
-            chunks=self.chunks,
-            statuses={str(status): count for status, count in sorted(self.statuses.items())},
-            faults={str(kind): count for kind, count in sorted(self.faults.items())},
-        )
+        statuses = {str(status): count for status, count in sorted(self.statuses.items())}
+        faults = {str(kind): count for kind, count in sorted(self.faults.items())}
+        numbers = {name: getattr(self, name) for name in Stats.__annotations__ if hasattr(self, name)}
+        told = {**numbers, "rate_limited": self.statuses[429], "statuses": statuses, "faults": faults}
+        return cast(Stats, told)
 
 
 class Visit:
     """One call inside the server: counted among all, and under its model once that is known."""
 
     def __init__(self, total: RequestCounts) -> None:
-        self._tallies = [total]
+        self._counts = [total]
 
     def __enter__(self) -> Self:
-        for tally in self._tallies:
-            tally.enter()
+        self._counts[0].enter()
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         gone = error is not None and issubclass(error, asyncio.CancelledError | ConnectionError)
-        for tally in self._tallies:
-            tally.leave()
-            tally.left += gone
+        self.add(in_flight=-1, left=int(gone))
 
-    def under(self, tally: RequestCounts) -> None:
+    def under(self, counts: RequestCounts) -> None:
         """Count the call under its model, too."""
-        tally.enter()
-        self._tallies.append(tally)
+        counts.enter()
+        self._counts.append(counts)
 
     def met(self, fault: FaultKind) -> None:
         """Count a fault."""
-        for tally in self._tallies:
-            tally.faults[fault] += 1
+        for counts in self._counts:
+            counts.faults[fault] += 1
 
     def answered(self, status: int, *, delivered: bool) -> None:
         """Count an answer whose status line went out; `delivered`: complete, and the answer asked for."""
-        for tally in self._tallies:
-            tally.statuses[status] += 1
-            tally.delivered += delivered
+        self.add(delivered=int(delivered))
+        for counts in self._counts:
+            counts.statuses[status] += 1
 
-    def streaming(self) -> None:
-        """Count a stream that begins."""
-        for tally in self._tallies:
-            tally.streams += 1
-
-    def streamed(self, chunks: int) -> None:
-        """Count the pieces of a stream."""
-        for tally in self._tallies:
-            tally.chunks += chunks
+    def add(self, **more: int) -> None:
+        """Count so many more, by the name of a count."""
+        for counts in self._counts:
+            for name, number in more.items():
+                setattr(counts, name, getattr(counts, name) + number)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from asyncbench.errors import ConfigError
 from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.openai_wire import limit_headers
 from asyncbench.simulator.wire import (
@@ -265,16 +264,6 @@ LIKES: Mapping[str, Like] = {
     "llamacpp": LlamaCpp(),
     "transformers": Transformers(),
 }
-
-
-def check_like(name: str) -> None:
-    """Refuse a provider that is not in the table.
-
-    Raises:
-        ConfigError: its name is unknown.
-    """
-    if name not in LIKES:
-        raise ConfigError(f"simulator: like is {name!r}; choose of {', '.join(LIKES)}")
 
 
 def split(name: str) -> tuple[Like | None, str]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from asyncbench.simulator.asked import asked_of, model_of, pace_of, stream_of, stream_usage_of, token_limit
+from asyncbench.simulator.asked import asked_of, plainly_asked
 from asyncbench.simulator.limits import ToldAllowance
 from asyncbench.simulator.wire import (
     HOLE,
@@ -188,16 +188,8 @@ def _read_prompt(body: Json) -> WireRequest:
         prompt = prompt[0]
     if not isinstance(prompt, str):
         raise RefusedError(Why.BAD_REQUEST, "`prompt` must be text, or a list of one text.")
-    return WireRequest(
-        model=model_of(body),
-        question=prompt,
-        without_roles=True,
-        prompt_characters=len(prompt),
-        max_tokens=token_limit(body.get("max_tokens")),
-        stream=stream_of(body),
-        stream_usage=stream_usage_of(body),
-        pace=pace_of(body),
-    )
+    asked = plainly_asked(body, body.get("max_tokens"))
+    return WireRequest(question=prompt, without_roles=True, prompt_characters=len(prompt), **asked)
 
 
 def _completion_reply(exchange: Exchange) -> Json:

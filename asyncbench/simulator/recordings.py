@@ -36,9 +36,6 @@ class Record:
     reasoning_tokens: int | None = None
 
 
-_Placed = defaultdict[bytes, list[tuple[Any, Record]]]  # of each question: its records and their places
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
     """What one model answered in one run."""
@@ -83,31 +80,20 @@ def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
 
 
 def _recordings(folder: Path) -> Iterator[Recording]:
-    questions = _questions(folder)
-    found = defaultdict[tuple[str, str], _Placed](_placed)
-    for row in _replayable(folder, questions):
-        place = tuple(row[name] for name in ORDER)
-        found[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
-    for (run, model), placed in sorted(found.items()):
-        records = {question: _in_order(some) for question, some in placed.items()}
-        yield Recording(folder=folder, run=run, model=model, records=records)
-
-
-def _placed() -> _Placed:
-    return defaultdict(list)
-
-
-def _in_order(placed: list[tuple[Any, Record]]) -> tuple[Record, ...]:
-    return tuple(record for _, record in sorted(placed, key=itemgetter(0)))
-
-
-def _questions(folder: Path) -> dict[str, bytes]:
-    """Return the digest of each question in the folder's copies of problem sets, by problem id."""
-    return {
+    questions = {  # of the folder's copies of problem sets
         row["problem_id"]: digest(row["question"])
         for path in sorted((folder / "problems").glob("*.parquet"))
         for row in rows(path, ["problem_id", "question"])
     }
+    found: defaultdict[tuple[str, str], defaultdict[bytes, list[tuple[Any, Record]]]]
+    found = defaultdict(lambda: defaultdict(list))  # of each question: its records and their places
+    for row in _replayable(folder, questions):
+        place = tuple(row[name] for name in ORDER)
+        found[row["run"], row["model"]][questions[row["problem_id"]]].append((place, _record(row)))
+    for (run, model), placed in sorted(found.items()):
+        in_order = {question: sorted(some, key=itemgetter(0)) for question, some in placed.items()}
+        records = {question: [record for _, record in some] for question, some in in_order.items()}
+        yield Recording(folder=folder, run=run, model=model, records=records)
 
 
 def _replayable(folder: Path, questions: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from asyncbench.simulator.counts import RequestCounts, Seconds
 from asyncbench.simulator.faults import FaultStream
@@ -73,7 +73,8 @@ class Served:
     def __init__(self, name: str, voice: Voice, like: Like, settings: Settings, *, at_s: float) -> None:
         self.voice = voice
         self.like = like
-        self.latency = Latency(_pace(settings), seed=settings.seed, model=name)
+        pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
+        self.latency = Latency(pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)
         self.tally = RequestCounts()
@@ -86,7 +87,12 @@ class Served:
         Raises:
             RefusedError: the limits have no room for it; nothing was charged.
         """
-        cost = _cost(answer)
+        cost = {
+            "requests": 1.0,
+            "tokens": answer.input_tokens + answer.output_tokens,
+            "input-tokens": answer.input_tokens,
+            "output-tokens": answer.output_tokens,
+        }
         if self._demanded:
             cost["tokens"] = max(asked.max_tokens or 0, tokens(asked.prompt_characters))
         if wait_s := self.gate.admit(cost, at_s):
@@ -101,15 +107,6 @@ async def think(timing: Timing) -> None:
         await asyncio.sleep(timing.latency_s)
 
 
-def _pace(settings: Settings) -> AnswerPace:
-    return AnswerPace(
-        latency_s=settings.latency_s,
-        latency_sigma=settings.latency_sigma,
-        ttft_s=settings.ttft_s,
-        chunks=settings.chunks,
-    )
-
-
 def _gate(settings: Settings, at_s: float) -> ServedLimits:
     made = LIMIT_MODELS[settings.limit_model]
     burst_s = BURST_S if settings.burst_s is None else settings.burst_s
@@ -120,18 +117,5 @@ def _gate(settings: Settings, at_s: float) -> ServedLimits:
         "output-tokens": settings.output_tpm,
     }
     return ServedLimits(
-        {
-            what: made(per_minute, burst_s, at_s)
-            for what, per_minute in limits.items()
-            if per_minute is not None
-        }
+        {what: made(most, burst_s, at_s) for what, most in limits.items() if most is not None}
     )
-
-
-def _cost(answer: WireAnswer) -> dict[str, float]:
-    return {
-        "requests": 1,
-        "tokens": answer.input_tokens + answer.output_tokens,
-        "input-tokens": answer.input_tokens,
-        "output-tokens": answer.output_tokens,
-    }

@@ -116,12 +116,22 @@ class Server:
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
         wire = WIRES.get(request.path)
-        call = ServedCall(wire=wire or _wire_of(request), like=self._like, request_id=next(self._request_ids))
+        # Pages that both vendors have under one path are written in the format of who asks.
+        by_header = ANTHROPIC if "anthropic-version" in request.headers else CHAT
+        call = ServedCall(wire=wire or by_header, like=self._like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await whole(request, self._looked_up(request, call))
         with Visit(self._total) as visit, call.undo:
-            content = await self._asked(request, call, visit)
-            response = await _delivered(request, content, call.fault, visit)
+            try:
+                content = await self._answer(request, call, visit)
+            except RefusedError as refused:
+                content = call.refusal(refused)
+            if isinstance(content, Page):
+                response = await PAGES.get(call.fault, whole)(request, content)
+            else:
+                visit.add(streams=1)
+                response = await STREAMS.get(call.fault, whole_stream)(request, content)
+                visit.add(chunks=len(content.script.pieces) if response.prepared else 0)
             if response.prepared:
                 delivered = response.status == 200 and (call.fault is None or call.fault in COMPLETE)
                 visit.answered(response.status, delivered=delivered)
@@ -129,22 +139,21 @@ class Server:
                     call.undo.pop_all()
             return response
 
-    async def _asked(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
-        try:
-            return await self._answer(request, call, visit)
-        except RefusedError as refused:
-            return call.refusal(refused)
-
     async def _answer(self, request: web.BaseRequest, call: ServedCall, visit: Visit) -> Page | Broadcast:
         self._check_key(request)
         body = await _body(request)
         asked = call.wire.read(body)
-        call.model = model = self._model(asked.model)
-        call.like = model.like
+        if asked.model not in self._models:
+            played_like, voice = self._played(asked.model)
+            at_s = time.monotonic()
+            self._models[asked.model] = Served(asked.model, voice, played_like, self._settings, at_s=at_s)
+        call.model = model = self._models[asked.model]
+        call.like = like = model.like
         visit.under(model.tally)
-        call.like.check(body)
-        asked = _found(asked, model)
-        streamed = _streamed(asked, call)
+        like.check(body)
+        asked = _found(asked, model.voice)
+        unasked = like.streams_unasked and call.wire.may_stream_unasked
+        streamed = unasked if asked.stream is None else asked.stream
         taken = model.voice.take(asked)
         call.undo.callback(taken.give_back)
         model.admit(asked, taken.answer, time.monotonic())
@@ -152,7 +161,9 @@ class Server:
         call.fault = model.faults.draw(streamed=streamed)
         if call.fault is not None:
             visit.met(call.fault)
-            _refuse(call.fault)
+            if call.fault in REFUSALS:
+                why, message, retry_after_s = REFUSALS[call.fault]
+                raise RefusedError(why, message, retry_after_s=retry_after_s)
         timing = model.latency.draw(asked.pace)
         exchange = Exchange(
             asked=asked, answer=taken.answer, like=call.like, request_id=call.request_id, chunks=timing.chunks
@@ -171,12 +182,6 @@ class Server:
             raise RefusedError(Why.BAD_KEY, "No API key: send `Authorization: Bearer …` or `x-api-key: …`.")
         if self._keys and key not in self._keys:
             raise RefusedError(Why.BAD_KEY, "The API key is not one that this simulator was started with.")
-
-    def _model(self, name: str) -> Served:
-        if name not in self._models:
-            like, voice = self._played(name)
-            self._models[name] = Served(name, voice, like, self._settings, at_s=time.monotonic())
-        return self._models[name]
 
     def _played(self, name: str) -> tuple[Like, Voice]:
         """Return how and by whom a name is played; a name that is known whole is never taken apart."""
@@ -241,41 +246,12 @@ def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
     return meant[0]
 
 
-async def _delivered(
-    request: web.BaseRequest, content: Page | Broadcast, fault: FaultKind | None, visit: Visit
-) -> web.StreamResponse:
-    if isinstance(content, Page):
-        return await PAGES.get(fault, whole)(request, content)
-    visit.streaming()
-    response = await STREAMS.get(fault, whole_stream)(request, content)
-    if response.prepared:
-        visit.streamed(len(content.script.pieces))
-    return response
-
-
-def _streamed(asked: WireRequest, call: ServedCall) -> bool:
-    if asked.stream is None:
-        return call.like.streams_unasked and call.wire.may_stream_unasked
-    return asked.stream
-
-
-def _found(asked: WireRequest, model: Served) -> WireRequest:
+def _found(asked: WireRequest, voice: Voice) -> WireRequest:
     """Return the request with its question: in what a suite says, or where a prompt without roles ends."""
-    if model.voice.knows(asked.question):
+    if voice.knows(asked.question):
         return asked
     meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
-    return replace(asked, question=next(filter(model.voice.knows, meant), asked.question))
-
-
-def _refuse(fault: FaultKind) -> None:
-    if fault in REFUSALS:
-        why, message, retry_after_s = REFUSALS[fault]
-        raise RefusedError(why, message, retry_after_s=retry_after_s)
-
-
-def _wire_of(request: web.BaseRequest) -> VendorWire:
-    """Return the format for pages that both vendors have under one path."""
-    return ANTHROPIC if "anthropic-version" in request.headers else CHAT
+    return replace(asked, question=next(filter(voice.knows, meant), asked.question))
 
 
 async def _body(request: web.BaseRequest) -> Json:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,10 +11,21 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.faults import Fault, check_rates
-from asyncbench.simulator.likes import check_like
+from asyncbench.simulator.likes import LIKES
 from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
 
 TOKENS_COUNTED = ("used", "demanded")
+# Names, and what each must be unless it is left out.
+_NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+    (
+        ("rpm", "tpm", "input_tpm", "output_tpm", "burst_s"),
+        lambda value: 0 < value < math.inf,
+        "above 0, or left out",
+    ),
+    (("latency_s", "latency_sigma"), lambda value: 0 <= value < math.inf, "0 or above"),
+    (("ttft_s",), lambda value: 0 <= value < math.inf, "0 or above, or left out"),
+    (("chunks",), lambda value: value >= 1, "1 or above, or left out"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,27 +63,18 @@ class Settings:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_host(self.host)
+        try:
+            loopback = self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            loopback = False
+        if not loopback:
+            raise ConfigError(f"simulator: host {self.host!r} is not this machine's loopback; use 127.0.0.1")
         if not 0 <= self.port <= 65_535:
             raise ConfigError(f"simulator: port is {self.port}; it must be 0 (any free one) to 65535")
-        for name in ("rpm", "tpm", "input_tpm", "output_tpm", "burst_s"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ConfigError(f"simulator: {name} is {value:g}; it must be above 0, or left out")
-        self._check_counting()
-        for name in ("latency_s", "latency_sigma"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise ConfigError(f"simulator: {name} is {value:g}; it must be 0 or above")
-        if self.ttft_s is not None and not 0 <= self.ttft_s < math.inf:
-            raise ConfigError(f"simulator: ttft_s is {self.ttft_s:g}; it must be 0 or above, or left out")
-        if self.chunks is not None and self.chunks < 1:
-            raise ConfigError(f"simulator: chunks is {self.chunks}; it must be 1 or above, or left out")
-        if self.like is not None:
-            check_like(self.like)
-        check_rates(self.faults)
-
-    def _check_counting(self) -> None:
+        for names, fits, rule in _NUMBERS:
+            for name in names:
+                if (value := getattr(self, name)) is not None and not fits(value):
+                    raise ConfigError(f"simulator: {name} is {value:g}; it must be {rule}")
         for name, known in (("limit_model", LIMIT_MODELS), ("tokens_counted", TOKENS_COUNTED)):
             if (value := getattr(self, name)) not in known:
                 raise ConfigError(f"simulator: {name} is {value!r}; choose of {', '.join(known)}")
@@ -80,15 +83,9 @@ class Settings:
                 f"simulator: burst_s is {self.burst_s:g}, but limit_model {self.limit_model!r} knows none; "
                 f"leave it out, or choose of {', '.join(WITH_BURST)}"
             )
-
-
-def _check_host(host: str) -> None:
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback:
-        raise ConfigError(f"simulator: host {host!r} is not this machine's loopback; use 127.0.0.1")
+        if self.like is not None and self.like not in LIKES:
+            raise ConfigError(f"simulator: like is {self.like!r}; choose of {', '.join(LIKES)}")
+        check_rates(self.faults)
 
 
 _JSON = TypeAdapter(Settings)

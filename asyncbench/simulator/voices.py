@@ -13,17 +13,13 @@ from asyncbench.simulator.recordings import Record, Recording
 from asyncbench.simulator.wire import RefusedError, Why, WireAnswer, WireRequest, answer_of, tokens
 
 
-def _nothing() -> None:
-    """Have nothing to take back."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What one call gets, unless its limits or a fault are against it."""
 
     answer: WireAnswer  # of a failure: what it counts against the limits
     failed: bool = False  # the call ends as a failure of the server, not with the answer
-    give_back: Callable[[], None] = _nothing  # to be called when no complete answer reached the client
+    give_back: Callable[[], object] = lambda: None  # to be called when no complete answer reached the client
 
 
 class Voice(Protocol):
@@ -106,17 +102,13 @@ class Replay:
 def recorded(record: Record, asked: WireRequest) -> WireAnswer:
     """Make the answer that was recorded, never cut anew; tokens that nobody told are estimated."""
     input_tokens, output_tokens = record.input_tokens, record.output_tokens
+    estimated = tokens(len(record.text)) + (tokens(len(record.reasoning)) if record.reasoning else 0)
     return WireAnswer(
         model=asked.model,
         text=record.text,
         reasoning=record.reasoning,
         cut=record.cut,
         input_tokens=tokens(asked.prompt_characters) if input_tokens is None else input_tokens,
-        output_tokens=_estimate(record) if output_tokens is None else output_tokens,
+        output_tokens=estimated if output_tokens is None else output_tokens,
         reasoning_tokens=record.reasoning_tokens or 0,
     )
-
-
-def _estimate(record: Record) -> int:
-    thought = tokens(len(record.reasoning)) if record.reasoning else 0
-    return thought + tokens(len(record.text))

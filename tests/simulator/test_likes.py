@@ -11,8 +11,9 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers.rate_headers import Span, allowances
-from asyncbench.simulator.likes import LIKES, OWN, check_like
+from asyncbench.simulator.likes import LIKES, OWN
 from asyncbench.simulator.limits import ToldAllowance
+from asyncbench.simulator.settings import Settings
 
 LONG = "What is 12345678 + 1?"
 THINK = {"reasoning_effort": "low", "max_tokens": 1000}
@@ -354,7 +355,7 @@ def test_the_first_row_is_openai_itself():
 
 def test_an_unknown_provider_is_refused_with_the_known():
     with pytest.raises(ConfigError, match=r"'closedai'; choose of openai, mistral, deepseek"):
-        check_like("closedai")
+        Settings(like="closedai")
 
 
 def test_headers_of_limits_are_text():
