@@ -152,7 +152,8 @@ def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
     written_5m = written - written_1h
     if min(uncached, cached, written_5m, written_1h, usage.output_tokens) < 0:
         return None
-    bracket = _bracket_at(rates.brackets, usage.input_tokens)
+    reached = [bracket for bracket in rates.brackets if usage.input_tokens > bracket.above]
+    bracket = reached[-1] if reached else rates.brackets[0]
     millionths = (
         uncached * bracket.input
         + cached * bracket.cached_input
@@ -176,9 +177,9 @@ def most_usd(input_tokens: int, output_tokens: int, rates: Rates) -> Decimal:
     """
     reached = [bracket for bracket in rates.brackets if bracket.above < input_tokens] or rates.brackets[:1]
     millionths = (
-        input_tokens * max(one.input, one.cached_input, one.cache_write, one.cache_write_1h)
-        + output_tokens * one.output
-        for one in reached
+        input_tokens * max(at.input, at.cached_input, at.cache_write, at.cache_write_1h)
+        + output_tokens * at.output
+        for at in reached
     )
     return max(millionths).scaleb(-6)
 
@@ -201,14 +202,6 @@ def usd_text(usd: float) -> str:
     """Return USD for a person: four decimals, and of less than a cent two figures that are not 0."""
     places = 4 if usd >= 0.01 or usd <= 0 else max(4, 1 - floor(log10(usd)))
     return f"${usd:,.{places}f}"
-
-
-def _bracket_at(brackets: tuple[Bracket, ...], input_tokens: int) -> Bracket:
-    at = brackets[0]
-    for bracket in brackets[1:]:
-        if input_tokens > bracket.above:
-            at = bracket
-    return at
 
 
 def _bracket_of(price: Price) -> Bracket:
@@ -250,12 +243,7 @@ def _of_tier(found: PriceCalculation, tier: str, at: datetime) -> ModelPrice | N
     for variant in found.model.price_variants or ():
         told = variant.when.keys() <= TIER_KEYS and list(variant.when.values()) == [tier]
         active = variant.constraint is None or variant.constraint.active(at)
-        if (
-            told
-            and active
-            and variant.prices.input_mtok is not None
-            and variant.prices.output_mtok is not None
-        ):
+        if told and active and None not in (variant.prices.input_mtok, variant.prices.output_mtok):
             return found.model.get_prices(at, variant.when)
     return None
 
@@ -268,6 +256,8 @@ def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
     cached = input_ if prices.cache_read_mtok is None else prices.cache_read_mtok
     write = input_ if prices.cache_write_mtok is None else prices.cache_write_mtok
     write_1h = write if prices.cache_write_1h_mtok is None else prices.cache_write_1h_mtok
+    tiered = (price for price in (input_, cached, write, write_1h, output) if not isinstance(price, Decimal))
+    starts = (tier.start for price in tiered for tier in price.tiers)
     return tuple(
         Bracket(
             above=start,
@@ -277,7 +267,7 @@ def _brackets(prices: ModelPrice) -> tuple[Bracket, ...]:
             cache_write_1h=_rate(write_1h, start),
             output=_rate(output, start),
         )
-        for start in _starts(input_, cached, write, write_1h, output)
+        for start in sorted({-1, *starts})
     )
 
 
@@ -288,11 +278,6 @@ def _billed_apart(prices: ModelPrice) -> bool:
     """
     kinds = (name for name in vars(prices) if name.startswith("output_") and name != "output_mtok")
     return any(getattr(prices, name) is not None for name in ("requests_kcount", *kinds))
-
-
-def _starts(*prices: Decimal | TieredPrices) -> list[int]:
-    tiers = (tier for price in prices if not isinstance(price, Decimal) for tier in price.tiers)
-    return sorted({-1, *(tier.start for tier in tiers)})
 
 
 def _rate(price: Decimal | TieredPrices, start: int) -> Decimal:

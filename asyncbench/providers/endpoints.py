@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError
@@ -110,18 +110,18 @@ class KnownEndpoint:
 def known_endpoints() -> Mapping[str, KnownEndpoint]:
     """Return the table: name in a sweep → endpoint."""
     text = files("asyncbench.providers").joinpath("endpoints.toml").read_text("utf-8")
-    return {name: _endpoint(row) for name, row in tomllib.loads(text).items()}
+    return {
+        name: KnownEndpoint(
+            **{**row, "also": tuple(row.get("also", ())), "quirks": Quirks(**row.get("quirks", {}))}
+        )
+        for name, row in tomllib.loads(text).items()
+    }
 
 
 def is_simulated(provider: str) -> bool:
     """Whether what this provider answers was made up by the simulator."""
     endpoint = known_endpoints().get(provider)
     return endpoint is not None and endpoint.simulated
-
-
-def _endpoint(row: Mapping[str, Any]) -> KnownEndpoint:
-    also, quirks = tuple(row.get("also", ())), Quirks(**row.get("quirks", {}))
-    return KnownEndpoint(**{**row, "also": also, "quirks": quirks})
 
 
 def _fits(base_url: str, form: str) -> bool:

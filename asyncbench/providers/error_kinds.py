@@ -39,12 +39,15 @@ def read_error(body: bytes) -> ErrorBody:
     error = _innermost(found)
     told = next((words for name in _MESSAGES if (words := text(error.get(name)))), None)
     whole = mapping_in(found)
+    details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
+    given = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODE_NAMES)]
+    delays = (text(mapping_in(detail).get("retryDelay")) for detail in items(error.get("details")))
     ids = (whole.get("request_id"), error.get("request_id"), whole.get("id"))
     return ErrorBody(
         text=told or text(found) or _TAG.sub(" ", written),
-        codes=_codes(error),
+        codes=tuple(code.lower() for value in given if (code := text(value))),
         status=_status(error.get("code")) or _status(error.get("status")),
-        retry_delay=_retry_delay(error),
+        retry_delay=next(filter(None, delays), None),
         request_id=next(filter(None, map(text, ids)), None),
     )
 
@@ -74,22 +77,11 @@ def _innermost(found: object) -> dict[str, object]:
         found = within
 
 
-def _codes(error: dict[str, object]) -> tuple[str, ...]:
-    details, inner = mapping_in(error.get("details")), mapping_in(error.get("innererror"))
-    given = [details.get("error_code"), inner.get("code"), *(error.get(name) for name in _CODE_NAMES)]
-    return tuple(code.lower() for value in given if (code := text(value)))
-
-
 def _status(code: object) -> int | None:
     """Return a code that is an HTTP status in truth, such as 402 or "429"."""
     if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code, re.ASCII):
         return int(code)
     return code if isinstance(code, int) and 400 <= code < 600 else None
-
-
-def _retry_delay(error: dict[str, object]) -> str | None:
-    delays = (text(mapping_in(detail).get("retryDelay")) for detail in items(error.get("details")))
-    return next((delay for delay in delays if delay), None)
 
 
 # Codes that mean the same under any status.
@@ -214,7 +206,7 @@ def kind_of(status: int, error: ErrorBody, *, wait_s: float | None) -> ErrorKind
     return (
         _first(_BY_CODE, error.codes)
         or _by_words(error.text[:_WORDS_READ], statuses, wait_s)
-        or _by_status(statuses)
+        or (BY_STATUS.get(statuses[0]) or _BY_HUNDRED.get(statuses[0] // 100) if statuses else None)
         or _first(_BY_FAMILY, error.codes)
         or ErrorKind.BAD_REPLY
     )
@@ -232,9 +224,3 @@ def _by_words(words: str, statuses: list[int], wait_s: float | None) -> ErrorKin
         if (not statuses or not believed.isdisjoint(statuses)) and pattern.search(words):
             return kind
     return None
-
-
-def _by_status(statuses: list[int]) -> ErrorKind | None:
-    if not statuses:
-        return None
-    return BY_STATUS.get(statuses[0]) or _BY_HUNDRED.get(statuses[0] // 100)

@@ -48,9 +48,11 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
     error = read_error(response.body)
     wait_s = retry_after_s(response.headers, error.retry_delay)
     code = f" {error.codes[0]}" if error.codes else ""
+    location = response.headers.get("location")
+    moved = f", moved to {_address(location)}: let base_url be the final address" if location else ""
     return ProviderError(
         kind_of(response.status, error, wait_s=wait_s),
-        tell(f"HTTP {response.status}{code}{_moved_to(response)}: {error.text}"),
+        tell(f"HTTP {response.status}{code}{moved}: {error.text}"),
         http_status=response.status,
         retry_after_s=wait_s,
         request_id=tell(response.request_id or error.request_id or "") or None,
@@ -117,11 +119,6 @@ def withhold(error: ProviderError, *, key: str) -> None:
     error.message = told(error.message, key=key)
     error.args = (error.message,)
     error.request_id = told(error.request_id or "", key=key) or None
-
-
-def _moved_to(response: Response) -> str:
-    location = response.headers.get("location")
-    return f", moved to {_address(location)}: let base_url be the final address" if location else ""
 
 
 def _address(location: str) -> str:

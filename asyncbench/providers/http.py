@@ -32,7 +32,6 @@ class HttpProvider:
         self._session: aiohttp.ClientSession | None = None
 
     async def ask(self, request: Request) -> Reply:
-        """Make one call, once; see `Provider`."""
         content, stream = encoded(self._wire.body(request)), request.trial.model.stream
         if self._session is None:
             authorization = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -50,7 +49,6 @@ class HttpProvider:
                 raise broken(error, key=self._key, sent=call.handed_over, answered=call.answered) from error
 
     async def aclose(self) -> None:
-        """Close every connection."""
         if self._session is not None:
             await self._session.close()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from asyncbench.pricing import Rates, rates_for
 
 if TYPE_CHECKING:  # 0.35 s to import: only when the table is read
-    from genai_prices.types import MatchLogic, ModelInfo
+    from genai_prices.types import MatchLogic
 
 _LATEST: Final = re.compile(r"(?:^|[-:@/])latest$")
 _DATE: Final = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6}|\d{4})$")
@@ -45,19 +45,16 @@ def published(vendor: str, *, at: datetime) -> tuple[Published, ...]:
     """
     from genai_prices.data_snapshot import get_snapshot
 
-    vendors = {one.id: one for one in get_snapshot().providers}
+    vendors = {seller.id: seller for seller in get_snapshot().providers}
     sold = [vendors[vendor], *(vendors[other] for other in vendors[vendor].fallback_model_providers or ())]
-    found = (_published(model, vendor, at) for one in sold for model in one.models)
-    by_name = {one.model_id: one for one in found if one is not None}
-    return tuple(one for _, one in sorted(by_name.items()))
-
-
-def _published(model: ModelInfo, vendor: str, at: datetime) -> Published | None:
-    # Not every model is priced by its own id: some vendors put a path before it.
-    for name in (model.id, *_exact(model.match)):
-        if (rates := rates_for(name, price=None, vendor=vendor, at=at)) is not None:
-            return Published(model_id=name, rates=rates)
-    return None
+    by_name = {}
+    for model in (model for seller in sold for model in seller.models):
+        # Not every model is priced by its own id: some vendors put a path before it.
+        for name in (model.id, *_exact(model.match)):
+            if (rates := rates_for(name, price=None, vendor=vendor, at=at)) is not None:
+                by_name[name] = Published(model_id=name, rates=rates)
+                break
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def is_moving_alias(model_id: str) -> str | None:
@@ -111,5 +108,5 @@ def _exact(match: MatchLogic) -> Iterator[str]:
     if isinstance(match, ClauseEquals):
         yield match.equals
     elif isinstance(match, ClauseOr):
-        for one in match.or_:
-            yield from _exact(one)
+        for clause in match.or_:
+            yield from _exact(clause)

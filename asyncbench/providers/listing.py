@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from asyncbench.errors import ConfigError
-from asyncbench.pricing import Bracket
-from asyncbench.providers.endpoints import KnownEndpoint, known_endpoints
+from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.known_models import Published, published
 from asyncbench.shown import fitted
 
@@ -32,51 +31,40 @@ class EndpointLine:
 
 def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLine, ...]:
     """Return the table of endpoints; `env` is where keys would be looked up."""
-    return tuple(_line(name, one, env, at) for name, one in known_endpoints().items())
-
-
-def _line(name: str, one: KnownEndpoint, env: Mapping[str, str], at: datetime) -> EndpointLine:
-    return EndpointLine(
-        name=name,
-        via=one.via,
-        apis=one.apis,
-        base_url=one.base_url or one.base_url_form,
-        needs_base_url=one.base_url_form is not None,
-        key_env=one.key_env,
-        key_set=bool(env.get(one.key_env, "").strip()) if one.key_env else None,
-        concurrency=one.concurrency,
-        priced_models=len(published(one.prices, at=at)) if one.prices else None,
-        simulated=one.simulated,
+    return tuple(
+        EndpointLine(
+            name=name,
+            via=endpoint.via,
+            apis=endpoint.apis,
+            base_url=endpoint.base_url or endpoint.base_url_form,
+            needs_base_url=endpoint.base_url_form is not None,
+            key_env=endpoint.key_env,
+            key_set=bool(env.get(endpoint.key_env, "").strip()) if endpoint.key_env else None,
+            concurrency=endpoint.concurrency,
+            priced_models=len(published(endpoint.prices, at=at)) if endpoint.prices else None,
+            simulated=endpoint.simulated,
+        )
+        for name, endpoint in known_endpoints().items()
     )
 
 
 def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
     """Return the table of endpoints for a person."""
     head = ("provider", "via", "api", "base URL", "key", "set", "priced models")
-    rows = [
-        (
-            one.name,
-            one.via,
-            ", ".join(one.apis),
-            _address(one),
-            one.key_env or "-",
-            {True: "yes", False: "no", None: "-"}[one.key_set],
-            "-" if one.priced_models is None else f"{one.priced_models:,}",
-        )
-        for one in lines
-    ]
+    rows = []
+    for line in lines:
+        own = line.base_url or ("our simulator's" if line.simulated else "its own")
+        address = f"give {line.base_url}" if line.needs_base_url else own
+        key_set = {True: "yes", False: "no", None: "-"}[line.key_set]
+        priced = "-" if line.priced_models is None else f"{line.priced_models:,}"
+        apis = ", ".join(line.apis)
+        rows.append((line.name, line.via, apis, address, line.key_env or "-", key_set, priced))
     return fitted(head, rows, labels=6)
-
-
-def _address(one: EndpointLine) -> str:
-    if one.needs_base_url:
-        return f"give {one.base_url}"
-    return one.base_url or ("our simulator's" if one.simulated else "its own")
 
 
 def endpoints_as_json(lines: Sequence[EndpointLine]) -> str:
     """Return the table of endpoints as JSON."""
-    return json.dumps([asdict(one) for one in lines], indent=2)
+    return json.dumps([asdict(line) for line in lines], indent=2)
 
 
 def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
@@ -98,28 +86,26 @@ def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
 def models_as_text(models: Sequence[Published]) -> str:
     """Return a vendor's models for a person: USD for a million tokens, a line for each long-context tier."""
     head = ("model", "above input tokens", "input", "cached input", "output")
-    rows = [
-        (one.model_id if i == 0 else "", *_prices(bracket))
-        for one in models
-        for i, bracket in enumerate(one.rates.brackets)
-    ]
+    rows = []
+    for model in models:
+        for place, bracket in enumerate(model.rates.brackets):
+            above = f"{bracket.above:,}" if bracket.above >= 0 else ""
+            rates = (bracket.input, bracket.cached_input, bracket.output)
+            rows.append(
+                (model.model_id if place == 0 else "", above, *(f"{rate.normalize():f}" for rate in rates))
+            )
     source = models[0].rates.source if models else "no price table"
     return f"USD for a million tokens ({source})\n{fitted(head, rows, labels=1)}"
 
 
-def _prices(bracket: Bracket) -> tuple[str, ...]:
-    above = f"{bracket.above:,}" if bracket.above >= 0 else ""
-    return above, *(f"{rate.normalize():f}" for rate in (bracket.input, bracket.cached_input, bracket.output))
-
-
 def models_as_json(models: Sequence[Published]) -> str:
     """Return a vendor's models as JSON; prices are decimal text, exact as published."""
-    return json.dumps([_as_mapping(one) for one in models], indent=2)
-
-
-def _as_mapping(one: Published) -> dict[str, object]:
-    brackets = [
-        {"above": bracket.above, **{name: str(getattr(bracket, name)) for name in RATES}}
-        for bracket in one.rates.brackets
-    ]
-    return {"model": one.model_id, "source": one.rates.source, "usd_per_million_tokens": brackets}
+    listed = []
+    for model in models:
+        brackets = [
+            {"above": bracket.above, **{name: str(getattr(bracket, name)) for name in RATES}}
+            for bracket in model.rates.brackets
+        ]
+        told = {"model": model.model_id, "source": model.rates.source, "usd_per_million_tokens": brackets}
+        listed.append(told)
+    return json.dumps(listed, indent=2)

@@ -40,11 +40,6 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     for name in sorted({*quirks.rejects, *_unsayable(model.api, quirks)}):
         if getattr(model, name, None) is not None:
             return f"{model.provider} takes no {name}: remove it, or say it in `params` in its own words"
-    return _complaint_of_budget(model, quirks)
-
-
-def _complaint_of_budget(model: Model, quirks: Quirks) -> str | None:
-    """Return why a budget for thinking cannot stand beside the other keys of a model."""
     budget, most = model.thinking_tokens, model.max_tokens
     # Told of by Anthropic; that the others count thinking within the longest reply too is not verified.
     if budget is not None and most is not None and budget >= most:
@@ -90,7 +85,8 @@ def openai_complaint(model: Model) -> str | None:
     """
     if model.simulated or (model.temperature in (None, 1) and model.top_p is None):
         return None
-    name = _name(model.model_id)
+    # gpt-5 of openai/gpt-5 (a router's), gpt-5-mini of ft:gpt-5-mini:us::id
+    name = model.model_id.rsplit("/", 1)[-1].removeprefix("ft:").partition(":")[0]
     if _NEVER_SAMPLES.fullmatch(name):
         return f"{model.model_id} takes no temperature and no top_p, as it always reasons: remove them"
     if effort_asked(model) != "none" and _SAMPLES_WITHOUT_EFFORT.fullmatch(name):
@@ -99,11 +95,6 @@ def openai_complaint(model: Model) -> str | None:
             "remove them, or set `effort: none`"
         )
     return None
-
-
-def _name(model_id: str) -> str:
-    """Return the model itself: gpt-5 of openai/gpt-5 (a router's), gpt-5-mini of ft:gpt-5-mini:us::id."""
-    return model_id.rsplit("/", 1)[-1].removeprefix("ft:").partition(":")[0]
 
 
 # Under the version of the API that the SDK sends (2026-10-21) nobody takes temperature and top_p; models

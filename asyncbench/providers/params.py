@@ -1,7 +1,7 @@
 """What a model's parameters ask for: effort, the longest reply, and what no count of tokens bounds."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -49,8 +49,9 @@ def longest_reply_of(model: Model, condition: Condition) -> int | None:
     names = LONGEST_REPLY[model.api]
     said = [params[name] for name in names if name in params]
     ours = [] if model.max_tokens is None or (said and len(names) == 1) else [model.max_tokens]
-    limits = _counts([*said, *ours])
-    return max(limits) if limits else None
+    limits = [limit for limit in (*said, *ours) if isinstance(limit, int) and limit is not True and limit > 0]
+    # One that is no number of tokens may lift the others.
+    return max(limits, default=None) if len(limits) == len(said) + len(ours) else None
 
 
 @lru_cache(maxsize=256)
@@ -61,12 +62,6 @@ def longest_stored(params: str, condition_params: str) -> int | None:
     )
     counts = [found for name in ANY_LONGEST_REPLY if (found := count_in(said.get(name)))]
     return count_in(said.get("max_output_tokens")) or max(counts, default=None)
-
-
-def _counts(values: Sequence[object]) -> list[int] | None:
-    """Return values that are all whole numbers above 0; None: one is not."""
-    known = [one for one in values if isinstance(one, int) and not isinstance(one, bool) and one > 0]
-    return known if len(known) == len(values) else None
 
 
 _SEARCH: Final = "it searches the web, which is billed apart, and what is found is billed as input"
@@ -176,7 +171,14 @@ def bills_besides(model: Model) -> str | None:
 
     Only a vendor's models are known by their names: on a server of one's own a name says nothing of a bill.
     """
-    if not _billed_by_a_vendor(model):
+    known = known_endpoints()
+    if model.base_url is None or is_router(model):
+        billed = known[model.provider].key_env is not None
+    else:
+        billed = any(
+            _is_at(model.base_url, vendor) for vendor in known.values() if vendor.key_env is not None
+        )
+    if not billed:
         return None
     named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
     for words, why in (*_UNASKED, *(_ROUTED if model.provider == "openrouter" else ())):
@@ -185,22 +187,10 @@ def bills_besides(model: Model) -> str | None:
     return None
 
 
-def _billed_by_a_vendor(model: Model) -> bool:
-    known = known_endpoints()
-    if model.base_url is None or is_router(model):
-        return known[model.provider].key_env is not None
-    address = model.base_url
-    return any(_is_at(address, one) for one in known.values() if one.key_env is not None)
-
-
 def _is_at(address: str, vendor: KnownEndpoint) -> bool:
     """Whether an address is one of a vendor's, by whatever path or region."""
-    at, own = _host(address), _host(vendor.base_url or _OF_SDKS.get(vendor.via, ""))
-    return vendor.is_at(address) or (own != "" and f".{at}".endswith(f".{own}"))
-
-
-def _host(address: str) -> str:
-    return urlsplit(address).hostname or ""
+    own = urlsplit(vendor.base_url or _OF_SDKS.get(vendor.via, "")).hostname
+    return vendor.is_at(address) or (own is not None and f".{urlsplit(address).hostname}".endswith(f".{own}"))
 
 
 def _tool(tools: object) -> str | None:

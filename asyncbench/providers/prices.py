@@ -59,10 +59,10 @@ def no_dearer(model: Model, rates: Collection[Rates]) -> Model:
     A bracket's dearer tokens begin at its own count, at the upstream's too: its first price is what is told.
     """
     path = known_endpoints()[model.provider].quirks.max_price
-    first = [one.brackets[0] for one in rates]
+    first = [rate.brackets[0] for rate in rates]
     told = {
-        "prompt": _a_little_more(max(one.input for one in first)),
-        "completion": _a_little_more(max(one.output for one in first)),
+        "prompt": _a_little_more(max(bracket.input for bracket in first)),
+        "completion": _a_little_more(max(bracket.output for bracket in first)),
         "request": 0.0,
     }
     return replace(model, budget_params=at(path, told))

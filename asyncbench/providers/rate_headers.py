@@ -35,8 +35,10 @@ def retry_after_s(headers: Mapping[str, str], body_delay: str | None = None) -> 
     for name, parts in _HEADERS:
         if (wait := _number(headers.get(name))) is not None:
             return wait / parts
-    if (wait := _until(headers.get("retry-after"), headers.get("date"))) is not None:
-        return wait
+    if (due_at := http_date(headers.get("retry-after"))) is not None:
+        now = http_date(headers.get("date")) or datetime.now(UTC)
+        if (wait := _believed((due_at - now).total_seconds())) is not None:
+            return wait
     return _number((body_delay or "").removesuffix("s"))
 
 
@@ -52,13 +54,6 @@ def _believed(wait: float) -> float | None:
     return max(0.0, wait) if -math.inf < wait <= LONGEST_WAIT_S else None  # NaN is not
 
 
-def _until(due: str | None, now: str | None) -> float | None:
-    due_at = http_date(due)
-    if due_at is None:
-        return None
-    return _believed((due_at - (http_date(now) or datetime.now(UTC))).total_seconds())
-
-
 def http_date(written: str | None) -> datetime | None:
     """Return the moment that a header such as `date` tells; None when it is none."""
     try:
@@ -70,12 +65,16 @@ def http_date(written: str | None) -> datetime | None:
 
 Span = Literal["minute", "day"]
 
-SPANS_S: Final[Mapping[Span, float]] = {"minute": 60.0, "day": 86_400.0}
+_SPANS_S: Final[Mapping[str | None, float]] = {"minute": 60.0, "day": 86_400.0}
 MOST_AMOUNT: Final = 1e12  # of requests or tokens; more is no limit
 LONGEST_RESET_S: Final = 7 * 86_400.0  # what is said to take longer is not believed
 _MORE_THAN_A_MINUTE_S: Final = 62.0  # clocks that tell whole seconds may add two
 
-_NAME: Final = re.compile(r"x-ratelimit-(limit|remaining|reset)-(.+)")
+# Before what is counted stands whose limit it is: OpenAI's `project-tokens` holds beside `tokens`.
+_NAME: Final = re.compile(
+    r"x-ratelimit-(limit|remaining|reset)-((?:project|organization|org|account|user|key|model)-)?"
+    r"(.+?)(?:-(minute|day))?"
+)
 _ANTHROPICS_NAME: Final = re.compile(r"anthropic-ratelimit-(.+)-(limit|remaining|reset)")
 _COUNTED: Final[Mapping[str, str]] = {  # by the end of a name → Allowance.what
     "requests": "requests",
@@ -86,12 +85,9 @@ _COUNTED: Final[Mapping[str, str]] = {  # by the end of a name → Allowance.wha
     "tokens-prompt": "input_tokens",  # Fireworks
     "tokens-generated": "output_tokens",
 }
-# Whose limit it is, before what is counted: OpenAI's `project-tokens` holds beside `tokens`.
-_SCOPE: Final = re.compile(r"(?:project|organization|org|account|user|key|model)-(?=.)")
-_SPAN: Final = re.compile(r"-(minute|day)$")
 
 _GO_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_GO_UNITS_S: Final[Mapping[str, float]] = {
+_GO_UNITS_S: Final = {
     "ns": 1e-9,
     "us": 1e-6,
     "µs": 1e-6,
@@ -112,7 +108,7 @@ class _Row(NamedTuple):
 
     scope: str
     what: str
-    span: Span | None  # None: the name does not say
+    span_s: float | None  # None: the name does not say
 
 
 class _Place(NamedTuple):
@@ -170,22 +166,13 @@ def reset_s(written: str, *, date: str | None = None) -> float | None:
 def _place(name: str) -> _Place | None:
     """Return what a header tells by its name; None: nothing that we know."""
     if found := _NAME.fullmatch(name.lower()):
-        part, rest = found.groups()
-        scope = _SCOPE.match(rest)
-        span = _SPAN.search(rest)
-        counted = rest[scope.end() if scope else 0 : span.start() if span else None]
-        return _placed(scope.group() if scope else "", counted, span.group(1) if span else None, part)
-    if found := _ANTHROPICS_NAME.fullmatch(name.lower()):
-        counted, part = found.groups()
-        return _placed(_ANTHROPICS_SCOPE, counted, None, part)
-    return None
-
-
-def _placed(scope: str, counted: str, span: str | None, part: str) -> _Place | None:
-    if (what := _COUNTED.get(counted)) is None:
+        part, scope, counted, span = found.groups()
+    elif found := _ANTHROPICS_NAME.fullmatch(name.lower()):
+        (counted, part), scope, span = found.groups(), _ANTHROPICS_SCOPE, None
+    else:
         return None
-    named: Span | None = "day" if span == "day" else "minute" if span else None
-    return _Place(_Row(scope, what, named), _PARTS.index(part))
+    what = _COUNTED.get(counted)
+    return None if what is None else _Place(_Row(scope or "", what, _SPANS_S.get(span)), _PARTS.index(part))
 
 
 def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_per: Span) -> Allowance | None:
@@ -195,19 +182,12 @@ def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_pe
     if limit is None and remaining is None:
         return None
     back_s = reset_s(told_reset, date=date) if told_reset else None
-    span = row.span or _span(row.what, back_s, requests_per)
-    return Allowance(what=row.what, period_s=SPANS_S[span], limit=limit, remaining=remaining, reset_s=back_s)
-
-
-def _span(what: str, back_s: float | None, requests_per: Span) -> Span:
-    """Return what a limit is for whose name does not say it.
-
-    OpenAI tells a day's requests for some models: 10,000, of which each takes 8.64 s to be back. A minute's
-    are back within a minute; tokens, which may be owed, are told by the minute alone.
-    """
-    if what != "requests":
-        return "minute"
-    return "day" if back_s is not None and back_s > _MORE_THAN_A_MINUTE_S else requests_per
+    period_s = row.span_s or _SPANS_S[requests_per if row.what == "requests" else "minute"]
+    # OpenAI tells a day's requests for some models: 10,000, of which each takes 8.64 s to be back. A minute's
+    # are back within a minute; tokens, which may be owed, are told by the minute alone.
+    if row.span_s is None and row.what == "requests" and (back_s or 0) > _MORE_THAN_A_MINUTE_S:
+        period_s = _SPANS_S["day"]
+    return Allowance(what=row.what, period_s=period_s, limit=limit, remaining=remaining, reset_s=back_s)
 
 
 def _stricter(one: Allowance, other: Allowance) -> Allowance:
@@ -240,27 +220,20 @@ def _duration_s(written: str) -> float:
 
 
 def _seconds_or_moment(written: str, date: str | None) -> float:
+    """Return seconds, or those until a moment (since 1970, RFC 3339); NaN when it is neither."""
     try:
-        number = float(written)
+        due_s = float(written)
+        if due_s <= _EPOCH_FROM:
+            return due_s
+        due_s = due_s / 1000 if due_s > _EPOCH_MS_FROM else due_s
     except ValueError:
-        return _until_s(written, date)
-    if number <= _EPOCH_FROM:
-        return number
-    return (number / 1000 if number > _EPOCH_MS_FROM else number) - _now_s(date)
-
-
-def _until_s(moment: str, date: str | None) -> float:
-    """Return the seconds until a moment (RFC 3339); NaN when it is none."""
-    try:
-        due = datetime.fromisoformat(moment)
-        return (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp() - _now_s(date)
-    except (ValueError, OverflowError):
-        return math.nan
-
-
-def _now_s(date: str | None) -> float:
+        try:
+            due = datetime.fromisoformat(written)
+            due_s = (due if due.tzinfo else due.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            return math.nan
     sent_s = _sent_s(date)
-    return time.time() if sent_s is None else sent_s
+    return due_s - (time.time() if sent_s is None else sent_s)
 
 
 @lru_cache(maxsize=64)  # one second of a server's clock is told by many responses

@@ -51,7 +51,6 @@ class SdkProvider:
         self._url = f"{str(client.base_url).rstrip('/')}/{wire.path}"
 
     async def ask(self, request: Request) -> Reply:
-        """Make one call, once; see `Provider`."""
         body, stream, key = self._wire.body(request), request.trial.model.stream, self._endpoint.api_key
         content, options = encoded(body), self._options(body)
         async with Call(self._endpoint.timeouts, key=key) as call:
@@ -73,7 +72,6 @@ class SdkProvider:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
 
     async def aclose(self) -> None:
-        """Close every connection."""
         await self._client.close()
 
 

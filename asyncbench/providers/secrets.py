@@ -7,7 +7,7 @@ header of the Basic scheme, or as hexadecimal digits.
 import html
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -71,17 +71,12 @@ def keyless(reply: Reply, *, key: str) -> Reply:
 
 def hush(error: BaseException | None, *, key: str) -> None:
     """Take the key out of what a library's error and its causes would print in a traceback."""
-    for one in _chain(error):
-        one.args = tuple(
-            without_secret(part, key=key) if isinstance(part, str) else part for part in one.args
-        )
-        if isinstance(message := getattr(one, "message", None), str):
-            one.message = without_secret(message, key=key)  # type: ignore[attr-defined]  # it is there
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
-        yield error
+        error.args = tuple(
+            without_secret(part, key=key) if isinstance(part, str) else part for part in error.args
+        )
+        if isinstance(message := getattr(error, "message", None), str):
+            error.message = without_secret(message, key=key)  # type: ignore[attr-defined]  # it is there
         error = error.__cause__ or error.__context__
 
 
@@ -95,19 +90,17 @@ def _cleaned(value: object, key: str) -> object:
     return value
 
 
-def _unescaped(text: str) -> str:
-    """Return a text without the backslashes of JSON."""
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
-
-
-_PLAIN: Final[tuple[Callable[[str], str], ...]] = (str, unquote, unquote_plus, html.unescape, _unescaped)
+_PLAIN: Final[tuple[Callable[[str], str], ...]] = (
+    *(str, unquote, unquote_plus, html.unescape),
+    lambda text: _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text),  # JSON
+)
 
 
 @lru_cache(maxsize=1)
 def _passwords() -> tuple[str, ...]:
     """Return the passwords of the proxies that the environment names: a proxy may repeat what it is sent."""
     found = (re.search(r"//[^/@]*:([^/@]+)@", address) for address in getproxies().values())
-    return tuple({unquote(one[1]) for one in found if one})
+    return tuple({unquote(match[1]) for match in found if match})
 
 
 @lru_cache(maxsize=256)

@@ -93,8 +93,8 @@ async def read_stream(
         await _to_its_end(capped(chunks, STREAM_SHARE * most), reading, call)
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
-        latency_s, ttft_s = reading.latest_s, reading.ttft_s
-        return _finished(reading.reply(), response, call, latency_s=latency_s, ttft_s=ttft_s, key=key)
+        reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
+        return _finished(reply, response, call, latency_s=latency_s, ttft_s=ttft_s, key=key)
     except (UnreadableError, TooLongError) as error:
         unreadable = bad_reply(response, f"the stream cannot be read: {error}")
         withhold(unreadable, key=key)
@@ -108,12 +108,12 @@ class _Reading:
     """What was read so far."""
 
     __slots__ = (
-        *("_assembly", "_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
-        *("latest_s", "ttft_s"),
+        *("_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
+        *("assembly", "latest_s", "ttft_s"),
     )
 
     def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int) -> None:
-        self._assembly, self._call, self._notes = assembly, call, notes
+        self.assembly, self._call, self._notes = assembly, call, notes
         self._scanner = Scanner(most)
         self._most, self._held = most, 0  # bytes that may be kept, and that are
         self._flows = False  # the body has begun
@@ -124,7 +124,7 @@ class _Reading:
 
     @property
     def done(self) -> bool:
-        return self._scanner.done or self._assembly.ended
+        return self._scanner.done or self.assembly.ended
 
     def take(self, chunk: bytes) -> None:
         if not self._flows:
@@ -143,19 +143,20 @@ class _Reading:
         """Return the body that was no stream, whatever its headers say; else nothing."""
         return b"" if self._begun else b"".join(self._body)
 
-    def reply(self) -> Reply:
-        return self._assembly.complete()
-
     def is_complete(self) -> bool:
         with suppress(ProviderError):
-            self._assembly.complete()
+            self.assembly.complete()
             return True
         return False
 
     def _feed(self, events: list[bytes]) -> None:
         for data in events:
-            if not self._assembly.ended:
-                self._note(_event(data, self._notes))
+            if self.assembly.ended:
+                return
+            event = read(data, self._notes)
+            if not isinstance(event, dict):
+                raise UnreadableError("an event is not a JSON object")
+            self._note(event)
 
     def _note(self, event: Json) -> None:
         self._begun = True
@@ -164,7 +165,7 @@ class _Reading:
         self._call.heard()
         if self._call.body_id is None:
             self._call.body_id = body_id(event)
-        if length := self._assembly.feed(event):
+        if length := self.assembly.feed(event):
             self._hold(length + PIECE)
             if self.ttft_s is None:
                 self.ttft_s = self.latest_s
@@ -173,13 +174,6 @@ class _Reading:
         self._held += size
         if self._held > self._most:
             raise TooLongError(f"its text is longer than {self._most:,} bytes")
-
-
-def _event(data: bytes, notes: list[str]) -> dict[str, object]:
-    event = read(data, notes)
-    if not isinstance(event, dict):
-        raise UnreadableError("an event is not a JSON object")
-    return event
 
 
 async def _to_its_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Call) -> None:
@@ -211,22 +205,21 @@ def _finished(
     """Return a reply with what its body does not tell, and without what cannot be kept of it."""
     notes = [*response.notes, *doubts(reply.raw_usage)]
     plain = keyless(replace(reply, raw_usage=kept_account(reply.raw_usage, notes)), key=key)
+    cut = {
+        name: word[:LONGEST_MESSAGE]
+        for name in WORDS
+        if len(word := getattr(plain, name) or "") > LONGEST_MESSAGE
+    }
+    notes += [f"{name} was cut" for name in cut]
     return replace(
         plain,
-        **{name: _shortened(name, word, notes) for name in WORDS if (word := getattr(plain, name))},  # type: ignore[arg-type]  # texts, as they were
+        **cut,  # type: ignore[arg-type]  # texts, as they were
         latency_s=latency_s,
         ttft_s=ttft_s,
         request_id=call.request_id,
         note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
         allowances=response.allowances,
     )
-
-
-def _shortened(name: str, word: str, notes: list[str]) -> str:
-    if len(word) <= LONGEST_MESSAGE:
-        return word
-    notes.append(f"{name} was cut")
-    return word[:LONGEST_MESSAGE]
 
 
 async def _rest(chunks: AsyncIterator[bytes]) -> None:

@@ -69,29 +69,22 @@ def _inclusive(
     reasoning: int | None,
     total: int | None,
 ) -> Usage:
+    """Return usage with all that was written as output: thinking included, however the vendor counts it.
+
+    xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning than
+    output tells that it stands beside it.
+    """
+    if output is not None:
+        beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
+        whole = max(output, beyond_input)
+        output = output + reasoning if reasoning is not None and reasoning > whole else whole
     return Usage(
         input_tokens=input_tokens,
         cached_input_tokens=cached,
         cache_write_tokens=written,
-        output_tokens=_with_reasoning(output, reasoning, beyond_input=_difference(total, input_tokens)),
+        output_tokens=output,
         reasoning_tokens=reasoning,
     )
-
-
-def _with_reasoning(output: int | None, reasoning: int | None, *, beyond_input: int | None) -> int | None:
-    """Return all that was written, thinking included, whether or not the vendor counts it as output.
-
-    xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning
-    than output tells that it stands beside it.
-    """
-    if output is None:
-        return None
-    whole = max(output, beyond_input or 0)
-    return output + reasoning if reasoning is not None and reasoning > whole else whole
-
-
-def _difference(total: int | None, part: int | None) -> int | None:
-    return None if total is None or part is None else total - part
 
 
 def _tokens(value: object) -> int | None:

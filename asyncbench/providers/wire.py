@@ -123,18 +123,16 @@ def text_and_thinking(content: object) -> tuple[str, str | None]:
     if isinstance(content, str):
         return content, None
     parts = [mapping_in(part) for part in items(content)]
-    thinking = "".join(_thinking(part.get("thinking")) for part in parts)
+    thinking = ""
+    for thought in (part.get("thinking") for part in parts):
+        # Text from Anthropic, again a list of parts from Mistral.
+        thinking += thought if isinstance(thought, str) else _joined(map(mapping_in, items(thought)))
     return _joined(parts), thinking or None
 
 
 def finish_of(reason: str | None, *, said: str, refused: str) -> str | None:
     """Return the provider's own word, or `refusal` where only a refusal in place of a text tells of it."""
     return "refusal" if refused and not said and reason not in REFUSALS else reason
-
-
-def _thinking(thinking: object) -> str:
-    # Text from Anthropic, again a list of parts from Mistral.
-    return thinking if isinstance(thinking, str) else _joined(mapping_in(part) for part in items(thinking))
 
 
 def _joined(parts: Iterable[dict[str, object]]) -> str:

@@ -43,11 +43,6 @@ class MessagesWire:
         return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
-        """Read a message.
-
-        Raises:
-            ProviderError: `bad_reply` when it has no content.
-        """
         content = payload.get("content")
         if not isinstance(content, list):
             raise bad_reply(response, "it holds no content")
@@ -66,7 +61,6 @@ class MessagesWire:
         )
 
     def stream(self, response: Response) -> "_MessageEvents":
-        """Begin to read a stream; see `Wire`."""
         return _MessageEvents(self, response)
 
 
@@ -82,11 +76,9 @@ class _MessageEvents:
 
     @property
     def ended(self) -> bool:
-        """Whether the message was stopped; see `Assembly`."""
         return self._stopped
 
     def feed(self, event: Json) -> int:
-        """Take in an event; see `Assembly`. Pings and what is not known bring nothing."""
         kind = event.get("type")
         if kind == "content_block_delta":
             delta = mapping_in(event.get("delta"))
@@ -105,7 +97,6 @@ class _MessageEvents:
         return 0
 
     def complete(self) -> Reply:
-        """Return the whole reply; see `Assembly`."""
         if not self._stopped:
             raise bad_reply(self._response, CUT_STREAM)
         content = [

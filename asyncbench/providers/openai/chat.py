@@ -79,11 +79,9 @@ class Chunks:
 
     @property
     def ended(self) -> bool:
-        """Never: a usage may follow the finish, and `[DONE]` is no event; see `Assembly`."""
         return False
 
     def feed(self, event: Json) -> int:
-        """Take in a chunk; see `Assembly`."""
         if event.get("error"):
             raise stream_error(event, self._response)
         self._note(event)
@@ -98,7 +96,6 @@ class Chunks:
         return sum(map(len, brought))
 
     def complete(self) -> Reply:
-        """Return the whole reply; see `Assembly`."""
         if self._finish_reason is None:
             raise bad_reply(self._response, CUT_STREAM)
         return reply_of(
@@ -125,7 +122,6 @@ class ChatWire:
         self._quirks = quirks
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent; see `Wire`."""
         model = request.trial.model
         system = [{"role": "system", "content": request.system}] if request.system is not None else []
         body = {
@@ -135,17 +131,15 @@ class ChatWire:
             "top_p": model.top_p,
             self._quirks.max_tokens: model.max_tokens,
             **at(self._quirks.seed, model.seed),
-            **self._thinking(model),
+            # Both may stand in one object: OpenRouter's `reasoning`.
+            **merged_params(
+                at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens)
+            ),
             **streaming(model, self._quirks),
         }
         return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
-        """Read the first choice of a chat completion.
-
-        Raises:
-            ProviderError: `bad_reply` when there is no choice; see `first_choice` and `reply_of`.
-        """
         choice = first_choice(payload, response)
         message = choice.get("message")
         if not isinstance(message, dict):
@@ -154,14 +148,7 @@ class ChatWire:
         return reply_of(payload, response, piece=_piece(message), finish_reason=finish_reason)
 
     def stream(self, response: Response) -> Chunks:
-        """Begin to read a stream; see `Wire`."""
         return Chunks(response, lambda choice: _piece(mapping_in(choice.get("delta"))))
-
-    def _thinking(self, model: Model) -> dict[str, object]:
-        # Both may stand in one object: OpenRouter's `reasoning`.
-        return merged_params(
-            at(self._quirks.effort, model.effort), at(self._quirks.thinking, model.thinking_tokens)
-        )
 
 
 def streaming(model: Model, quirks: Quirks) -> dict[str, object]:
@@ -211,11 +198,6 @@ class CompletionsWire:
         return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
-        """Read the first choice of a completion.
-
-        Raises:
-            ProviderError: `bad_reply` when there is no choice; see `first_choice` and `reply_of`.
-        """
         choice = first_choice(payload, response)
         if not isinstance(choice.get("text"), str):
             raise bad_reply(response, "it holds no choice with a text")
@@ -225,5 +207,4 @@ class CompletionsWire:
         )
 
     def stream(self, response: Response) -> Chunks:
-        """Begin to read a stream; see `Wire`."""
         return Chunks(response, lambda choice: (text(choice.get("text")) or "", "", ""))

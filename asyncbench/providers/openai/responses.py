@@ -42,7 +42,6 @@ class ResponsesWire:
         self._quirks = quirks  # the format has one way for all that is asked here; `config` reads the rest
 
     def body(self, request: Request) -> dict[str, object]:
-        """Return what is sent; see `Wire`."""
         model = request.trial.model
         body = {
             "model": model.model_id,
@@ -57,11 +56,6 @@ class ResponsesWire:
         return finished(body, model, request.trial.condition)
 
     def reply(self, payload: Json, response: Response) -> Reply:
-        """Read a response.
-
-        Raises:
-            ProviderError: what its error means when it failed; `bad_reply` when it has no output.
-        """
         status = text(payload.get("status"))
         if status in _FAILED and payload.get("error"):
             raise stream_error({"error": payload["error"]}, response)
@@ -89,7 +83,6 @@ class ResponsesWire:
         )
 
     def stream(self, response: Response) -> "_ResponseEvents":
-        """Begin to read a stream; see `Wire`."""
         return _ResponseEvents(self, response)
 
 
@@ -104,11 +97,9 @@ class _ResponseEvents:
 
     @property
     def ended(self) -> bool:
-        """Whether the response was closed, completed or not; see `Assembly`."""
         return self._last is not None
 
     def feed(self, event: Json) -> int:
-        """Take in an event; see `Assembly`."""
         kind = event.get("type")
         part = _DELTAS.get(kind)
         if part is not None:
@@ -122,7 +113,6 @@ class _ResponseEvents:
         return 0
 
     def complete(self) -> Reply:
-        """Return the whole reply; see `Assembly`."""
         if self._last is None:
             raise bad_reply(self._response, CUT_STREAM)
         output = items(self._last.get("output")) or self._output()
