@@ -36,6 +36,7 @@ async def test_an_odd_answer_is_kept_or_fails_as_one_call(adapter, server, opene
 
 async def test_what_does_not_end_is_hung_up_on_and_may_have_been_billed(adapter, server, opened):
     provider = opened(adapter.provider(server.url, most_bytes=20_000))
+    assert ENDLESS
     for behaviour in ENDLESS:
         server.manner = behaviour.manner(adapter)
         server.left.clear()

@@ -243,12 +243,14 @@ VALUES = st.text() | st.from_regex(r"[0-9.e:TZ+-]{1,30}(ns|us|ms|s|m|h)?") | st.
 
 @given(st.dictionaries(NAMES, VALUES))
 def test_whatever_headers_hold_the_limits_are_numbers(headers):
-    for one in allowances(headers):
-        assert one.period_s in (60, DAY)
-        assert one.limit is None or 0 < one.limit < math.inf
-        assert one.remaining is None or 0 <= one.remaining < math.inf
-        assert one.reset_s is None or 0 <= one.reset_s <= LONGEST_RESET_S
-        assert (one.limit, one.remaining) != (None, None)
+    found = allowances(headers | {"x-ratelimit-limit-tokens-generated": "7"})
+    assert "output_tokens" in {limit.what for limit in found}
+    for limit in found:
+        assert limit.period_s in (60, DAY)
+        assert limit.limit is None or 0 < limit.limit < math.inf
+        assert limit.remaining is None or 0 <= limit.remaining < math.inf
+        assert limit.reset_s is None or 0 <= limit.reset_s <= LONGEST_RESET_S
+        assert (limit.limit, limit.remaining) != (None, None)
 
 
 # ── through the adapters ─────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from asyncbench.simulator.limits import (
     TokenBucket,
 )
 
-steps = st.lists(st.tuples(st.floats(0, 30), st.integers(1, 50)), max_size=200)
+steps = st.lists(st.tuples(st.floats(0, 30), st.integers(1, 50)), min_size=1, max_size=200)
 
 
 def bucket(per_minute=600.0, *, burst_s=1.0):
@@ -35,15 +35,19 @@ def test_never_more_than_the_burst_and_the_rate_in_any_time(steps):
         taken += amount * admitted(limit, amount, at_s)
         largest = 50  # a larger amount than the bucket leaves a debt
         assert taken <= 10 + at_s * 10 + largest
+    assert taken  # the first is always admitted
 
 
 @given(steps)
 def test_who_waits_as_long_as_told_is_admitted(steps):
-    limit, at_s = bucket(), 0.0
+    limit, at_s, waited_s = bucket(), 0.0, []
+    limit.take(1000, 0.0)  # a debt: the first has to wait
     for pause_s, amount in steps:
         at_s += pause_s
-        at_s += limit.wait_s(amount, at_s)
+        waited_s.append(limit.wait_s(amount, at_s))
+        at_s += waited_s[-1]
         assert admitted(limit, amount, at_s)
+    assert waited_s[0] > 0
 
 
 @pytest.mark.parametrize(
@@ -116,22 +120,27 @@ def played(limit, steps):
 
 @given(limits(), ticks)
 def test_who_waits_as_long_as_any_model_told_is_admitted(limit, steps):
-    at_s = 0.0
+    at_s, waited_s = 0.0, []
+    limit.take(100_000, 0.0)  # a debt: the first has to wait
     for pause, amount in steps:
         at_s += pause / 64
-        at_s += limit.wait_s(amount, at_s)
+        waited_s.append(limit.wait_s(amount, at_s))
+        at_s += waited_s[-1]
         assert admitted(limit, amount, at_s)
+    assert waited_s[0] > 0
 
 
 @given(limits(), ticks)
 def test_who_comes_any_earlier_than_told_is_refused(limit, steps):
-    at_s = 0.0
+    at_s, waited_s = 0.0, []
+    limit.take(100_000, 0.0)  # a debt: the first has to wait
     for pause, amount in steps:
         at_s += pause / 64
-        wait_s = limit.wait_s(amount, at_s)
+        waited_s.append(wait_s := limit.wait_s(amount, at_s))
         assert all(limit.wait_s(amount, at_s + wait_s * share) > 0 for share in (0.25, 0.999) if wait_s > 0.1)
         at_s += wait_s
         limit.take(amount, at_s)
+    assert waited_s[0] > 0.1
 
 
 @given(limits(), ticks)
@@ -209,6 +218,7 @@ def test_amounts_of_any_size_come_to_no_more_than_the_rate(name, steps, per_minu
         if admitted(limit, amount, at_s):
             assert taken <= per_minute * (at_s / 60 + 1) + 1  # a minute's worth may be there at the start
             taken += amount
+    assert taken  # the first is always admitted
 
 
 @pytest.mark.parametrize("name", LIMIT_MODELS)

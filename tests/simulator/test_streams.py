@@ -128,9 +128,13 @@ async def test_an_empty_reply_is_a_stream_too(simulator, wire):
 
 
 async def test_usage_of_openai_s_streams_is_told_where_it_is_asked_for(simulator):
-    events = (await (await simulator()).ask(QUESTION, stream=True)).events
+    client = await simulator()
+    unasked = (await client.ask(QUESTION, stream=True)).events
+    asked = (await client.ask(QUESTION, stream=True, stream_options={"include_usage": True})).events
 
-    assert not any("usage" in event for event in events)
+    assert [event for event in asked if "usage" in event] == asked[-1:]
+    assert len(unasked) == len(asked) - 1
+    assert not any("usage" in event for event in unasked)
 
 
 async def test_openai_s_sdk_reads_a_stream_of_chat(simulator):
