@@ -26,7 +26,7 @@ class AnswerPace:
     def but(self, asked: Mapping[str, float]) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
         given = {"ttft_s": None, **asked} if "latency_s" in asked else asked
-        return replace(self, **given)  # its keys are ours: `asked.pace_of` saw to that
+        return replace(self, **given)  # its keys are ours: `asked.plainly_asked` saw to that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
