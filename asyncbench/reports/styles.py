@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from asyncbench.errors import ConfigError
 from asyncbench.reports.anatomy_report import anatomy_on
@@ -80,7 +80,7 @@ def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report
         case "llm-arithmetic":
             from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
 
-            return cast("Report", llm_arithmetic_report_on(folder, **options))  # it has the same forms
+            return llm_arithmetic_report_on(folder, **options)
         case "integer-addition":
             from asyncbench.published.integer_addition import integer_addition_report_on
 

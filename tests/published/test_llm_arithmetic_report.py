@@ -441,7 +441,7 @@ def test_lines_left_out_at_import_are_told(tmp_path):
 def test_simulated_results_say_so_in_every_form(tmp_path):
     report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2"], provider="simulated")))
     assert report.as_text().startswith(SIMULATED)
-    assert report.as_markdown().startswith(SIMULATED)
+    assert report.as_markdown().startswith(f"**{SIMULATED}**")
     assert json.loads(report.as_json())["simulated"] is True
 
 

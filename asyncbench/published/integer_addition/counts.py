@@ -4,21 +4,20 @@ Published is the success rate over recorded results: a call that failed is in ne
 the rate over all tries, where such a call is no success.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from asyncbench.problems import ROWS_AT_ONCE, opened_parquet, read_batches
 from asyncbench.records import Outcome
-from asyncbench.results import NothingToShowError, in_order
-from asyncbench.store import ENTRANT, Manifest, groups_of, planned, read_grades, read_trials
+from asyncbench.results import Graded, NothingToShowError, graders_of, in_order
+from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
+from asyncbench.views import FolderViews, counted
 
 ADDITION = "integer_addition"
 SUITES = ("string_reversal", ADDITION, "string_rehearsal")  # in the order in which they are asked
@@ -31,12 +30,6 @@ LENGTHS = {
     "string_rehearsal": (1, 101, 201, 301, 401, 501, 601),  # 10 to 600
 }
 CARRIES = (0, 1, 3, 6, 10, 15, 20)  # of two numbers with 30 digits: 15 on average
-
-TRIALS = (
-    *("trial_id", *ENTRANT, "suite", "problem_id", "provider", "length", "outcome"),
-    *("reasoning_text", "latency_s"),
-)
-GRADES = ("trial_id", "grader", "grader_version", "classification", "reason", "format_ok")
 
 
 class Key(NamedTuple):
@@ -86,64 +79,115 @@ class RunLine:
     by_carries: tuple[SizeBin, ...]  # of additions alone
 
 
-# ── what the folder says ─────────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditionCounts:
+    """What a results folder holds of our suites."""
+
+    lines: tuple[RunLine, ...]
+    graders: tuple[Graded, ...]
+    providers: frozenset[str]
+    without_operands: int  # additions whose operands no problem file tells
 
 
-def read_graded(folder: Path | str) -> pa.Table:
-    """Return the trials of our suites with their headline grades and what figures are made of.
+# What figures are made of, trial by trial; `carries` are put there before.
+_GRADED = f"""
+SELECT run, model, condition, suite, problem_id, provider, length, outcome, latency_s,
+    outcome <> '{Outcome.FAILED}' AS recorded, nullif(length(reasoning_text), 0) AS reasoning_characters,
+    said.grader, grader_version, classification = 'success' AS success, reason, format_ok, carries
+FROM (FROM trials WHERE suite IN {SUITES}) LEFT JOIN (
+    SELECT trial_id, grader, grader_version, classification, reason, format_ok FROM grades WHERE headline
+) AS said USING (trial_id) LEFT JOIN carries USING (problem_id)
+"""  # noqa: S608  made of our own words alone
+_LINES = f"""
+SELECT run, model, condition, suite, count(*) AS trials, count(*) FILTER (recorded) AS results,
+    count(*) FILTER (recorded AND success) AS successes,
+    count(*) FILTER (outcome = '{Outcome.TRUNCATED}') AS truncated,
+    count(*) FILTER (recorded AND format_ok) AS format_ok,
+    quantile_cont(latency_s, 0.5) FILTER (recorded) AS latency_p50_s,
+    avg(latency_s) FILTER (recorded) AS latency_mean_s,
+    quantile_cont(latency_s, 0.95) FILTER (recorded) AS latency_p95_s,
+    quantile_cont(reasoning_characters, 0.5) FILTER (recorded) AS reasoning_p50_characters,
+    list(DISTINCT provider) AS providers
+FROM graded GROUP BY ALL
+"""  # noqa: S608  likewise
+_REASONS = """
+SELECT run, model, condition, suite, reason, count(*) AS trials
+FROM graded WHERE reason <> '' GROUP BY ALL ORDER BY reason
+"""
+_SIZES = """
+SELECT run, model, condition, suite, grouping(carries) = 1 AS by_length, length, carries,
+    count(*) AS results, count(*) FILTER (success) AS successes
+FROM graded WHERE recorded
+GROUP BY GROUPING SETS ((run, model, condition, suite, length), (run, model, condition, suite, carries))
+"""
+_OPERANDS = f"""
+SELECT DISTINCT ON (problem_id) problem_id, operands
+FROM problems SEMI JOIN (FROM trials WHERE suite = '{ADDITION}') USING (problem_id)
+WHERE suite = '{ADDITION}'
+"""  # noqa: S608  likewise
+_UNKNOWN = f"""
+SELECT count(DISTINCT problem_id) AS problems FROM graded WHERE suite = '{ADDITION}' AND carries IS NULL
+"""  # noqa: S608  likewise
+
+
+def counts_of(folder: Path, manifest: Manifest) -> AdditionCounts:
+    """Return the figures of our suites, by suite, then as the manifest has runs, models and conditions.
+
+    There is a line for each group of trials, and for each that was planned and has none yet.
 
     Raises:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of these suites.
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    trials = _trials(folder)
-    if not len(trials):
+    return counted(folder, lambda views: _counts(folder, views, manifest))
+
+
+def _counts(folder: Path, views: FolderViews, manifest: Manifest) -> AdditionCounts:
+    views.put("carries", _carries(views))
+    views.keep("graded", _GRADED)
+    groups = {_key(row): row for row in views.rows(_LINES)}
+    if not groups:
         raise NothingToShowError.of_suites(folder, SUITES)
-    return trials.join(_carries(Path(folder), trials), "problem_id", use_threads=False)
-
-
-def without_operands(trials: pa.Table) -> int:
-    """Return of how many additions no problem file tells the operands."""
-    unknown = trials.filter((pc.field("suite") == ADDITION) & pc.field("carries").is_null())
-    return len(distinct(unknown, "problem_id"))
-
-
-def distinct(trials: pa.Table, column: str) -> list[Any]:  # Any: of the column's type
-    """Return the values of a column, each once."""
-    return trials[column].unique().to_pylist()
-
-
-def _trials(folder: Path | str) -> pa.Table:
-    ours = pc.field("suite").isin(pa.array(SUITES, pa.string()))
-    trials = read_trials(folder, TRIALS, ours)
-    characters = pc.utf8_length(trials["reasoning_text"])
-    shown = pc.if_else(pc.greater(characters, pa.scalar(0)), characters, pa.scalar(None, pa.int32()))
-    trials = trials.drop_columns(["reasoning_text"]).append_column("reasoning_characters", shown)
-    grades = read_grades(folder, GRADES, ours & pc.field("headline"))
-    graded = trials.join(grades, "trial_id", use_threads=False)
-    return graded.append_column("success", pc.equal(graded["classification"], pa.scalar("success")))
-
-
-def _carries(folder: Path, trials: pa.Table) -> pa.Table:
-    """Return the carries of the additions that were asked, each once, by problem_id; NULL where unknown."""
-    asked = set(distinct(trials.filter(pc.field("suite") == ADDITION), "problem_id"))
-    operands = {problem_id: those for problem_id, those in _additions(folder) if problem_id in asked}
-    found = [_carries_or_unknown(those) for those in operands.values()]
-    return pa.table(
-        {"problem_id": pa.array(list(operands), pa.string()), "carries": pa.array(found, pa.int32())}
+    reasons, sizes = defaultdict[Key, dict[str, int]](dict), defaultdict[Key, list[dict[str, Any]]](list)
+    for row in views.rows(_REASONS):
+        reasons[_key(row)][row["reason"]] = row["trials"]
+    for row in views.rows(_SIZES):
+        sizes[_key(row)].append(row)
+    plan = {
+        Key(*asked, suite): sum(tasks.values())
+        for asked, suites in planned(manifest).items()
+        for suite, tasks in suites.items()
+        if suite in SUITES
+    }
+    keys = groups.keys() | plan.keys()
+    order = in_order({key[:3] for key in keys}, manifest)
+    ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
+    used = views.table("SELECT DISTINCT suite, grader, grader_version FROM graded WHERE grader <> ''")
+    return AdditionCounts(
+        lines=tuple(
+            _line(key, groups.get(key, _NO_TRIALS), reasons[key], sizes[key], plan.get(key))
+            for key in ordered
+        ),
+        graders=tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
+        providers=frozenset(provider for row in groups.values() for provider in row["providers"]),
+        without_operands=views.rows(_UNKNOWN)[0]["problems"],
     )
 
 
-def _additions(folder: Path) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the problem_id and the operands of every addition in the problem files of a folder."""
-    for path in sorted((folder / "problems").glob("*.parquet")):
-        with opened_parquet(path) as file:
-            for batch in read_batches(
-                file, ["problem_id", "suite", "operands"], path=path, rows=ROWS_AT_ONCE
-            ):
-                ours = batch.filter(pc.equal(batch["suite"], pa.scalar(ADDITION)))
-                yield from zip(ours["problem_id"].to_pylist(), ours["operands"].to_pylist(), strict=True)
+def _key(row: Mapping[str, Any]) -> Key:
+    return Key(*(row[name] for name in Key._fields))
+
+
+def _carries(views: FolderViews) -> pa.Table:
+    """Return the carries of the additions that were asked, by problem_id; NULL where unknown."""
+    asked = views.rows(_OPERANDS)
+    return pa.table(
+        {
+            "problem_id": pa.array([row["problem_id"] for row in asked], pa.string()),
+            "carries": pa.array([_carries_or_unknown(row["operands"]) for row in asked], pa.int32()),
+        }
+    )
 
 
 def _carries_or_unknown(operands: Sequence[str]) -> int | None:
@@ -153,85 +197,46 @@ def _carries_or_unknown(operands: Sequence[str]) -> int | None:
         return None
 
 
-# ── figures ──────────────────────────────────────────────────────────────────────────────────
+_NO_TRIALS: Mapping[str, Any] = {
+    **dict.fromkeys(("trials", "results", "successes", "truncated", "format_ok"), 0),
+    **dict.fromkeys(("latency_p50_s", "latency_mean_s", "latency_p95_s", "reasoning_p50_characters")),
+}
 
 
-def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[RunLine, ...]:
-    """Return a line for each group of trials, and for each that was planned and has none yet.
-
-    They stand by suite, then as the manifest has runs, models and conditions.
-    """
-    plan = _plan(manifest)
-    groups = {Key(**group): rows for group, rows in groups_of(trials, Key._fields)}
-    keys = groups.keys() | plan.keys()
-    order = in_order({key[:3] for key in keys}, manifest)
-    ordered = sorted(keys, key=lambda key: (SUITES.index(key.suite), order.index(key[:3])))
-    return tuple(_line(key, groups.get(key, trials.slice(0, 0)), plan.get(key)) for key in ordered)
-
-
-def _plan(manifest: Manifest) -> dict[Key, int]:
-    """Return how many trials were planned."""
-    return {
-        Key(*asked, suite): sum(tasks.values())
-        for asked, suites in planned(manifest).items()
-        for suite, tasks in suites.items()
-        if suite in SUITES
-    }
-
-
-def _line(key: Key, trials: pa.Table, plan: int | None) -> RunLine:
-    results = trials.filter(pc.field("outcome") != Outcome.FAILED.value)
-    successes, format_ok = _sum(results, "success"), _sum(results, "format_ok")
-    tries = max(plan or 0, len(trials))
+def _line(
+    key: Key,
+    row: Mapping[str, Any],
+    reasons: Mapping[str, int],
+    sizes: Sequence[Mapping[str, Any]],
+    plan: int | None,
+) -> RunLine:
+    results, successes, tries = row["results"], row["successes"], max(plan or 0, row["trials"])
     return RunLine(
         **key._asdict(),
+        **{name: row[name] for name in _NO_TRIALS},
         planned=plan,
         tries=tries,
-        trials=len(trials),
-        results=len(results),
-        successes=successes,
-        success_rate=_share(successes, len(results)),
-        success_rate_of_tries=_share(successes, tries),
-        truncated=len(trials.filter(pc.field("outcome") == Outcome.TRUNCATED.value)),
-        reasons=_reasons(trials),
-        format_ok=format_ok,
-        format_ok_share=_share(format_ok, len(results)),
-        latency_p50_s=_quantile(results, "latency_s", 0.5),
-        latency_mean_s=pc.mean(results["latency_s"]).as_py(),
-        latency_p95_s=_quantile(results, "latency_s", 0.95),
-        reasoning_p50_characters=_quantile(results, "reasoning_characters", 0.5),
-        by_length=_bins(results, "length", LENGTHS[key.suite]),
-        by_carries=_bins(results, "carries", CARRIES) if key.suite == ADDITION else (),
+        success_rate=successes / results if results else None,
+        success_rate_of_tries=successes / tries if tries else None,
+        reasons=dict.fromkeys(REASONS, 0) | dict(reasons),
+        format_ok_share=row["format_ok"] / results if results else None,
+        by_length=_bins([size for size in sizes if size["by_length"]], "length", LENGTHS[key.suite]),
+        by_carries=(
+            _bins([size for size in sizes if not size["by_length"]], "carries", CARRIES)
+            if key.suite == ADDITION
+            else ()
+        ),
     )
 
 
-def _sum(results: pa.Table, flag: str) -> int:
-    return int(pc.sum(results[flag], min_count=0).as_py())
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
-def _quantile(results: pa.Table, column: str, share: float) -> float | None:
-    (value,) = pc.quantile(results[column], share).to_pylist()
-    return value
-
-
-def _reasons(trials: pa.Table) -> dict[str, int]:
-    counts = trials.group_by("reason", use_threads=False).aggregate([([], "count_all")])
-    found = {row["reason"]: row["count_all"] for row in counts.to_pylist() if row["reason"]}
-    return dict.fromkeys(REASONS, 0) | dict(sorted(found.items()))
-
-
-def _bins(results: pa.Table, column: str, starts: Sequence[int]) -> tuple[SizeBin, ...]:
+def _bins(sizes: Iterable[Mapping[str, Any]], column: str, starts: Sequence[int]) -> tuple[SizeBin, ...]:
     """Return the bins that hold any results, by size; that of unknown size last."""
-    sums = results.group_by(column, use_threads=False).aggregate([([], "count_all"), ("success", "sum")])
     counts, successes = Counter[int | None](), Counter[int | None]()
-    for row in sums.to_pylist():
-        first = _start(row[column], starts)
-        counts[first] += row["count_all"]
-        successes[first] += row["success_sum"] or 0
+    for row in sizes:
+        size = row[column]
+        first = None if size is None else max((start for start in starts if start <= size), default=None)
+        counts[first] += row["results"]
+        successes[first] += row["successes"]
     ends: dict[int | None, int] = {first: after - 1 for first, after in pairwise(starts)}
     return tuple(
         SizeBin(
@@ -244,7 +249,3 @@ def _bins(results: pa.Table, column: str, starts: Sequence[int]) -> tuple[SizeBi
         for first in (*starts, None)
         if counts[first]
     )
-
-
-def _start(size: int | None, starts: Sequence[int]) -> int | None:
-    return None if size is None else max((start for start in starts if start <= size), default=None)

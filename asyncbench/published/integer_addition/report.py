@@ -1,21 +1,13 @@
 """`report --style integer-addition`: what that benchmark publishes and more, from any results folder."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.providers import is_simulated
-from asyncbench.published.integer_addition.counts import (
-    SUITES,
-    RunLine,
-    distinct,
-    lines_of,
-    read_graded,
-    without_operands,
-)
-from asyncbench.published.integer_addition.tables import sheets, things, without_success
-from asyncbench.results import Graded, graded_by, graders_of, left_out_at_import, left_out_of
-from asyncbench.shown import SIMULATED, Report, Sheet
+from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of
+from asyncbench.published.reports import PublishedReport, about
+from asyncbench.results import Asked, names_of
+from asyncbench.shown import Sheet, seconds
 from asyncbench.store import read_manifest
 
 MEANING = (
@@ -25,31 +17,22 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntegerAdditionReport(Report):
+class IntegerAdditionReport(PublishedReport):
     """A folder's figures, and how they are shown."""
 
-    folder: str
-    simulated: bool
-    graders: tuple[Graded, ...]
-    left_out: dict[str, int]  # run → entries of its file that could not be imported
     without_operands: int  # additions whose operands no file in problems/ tells
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
-    def _data(self) -> dict[str, object]:
-        return asdict(self)
-
     def _sheets(self) -> Iterator[Sheet]:
-        yield from sheets(self.lines)
+        yield from _tables(self.lines)
 
-    def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
-        yield graded_by(self.graders)
-        yield without_success(self.lines)
-        yield from left_out_at_import(self.left_out)
+    def _outcomes(self) -> Iterator[str]:
+        yield _without_success(self.lines)
+
+    def _remarks(self) -> Iterator[str]:
         if count := self.without_operands:
             yield (
-                f"No file in problems/ tells the operands of {things(count, 'addition', 'additions')}: "
+                f"No file in problems/ tells the operands of {_things(count, 'addition', 'additions')}: "
                 "their carries are unknown."
             )
         yield MEANING
@@ -63,12 +46,121 @@ def integer_addition_report_on(folder: Path | str) -> IntegerAdditionReport:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    manifest, trials = read_manifest(Path(folder)), read_graded(folder)
+    manifest = read_manifest(Path(folder))
+    found = counts_of(Path(folder), manifest)
     return IntegerAdditionReport(
-        folder=str(folder),
-        simulated=any(map(is_simulated, distinct(trials, "provider"))),
-        graders=tuple(sorted(graders_of(trials), key=lambda one: SUITES.index(one.suite))),
-        left_out=left_out_of(manifest, runs=distinct(trials, "run")),
-        without_operands=without_operands(trials),
-        lines=lines_of(trials, manifest),
+        **about(
+            folder,
+            manifest,
+            providers=found.providers,
+            runs={line.run for line in found.lines if line.trials},
+        ),
+        graders=found.graders,
+        without_operands=found.without_operands,
+        lines=found.lines,
     )
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+HEAD = (
+    *("model", "tries", "recorded", "successes", "success rate", "of tries"),
+    *("median", "mean", "p95", "reasoning"),
+)
+
+
+def _without_success(lines: Sequence[RunLine]) -> str:
+    """Return as a sentence which trials brought nothing, and how many there are not."""
+    trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
+    empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
+    said = (
+        f"Of {_things(trials, 'trial', 'trials')} {trials - results:,} failed (no reply), {empty:,} had an "
+        f"empty reply, {cut:,} were truncated."
+    )
+    absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
+    return f"{said} {absent:,} more were planned, of which nothing is recorded." if absent else said
+
+
+def _things(count: int, one: str, many: str) -> str:
+    """Return a number of things: `1 trial`, `2 trials`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
+    """Yield the tables from top to bottom."""
+    names = names_of([_asked(line) for line in lines])
+    by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
+    for suite, those in by_suite.items():
+        if those:
+            rows = [(names[_asked(line)], *_figures(line)) for line in those]
+            yield Sheet(title=suite, head=HEAD, rows=rows)
+    yield _reasons(lines, names)
+    for suite, those in by_suite.items():
+        unit = "digits of the longer number" if suite == ADDITION else "characters"
+        sizes = [line.by_length for line in those]
+        yield from _bins(f"{suite}: success rate by length in {unit}", those, sizes, names)
+    added = by_suite[ADDITION]
+    carried = [line.by_carries for line in added]
+    yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
+
+
+def _asked(line: RunLine) -> Asked:
+    return line.run, line.model, line.condition
+
+
+def _figures(line: RunLine) -> tuple[str, ...]:
+    reasoning = line.reasoning_p50_characters
+    return (
+        f"{line.tries:,}",
+        f"{line.results:,}",
+        f"{line.successes:,}",
+        _rate(line.success_rate),
+        _rate(line.success_rate_of_tries),
+        seconds(line.latency_p50_s),
+        seconds(line.latency_mean_s),
+        seconds(line.latency_p95_s),
+        "-" if reasoning is None else f"{reasoning:,.0f}",
+    )
+
+
+def _rate(share: float | None) -> str:
+    """Return a share as the published program prints it: 97.5 % as `97.50%`."""
+    return "-" if share is None else f"{share:.2%}"
+
+
+def _reasons(lines: Sequence[RunLine], names: Mapping[Asked, str]) -> Sheet:
+    reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
+    rows = [
+        (
+            names[_asked(line)],
+            line.suite,
+            *(f"{line.reasons.get(reason, 0):,}" for reason in reasons),
+            _rate(line.format_ok_share),
+        )
+        for line in lines
+    ]
+    head = ("model", "suite", *reasons, "format ok")
+    title = "Fails by reason, and recorded results in the form asked for"
+    return Sheet(title=title, head=head, rows=rows, labels=2)
+
+
+def _bins(
+    title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Asked, str]
+) -> Iterator[Sheet]:
+    """Yield a table with a column for each bin that any line has; none where there are no bins."""
+    found = {(one.first, one.last) for own in bins for one in own}
+    sizes = sorted(found, key=lambda size: (size[0] is None, size[0] or 0))
+    rows = []
+    for line, own in zip(lines, bins, strict=True):
+        cells = {(one.first, one.last): f"{_rate(one.success_rate)} of {one.results:,}" for one in own}
+        rows.append((names[_asked(line)], *(cells.get(size, "-") for size in sizes)))
+    if sizes:
+        yield Sheet(title=title, head=("model", *(_range(*size) for size in sizes)), rows=rows)
+
+
+def _range(first: int | None, last: int | None) -> str:
+    if first is None:
+        return "unknown"
+    if last is None:
+        return f"{first} or more"
+    return f"{first}" if first == last else f"{first}-{last}"

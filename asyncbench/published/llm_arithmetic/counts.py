@@ -1,29 +1,23 @@
-"""The figures that llm_arithmetic publishes: counted per cell by Arrow, then summed from the cells.
+"""The figures that llm_arithmetic publishes: counted per cell by DuckDB, then summed from the cells.
 
 A row of its tables is one run × model, × condition where a run's model was asked under several. A cell is a
 row's trials of one task and one depth (our `length`, which others' problem sets may leave out).
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self, cast
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Self
 
 from asyncbench.errors import ConfigError
-from asyncbench.records import Outcome
 from asyncbench.results import Asked, Graded, NothingToShowError, in_order
-from asyncbench.store import ENTRANT, Manifest, planned, read_grades, read_trials
+from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
+from asyncbench.views import counted
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
-
-_KEYS = (*ENTRANT, "task", "length")
-_OF_TRIALS = ("trial_id", *_KEYS, "provider", "input_tokens", "output_tokens", "cost_usd", "price_source")
-_OF_GRADES = ("trial_id", "grader_version", "classification", "reason", "rel_error", "outcome")
 
 Plan = Mapping[str, int]  # trials by task
 
@@ -163,56 +157,69 @@ class PublishedRow:
 class OutcomeTally:
     """What became of all trials, at all depths."""
 
-    trials: int
-    failed: int  # no reply
-    empty: int  # replied without text
-    truncated: int  # the provider says that the reply was cut
-    correct: int
-    wrong: int
-    ungraded: int  # the grader has no grade of them
-    of_unknown_depth: int
+    trials: int = 0
+    failed: int = 0  # no reply
+    empty: int = 0  # replied without text
+    truncated: int = 0  # the provider says that the reply was cut
+    correct: int = 0
+    wrong: int = 0
+    ungraded: int = 0  # the grader has no grade of them
+    of_unknown_depth: int = 0
+
+    @property
+    def accuracy(self) -> float | None:
+        """Correct of all trials."""
+        return self.correct / self.trials if self.trials else None
+
+    @property
+    def accuracy_of_answered(self) -> float | None:
+        """Correct of the trials with an answer."""
+        answered = self.correct + self.wrong
+        return self.correct / answered if answered else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedTrials:
-    """A folder's trials of the suite, with what one grader says of them."""
+    """What one grader says of a folder's trials of the suite."""
 
-    grader: str
-    trials: pa.Table  # a row a trial: columns of `trials` and of `grades`
-
-    @property
-    def providers(self) -> list[str]:
-        """Who was asked."""
-        return [str(name) for name in self.trials["provider"].unique().to_pylist()]
-
-    @property
-    def graded(self) -> Graded:
-        """Who graded them, in which versions."""
-        versions = self.trials["grader_version"].filter(pc.is_valid(self.trials["classification"]))
-        found = cast("list[int]", versions.unique().to_pylist())
-        return Graded(suite=SUITE.name, grader=self.grader, versions=tuple(sorted(found)))
-
-    def tally(self) -> OutcomeTally:
-        """Count what became of the trials."""
-        outcome, reason = self.trials["outcome"], self.trials["reason"]
-        return OutcomeTally(
-            trials=self.trials.num_rows,
-            failed=_count(outcome, Outcome.FAILED),
-            empty=_count(reason, "empty"),
-            truncated=_count(outcome, Outcome.TRUNCATED),
-            correct=_count(outcome, Outcome.CORRECT),
-            wrong=_count(outcome, Outcome.WRONG),
-            ungraded=self.trials["classification"].null_count,
-            of_unknown_depth=self.trials["length"].null_count,
-        )
+    cells: Mapping[Asked, Cells]
+    tally: OutcomeTally
+    providers: frozenset[str]  # who was asked
+    graded: Graded
 
 
-def _count(column: "pa.ChunkedArray[Any]", word: str) -> int:
-    return len(column.filter(_equal(column, word)))
+# Left outer: a trial that this grader never saw is still a trial. `fsum` would make no number of two infinite
+# errors.
+_COUNTS = """
+SELECT run, model, condition, task, length, count(*) AS trials,
+    count(*) FILTER (classification = 'Correct') AS correct,
+    count(*) FILTER (classification = 'Deviate') AS deviate,
+    CASE WHEN bool_or(error = 'inf') THEN 'inf' ELSE coalesce(fsum(error), 0) END::DOUBLE AS rel_errors,
+    coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
+    coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
+    count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted,
+    coalesce(sum_usd(cost_usd), 0) AS cost_usd, count(cost_usd) AS priced,
+    count(*) FILTER (cost_usd = 0 AND price_source = $recorded AND output_tokens > 0) AS recorded_free,
+    count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (reason = 'empty') AS empty,
+    count(*) FILTER (outcome = 'truncated') AS truncated, count(*) FILTER (outcome = 'correct') AS right,
+    count(*) FILTER (outcome = 'wrong') AS wrong, count(*) - count(classification) AS ungraded,
+    count(*) - count(length) AS of_unknown_depth, list(DISTINCT provider) AS providers,
+    list(DISTINCT grader_version) FILTER (classification IS NOT NULL) AS versions
+FROM (
+    SELECT trial_id, run, model, condition, task, length, provider, input_tokens, output_tokens, cost_usd,
+        price_source
+    FROM trials WHERE suite = $suite
+) LEFT JOIN (
+    SELECT trial_id, grader_version, classification, reason, outcome,
+        CASE WHEN classification = 'Deviate' THEN rel_error END AS error
+    FROM grades WHERE suite = $suite AND grader = $grader
+) USING (trial_id)
+GROUP BY ALL ORDER BY ALL
+"""
 
 
 def read_graded(folder: Path | str, grader: str) -> GradedTrials:
-    """Return the trials of the suite in a results folder with the grades of one grader.
+    """Return what one grader says of the trials of the suite in a results folder.
 
     Raises:
         ConfigError: no such grader, no such folder, or (`NothingToShowError`) no trials of this suite in it.
@@ -220,23 +227,45 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     """
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
-    of_suite = pc.field("suite") == SUITE.name
-    trials = read_trials(folder, _OF_TRIALS, of_suite)
-    if not trials.num_rows:
+    given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED}
+    found = counted(folder, lambda views: views.rows(_COUNTS, given))
+    if not found:
         raise NothingToShowError.of_suites(folder, [SUITE.name])
-    grades = read_grades(folder, _OF_GRADES, of_suite & (pc.field("grader") == grader))
-    # Left outer: a trial that this grader never saw is still a trial.
-    return GradedTrials(grader=grader, trials=trials.join(grades, "trial_id", use_threads=False))
-
-
-def rows_of(trials: pa.Table, manifest: Manifest) -> tuple[PublishedRow, ...]:
-    """Return the rows in the order of the manifest's runs, models and conditions."""
-    cells, plans = _cells(trials), planned(manifest)
-    fullest = max(total(of_row).trials for of_row in cells.values())
-    return tuple(
-        _row(asked, cells[asked], plans.get(asked, {}).get(SUITE.name), fullest, alone=_alone(asked, cells))
-        for asked in in_order(cells, manifest)
+    cells = defaultdict[Asked, dict[Cell, TrialSums]](dict)
+    for row in found:
+        sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
+        cells[row["run"], row["model"], row["condition"]][row["task"], row["length"]] = sums
+    outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}
+    outcomes["correct"] = sum(row["right"] for row in found)
+    versions = {version for row in found for version in row["versions"] or ()}
+    return GradedTrials(
+        cells=cells,
+        tally=OutcomeTally(**outcomes),
+        providers=frozenset(provider for row in found for provider in row["providers"]),
+        graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
     )
+
+
+def rows_of(cells: Mapping[Asked, Cells], manifest: Manifest) -> tuple[PublishedRow, ...]:
+    """Return the rows in the order of the manifest's runs, models and conditions."""
+    plans, conditions = planned(manifest), Counter(asked[:2] for asked in cells)
+    fullest = max(total(of_row).trials for of_row in cells.values())
+    rows = []
+    for asked in in_order(cells, manifest):
+        run, model, condition = asked
+        plan = plans.get(asked, {}).get(SUITE.name)
+        enough = fullest if plan is None else sum(plan.values())
+        rows.append(
+            PublishedRow(
+                run=run,
+                model=model,
+                condition=condition if conditions[run, model] > 1 else None,
+                cells=cells[asked],
+                planned=plan,
+                complete=total(cells[asked]).trials >= enough,
+            )
+        )
+    return tuple(rows)
 
 
 def ranked(rows: Iterable[PublishedRow], depths: Depths) -> tuple[PublishedRow, ...]:
@@ -255,70 +284,3 @@ def merged(rows: Sequence[PublishedRow]) -> tuple[Cells, tuple[PublishedRow, ...
     full = [row for row in rows if row.cells.keys() == every]
     cells = {cell: sum((row.cells[cell] for row in full), TrialSums()) for cell in every}
     return cells, tuple(row for row in rows if row not in full)
-
-
-def _row(asked: Asked, cells: Cells, plan: Plan | None, fullest: int, *, alone: bool) -> PublishedRow:
-    run, model, condition = asked
-    enough = fullest if plan is None else sum(plan.values())
-    return PublishedRow(
-        run=run,
-        model=model,
-        condition=None if alone else condition,
-        cells=cells,
-        planned=plan,
-        complete=total(cells).trials >= enough,
-    )
-
-
-def _alone(asked: Asked, among: Iterable[Asked]) -> bool:
-    return sum(other[:2] == asked[:2] for other in among) == 1
-
-
-# ── counting ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _cells(trials: pa.Table) -> dict[Asked, dict[Cell, TrialSums]]:
-    """Return each row's cells, by task and depth."""
-    none_is_zero = pc.ScalarAggregateOptions(min_count=0)
-    countable = _countable(trials)
-    sums = (
-        countable.group_by(list(_KEYS), use_threads=False)
-        .aggregate([(name, "sum", none_is_zero) for name in _SUMMED])
-        .sort_by([(key, "ascending") for key in _KEYS])  # so that sums of floats are always the same
-    )
-    found: dict[Asked, dict[Cell, TrialSums]] = {}
-    for cell in sums.to_pylist():
-        figures = TrialSums(**{name: cell[f"{name}_sum"] for name in _SUMMED})
-        row = found.setdefault((cell["run"], cell["model"], cell["condition"]), {})
-        row[cell["task"], cell["length"]] = figures
-    return found
-
-
-_SUMMED = tuple(one.name for one in fields(TrialSums))
-
-
-def _countable(trials: pa.Table) -> pa.Table:
-    """Return what each trial adds to the figures of its cell."""
-    deviate = _equal(trials["classification"], "Deviate")
-    free = pc.and_(_equal(trials["cost_usd"], 0.0), _equal(trials["price_source"], RECORDED))
-    used = pc.greater(pc.fill_null(trials["output_tokens"], pa.scalar(0)), pa.scalar(0))
-    replied = pc.invert(_equal(trials["outcome"], Outcome.FAILED))
-    zero = pa.scalar(0.0)
-    columns = {
-        "trials": pa.repeat(1, trials.num_rows),
-        "correct": _equal(trials["classification"], "Correct"),
-        "deviate": deviate,
-        "rel_errors": pc.if_else(deviate, pc.fill_null(trials["rel_error"], zero), zero),
-        "input_tokens": trials["input_tokens"],
-        "output_tokens": trials["output_tokens"],
-        "uncounted": pc.and_(replied, pc.is_null(trials["output_tokens"])),
-        "cost_usd": trials["cost_usd"],
-        "priced": pc.is_valid(trials["cost_usd"]),
-        "recorded_free": pc.and_(free, used),
-    }
-    return pa.table({key: trials[key] for key in _KEYS} | columns)
-
-
-def _equal(column: "pa.ChunkedArray[Any]", value: str | float) -> "pa.BooleanArray":
-    """Return where a column has this value; not where it is NULL."""
-    return pc.fill_null(pc.equal(column, pa.scalar(value)), pa.scalar(False))  # type: ignore[return-value]  # as long as the column

@@ -4,20 +4,17 @@ As published, all of them are means over answers; a trial without a reply is non
 a length that is right nine times in ten is well learned, whatever binary floats say.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.results import Asked, Graded, NothingToShowError, graders_of, in_order
-from asyncbench.store import ENTRANT, Manifest, planned, read_grades, read_trials
+from asyncbench.results import Asked, Graded, NothingToShowError, in_order
+from asyncbench.store import ENTRANT, Manifest
 from asyncbench.suites.nupa import (
     GRADERS,
     TASKS,
@@ -30,6 +27,7 @@ from asyncbench.suites.nupa import (
     digits,
     task_of,
 )
+from asyncbench.views import counted
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
@@ -37,14 +35,9 @@ FORM_POINTS = Fraction(1, 100)  # further apart, and the two graders tell of rep
 
 OF_NO_LENGTH = 0  # a set of one's own may leave lengths out; no range holds it
 
-TRIALS = ("trial_id", *ENTRANT, "style", "provider", "outcome")
-GRADES = (
-    *("trial_id", "task", "variant", "representation", "length", "grader", "grader_version", "reason"),
-    *("exact_match", "digits_right", "digits_total", "length_error", "length_error_total"),
-)
 STYLED = (*ENTRANT, "style")
 KIND = ("task", "variant", "representation")
-ADDED_UP = ("exact_match", "digits_right", "length_error", "length_error_total")
+KEYS = (*STYLED, *KIND)
 
 
 class LengthTally(NamedTuple):
@@ -125,66 +118,101 @@ class TaskLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class NupaCounts:
     """What a results folder holds of NUPA."""
 
-    trials: pa.Table  # one row a trial and grader
-    providers: frozenset[str]
-    runs: frozenset[str]
+    lines: tuple[TaskLine, ...]
     graders: tuple[Graded, ...]
+    providers: frozenset[str]
     empty: int  # replies without any text
 
 
-def read_graded(folder: Path | str) -> Found:
-    """Return the trials of NUPA with their grades.
+# `read`: with a reply that the grader did not stumble over. Answers whose truths have as many digits share a
+# denominator: their digits right can be added first.
+_COUNTS = f"""
+SELECT {", ".join(KEYS)}, grader, coalesce(length, {OF_NO_LENGTH}) AS of_length, digits_total,
+    outcome <> '{Outcome.FAILED}' AS replied, count(*) AS trials,
+    count(*) FILTER (reason = 'empty') AS empty, sum(exact_match::INT)::BIGINT AS exact_match,
+    sum(digits_right)::BIGINT AS digits_right, sum(length_error)::BIGINT AS dlength,
+    sum(length_error_total)::BIGINT AS dlength_total,
+    list(DISTINCT provider) AS providers, list(DISTINCT grader_version) AS versions
+FROM (
+    SELECT trial_id, task, variant, representation, length, grader, grader_version, reason, exact_match,
+        digits_right, digits_total, length_error, length_error_total
+    FROM grades WHERE suite = '{SUITE}'
+) JOIN (SELECT trial_id, {", ".join(STYLED)}, provider, outcome FROM trials) USING (trial_id)
+GROUP BY ALL ORDER BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+def counts_of(folder: Path | str, manifest: Manifest) -> NupaCounts:
+    """Return NUPA's figures: a line for each who was asked and each task, in the order of both.
 
     Raises:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    ours = pc.field("suite") == SUITE
-    trials = read_trials(folder, TRIALS, ours)
-    if not len(trials):
+    rows = counted(folder, lambda views: views.rows(_COUNTS))
+    if not rows:
         raise NothingToShowError.of_suites(folder, [SUITE])
-    grades = read_grades(folder, GRADES, ours)
-    headline = grades.filter(pc.field("grader") == next(iter(GRADERS)))
-    return Found(
-        trials=grades.join(trials, "trial_id", use_threads=False),
-        providers=frozenset(map(str, trials["provider"].unique().to_pylist())),
-        runs=frozenset(map(str, trials["run"].unique().to_pylist())),
-        graders=graders_of(grades.append_column("suite", pa.array([SUITE] * len(grades)))),
-        empty=headline.filter(pc.field("reason") == "empty").num_rows,
+    versions = defaultdict[str, set[int]](set)
+    for row in rows:
+        versions[row["grader"]].update(row["versions"])
+    headline = [row for row in rows if row["grader"] == next(iter(GRADERS))]
+    return NupaCounts(
+        lines=tuple(_lines(rows, headline, manifest)),
+        graders=tuple(
+            Graded(suite=SUITE, grader=grader, versions=tuple(sorted(versions[grader])))
+            for grader in sorted(versions)
+        ),
+        providers=frozenset(provider for row in rows for provider in row["providers"]),
+        empty=sum(row["empty"] for row in headline),
     )
 
 
-# ── figures ──────────────────────────────────────────────────────────────────────────────────
-
-
-def lines_of(trials: pa.Table, manifest: Manifest) -> tuple[TaskLine, ...]:
-    """Return a line for each who was asked and each task, in the order of the manifest and of the tasks."""
-    replied = trials.filter(pc.field("outcome") != Outcome.FAILED.value)
-    graded = replied.filter(~pc.field("digits_total").is_null())
-    tallies = _tallies(graded)
-    counts, answered, read = (_counts(one) for one in (trials, replied, graded))
-    tasks = {key: _task(*key[len(STYLED) :]) for key in counts}
-    asked = in_order({(run, model, condition) for run, model, condition, *_ in counts}, manifest)
+def _lines(
+    rows: Iterable[Mapping[str, Any]], headline: Iterable[Mapping[str, Any]], manifest: Manifest
+) -> list[TaskLine]:
+    tallies = defaultdict[tuple[str, ...], defaultdict[int, LengthTally]](lambda: defaultdict(LengthTally))
+    for row in rows:
+        if row["replied"] and row["digits_total"] is not None:
+            by_length = tallies[*_key(row), row["grader"]]
+            by_length[row["of_length"]] = by_length[row["of_length"]].plus(_tally(row))
+    trials, failed, unread = (Counter[tuple[str, ...]]() for _ in range(3))
+    for row in headline:
+        trials[_key(row)] += row["trials"]
+        failed[_key(row)] += 0 if row["replied"] else row["trials"]
+        unread[_key(row)] += row["trials"] if row["replied"] and row["digits_total"] is None else 0
+    asked = in_order({(run, model, condition) for run, model, condition, *_ in trials}, manifest)
     places = {name: place for place, name in enumerate(TASKS)}
-    lines = [
-        TaskLine(
-            run=run,
-            model=model,
-            condition=condition,
-            style=style,
-            task=tasks[key],
-            trials=count,
-            failed=count - answered.get(key, 0),
-            ungraded=answered.get(key, 0) - read.get(key, 0),
-            by_grader={grader: findings(tallies.get((*key, grader), {}), tasks[key]) for grader in GRADERS},
+    lines = []
+    for key, count in trials.items():
+        task = _task(*key[len(STYLED) :])
+        lines.append(
+            TaskLine(
+                **dict(zip(STYLED, key, strict=False)),
+                task=task,
+                trials=count,
+                failed=failed[key],
+                ungraded=unread[key],
+                by_grader={grader: findings(tallies[*key, grader], task) for grader in GRADERS},
+            )
         )
-        for key, count in counts.items()
-        for run, model, condition, style in [key[: len(STYLED)]]
-    ]
-    return tuple(sorted(lines, key=lambda line: (asked.index(line.asked), places[line.task.name])))
+    return sorted(lines, key=lambda line: (asked.index(line.asked), places[line.task.name]))
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(row[name] for name in KEYS)
+
+
+def _tally(row: Mapping[str, Any]) -> LengthTally:
+    return LengthTally(
+        answers=row["trials"],
+        exact_match=row["exact_match"],
+        digit_match=Fraction(row["digits_right"], row["digits_total"]),
+        dlength=row["dlength"],
+        dlength_total=row["dlength_total"],
+    )
 
 
 def _task(task: str, variant: str, representation: str) -> NupaTask:
@@ -192,36 +220,6 @@ def _task(task: str, variant: str, representation: str) -> NupaTask:
         return task_of(task, variant, representation)
     except ValueError as error:  # a set of one's own may call anything a task of the suite
         raise ConfigError(f"these results are not NUPA's: {error}") from None
-
-
-def _counts(trials: pa.Table) -> dict[tuple[str, ...], int]:
-    """Return how many trials there are of each who was asked and each task."""
-    headline = trials.filter(pc.field("grader") == next(iter(GRADERS)))
-    keys = [*STYLED, *KIND]
-    rows = headline.group_by(keys, use_threads=False).aggregate([([], "count_all")]).to_pylist()
-    return {tuple(row[key] for key in keys): row["count_all"] for row in rows}
-
-
-def _tallies(graded: pa.Table) -> dict[tuple[str, ...], dict[int, LengthTally]]:
-    """Return what is added up, by who was asked, task and grader, then by length."""
-    keys = [*STYLED, *KIND, "grader"]
-    # Answers whose truths have as many digits share a denominator: their digits right can be added first.
-    sums = graded.group_by([*keys, "length", "digits_total"], use_threads=False).aggregate(
-        [([], "count_all"), *((name, "sum") for name in ADDED_UP)]
-    )
-    found: defaultdict[tuple[str, ...], dict[int, LengthTally]] = defaultdict(dict)
-    for row in sums.to_pylist():
-        by_length, length = found[tuple(row[key] for key in keys)], row["length"] or OF_NO_LENGTH
-        by_length[length] = by_length.get(length, LengthTally()).plus(
-            LengthTally(
-                answers=row["count_all"],
-                exact_match=row["exact_match_sum"],
-                digit_match=Fraction(row["digits_right_sum"], row["digits_total"]),
-                dlength=row["length_error_sum"],
-                dlength_total=row["length_error_total_sum"],
-            )
-        )
-    return found
 
 
 def findings(by_length: Mapping[int, LengthTally], task: NupaTask) -> TaskFindings:
@@ -263,10 +261,3 @@ def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:
 def _mean(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def planned_of(manifest: Manifest) -> Iterator[tuple[Asked, int]]:
-    """Yield how many trials of NUPA were planned, by who was asked."""
-    for asked, suites in planned(manifest).items():
-        if SUITE in suites:
-            yield asked, sum(suites[SUITE].values())

@@ -1,27 +1,25 @@
 """`report --style nupa`: what the paper "Number Cookbook" publishes of a model, from any results folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asyncbench.providers import is_simulated
 from asyncbench.published.nupa.counts import (
     FIGURES,
+    SUITE,
     Figure,
     LengthTally,
     TaskFindings,
     TaskLine,
     by_asked,
-    lines_of,
+    counts_of,
     macro,
-    planned_of,
-    read_graded,
 )
-from asyncbench.published.nupa.tables import MARK, sheets
-from asyncbench.results import Asked, Graded, graded_by, left_out_at_import, left_out_of, names_of
-from asyncbench.shown import SIMULATED, Report, Sheet
-from asyncbench.store import read_manifest
-from asyncbench.suites.nupa import GRADERS, Number, range_of
+from asyncbench.published.reports import PublishedReport, about
+from asyncbench.results import Asked, names_of
+from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
+from asyncbench.store import planned, read_manifest
+from asyncbench.suites.nupa import GRADERS, Number, NupaTask, PassedLengths, range_of
 
 MEANING = (
     "Means over answers, by `strict`: the answer stands where the published code looks for it. S, M, L, XL: "
@@ -32,14 +30,10 @@ MEANING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NupaReport(Report):
+class NupaReport(PublishedReport):
     """A folder's figures of NUPA, and how they are shown."""
 
-    folder: str
-    simulated: bool
-    graders: tuple[Graded, ...]
     empty: int
-    left_out: dict[str, int]  # run → entries of its file that could not be imported
     planned: Mapping[Asked, int]
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
@@ -55,7 +49,7 @@ class NupaReport(Report):
         }
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield from sheets(self.lines)
+        yield from _tables(self.lines)
 
     def _model(self, asked: Asked, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
@@ -78,26 +72,12 @@ class NupaReport(Report):
             },
         }
 
-    def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
-        yield graded_by(self.graders)
+    def _outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
         yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} replied without text."
-        yield from self._unfinished()
-        if count := sum(line.ungraded for line in self.lines):
-            yield f"{count:,} replies could not be graded and are left out: `asyncbench regrade` tries again."
-        yield from left_out_at_import(self.left_out)
-        if any(line.other_form for line in self.lines):
-            yield (
-                f"{MARK}: `search` and `strict` are more than a point apart: replies were not in the form "
-                "asked for, which says nothing about arithmetic."
-            )
-        yield MEANING
-
-    def _unfinished(self) -> Iterator[str]:
-        named = names_of({line.asked: None for line in self.lines})
-        done = {asked: sum(line.trials for line in those) for asked, those in by_asked(self.lines).items()}
+        groups = by_asked(self.lines)
+        named = names_of(groups)
+        done = {asked: sum(line.trials for line in lines) for asked, lines in groups.items()}
         left = [
             f"{named[asked]} {count:,} of {self.planned[asked]:,}"
             for asked, count in done.items()
@@ -105,6 +85,16 @@ class NupaReport(Report):
         ]
         if left:
             yield f"Not finished: {', '.join(left)} trials."
+        if count := sum(line.ungraded for line in self.lines):
+            yield f"{count:,} replies could not be graded and are left out: `asyncbench regrade` tries again."
+
+    def _remarks(self) -> Iterator[str]:
+        if any(line.other_form for line in self.lines):
+            yield (
+                f"{MARK}: `search` and `strict` are more than a point apart: replies were not in the form "
+                "asked for, which says nothing about arithmetic."
+            )
+        yield MEANING
 
 
 def nupa_report_on(folder: Path | str) -> NupaReport:
@@ -114,16 +104,159 @@ def nupa_report_on(folder: Path | str) -> NupaReport:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    manifest, found = read_manifest(Path(folder)), read_graded(folder)
+    manifest = read_manifest(Path(folder))
+    found = counts_of(folder, manifest)
     return NupaReport(
-        folder=str(folder),
-        simulated=any(map(is_simulated, found.providers)),
+        **about(folder, manifest, providers=found.providers, runs={line.run for line in found.lines}),
         graders=found.graders,
         empty=found.empty,
-        left_out=left_out_of(manifest, runs=found.runs),
-        planned=dict(planned_of(manifest)),
-        lines=lines_of(found.trials, manifest),
+        planned={
+            asked: sum(suites[SUITE].values())
+            for asked, suites in planned(manifest).items()
+            if SUITE in suites
+        },
+        lines=found.lines,
     )
+
+
+# ── tables ───────────────────────────────────────────────────────────────────────────────────
+
+RANGES = ("S", "M", "L", "XL")
+MARK = "!"  # beside what `search` reads where it is far above `strict`
+
+OVERVIEW_HEAD = (
+    *("model", "tasks", "answers", "failed", "exact match"),
+    *(*RANGES, "by search", "digit match", "dlength"),
+)
+TASKS_HEAD = (
+    *("task", "answers", "exact match", *RANGES, "in domain", "out domain", "by search"),
+    *("digit match", "dlength"),
+)
+DIGITS_HEAD = (
+    "task",
+    *(
+        f"{digits} ({figure})"
+        for figure in ("exact", "digit", "dlength")
+        for digits in ("well learned", "preserving")
+    ),
+)
+
+
+def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
+    """Yield the tables from top to bottom."""
+    groups = by_asked(lines)
+    named = names_of(groups)
+    yield _overview(groups, named)
+    if len(groups) > 1:
+        yield _side_by_side(groups, named)
+    for asked, those in groups.items():
+        yield Sheet(
+            title=f"{named[asked]}: exact match by task and range of lengths",
+            head=TASKS_HEAD,
+            rows=[_task_row(line) for line in those],
+        )
+        yield Sheet(
+            title=f"{named[asked]}: digits, in brackets those up to which no length fails",
+            head=DIGITS_HEAD,
+            rows=[_digits_row(line) for line in those],
+        )
+
+
+def _overview(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
+    return Sheet(
+        title="Models: means over tasks (ours: the paper has none)",
+        head=OVERVIEW_HEAD,
+        rows=[_overview_row(named[asked], lines) for asked, lines in groups.items()],
+    )
+
+
+def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
+    of = {
+        figure: macro([line.by_grader["strict"].figures[figure] for line in lines])
+        for figure in ("exact_match", "digit_match", "dlength")
+    }
+    searched = macro([line.by_grader["search"].figures["exact_match"] for line in lines])
+    return [
+        name,
+        f"{len(lines):,}",
+        f"{sum(line.answers for line in lines):,}",
+        f"{sum(line.failed for line in lines):,}",
+        *(_share(of["exact_match"][place]) for place in ("mean", *RANGES)),
+        percent(searched["mean"]),
+        percent(of["digit_match"]["mean"]),
+        _digits(of["dlength"]["mean"]),
+    ]
+
+
+def _side_by_side(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
+    """Return tasks × models."""
+    found = {
+        asked: {line.task.name: line.by_grader["strict"] for line in lines} for asked, lines in groups.items()
+    }
+    tasks = {line.task.name: line.task for lines in groups.values() for line in lines}
+    rows = [
+        [task_name(task), *(_exact(found[asked].get(name)) for asked in groups)]
+        for name, task in tasks.items()
+    ]
+    return Sheet(
+        title="Exact match by task and model",
+        head=("task", *(named[asked] for asked in groups)),
+        rows=rows,
+    )
+
+
+def _exact(findings: TaskFindings | None) -> Cell:
+    return MISSING if findings is None else _share(findings.exact_match)
+
+
+def _task_row(line: TaskLine) -> list[Cell]:
+    strict, search = line.by_grader["strict"], line.by_grader["search"]
+    exact = strict.figures["exact_match"]
+    return [
+        task_name(line.task),
+        f"{line.answers:,}",
+        _share(exact.mean),
+        *(_share(exact.ranges[name]) for name in (*RANGES, "in_domain", "out_domain")),
+        f"{percent(search.exact_match)}{MARK if line.other_form else ''}",
+        percent(strict.figures["digit_match"].mean),
+        _digits(strict.figures["dlength"].mean),
+    ]
+
+
+def _digits_row(line: TaskLine) -> list[Cell]:
+    figures = line.by_grader["strict"].figures
+    cells = [_mastered(figures[name]) for name in ("exact_match", "digit_match", "dlength")]
+    return [task_name(line.task), *(cell for pair in cells for cell in pair)]
+
+
+def _mastered(figure: Figure) -> tuple[str, str]:
+    of = figure.digits or PassedLengths()
+    return (
+        _with_contiguous(of.well_learned, of.well_learned_contiguous),
+        _with_contiguous(of.preserving, of.preserving_contiguous),
+    )
+
+
+def _with_contiguous(longest: int | None, contiguous: int | None) -> str:
+    return MISSING if longest is None else f"{longest} ({contiguous})"
+
+
+def task_name(task: NupaTask) -> str:
+    """Return what to call a task: `multiply easy, float`."""
+    return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
+
+
+def _share(value: Number | None) -> Cell:
+    return MISSING if value is None else shaded(percent(value), of_accuracy(float(value)))
+
+
+def percent(value: Number | None) -> str:
+    """Return a share in percent with one decimal."""
+    return MISSING if value is None else f"{float(value):.1%}"
+
+
+def _digits(value: Number | None) -> str:
+    return MISSING if value is None else f"{float(value):.2f}"
 
 
 # ── as JSON has it ───────────────────────────────────────────────────────────────────────────
