@@ -30,7 +30,9 @@ def test_a_padding_is_a_dialog_that_a_question_can_follow(name):
 
 
 def test_each_padding_is_the_beginning_of_the_next():
-    for shorter, longer in pairwise(padding(name, place="p") for name in PADDINGS):
+    pairs = list(pairwise(padding(name, place="p") for name in PADDINGS))
+    assert len(pairs) == 2
+    for shorter, longer in pairs:
         assert longer[: len(shorter)] == shorter
 
 

@@ -16,7 +16,9 @@ from asyncbench.suites.integer_addition import SUITE, generate, grade, read_int
 
 
 def drafts(seed: int = 7, **given: object) -> list[Draft]:
-    return list(generate(seed, SUITE.parsed(given, place="test")))
+    made = list(generate(seed, SUITE.parsed(given, place="test")))
+    assert made
+    return made
 
 
 def graded(text: str | None, expected: str = "5") -> Grade:

@@ -22,7 +22,9 @@ OPERATION = {"add": add, "sub": sub, "mul": mul, "div": truediv}
 
 
 def drafts(seed: int = 7, **given: object) -> list[Draft]:
-    return list(generate(seed, SUITE.parsed(given, place="test")))
+    made = list(generate(seed, SUITE.parsed(given, place="test")))
+    assert made
+    return made
 
 
 def problem(expected: str, task: str = "int_add") -> Problem:
@@ -40,7 +42,9 @@ def problem(expected: str, task: str = "int_add") -> Problem:
 
 
 def graded(text: str, expected: str, task: str = "int_add") -> dict[str, Grade]:
-    return {one.grader: one for one in grade(problem(expected, task), Reply(text=text))}
+    grades = {found.grader: found for found in grade(problem(expected, task), Reply(text=text))}
+    assert set(grades) == {"layered", "legacy", "strict"}
+    return grades
 
 
 def layered(text: str, expected: str, task: str = "int_add") -> Grade:
@@ -167,7 +171,9 @@ def test_problems_come_one_at_a_time():
 
 
 def recorded(golden) -> Iterator[dict[str, str | None]]:
-    yield from pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").to_pylist()
+    rows = pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").to_pylist()
+    assert rows
+    yield from rows
 
 
 def test_every_recorded_reply_is_graded_as_published(golden):

@@ -15,7 +15,9 @@ SUITE_NAMES = ["string_reversal", "string_rehearsal"]
 def drafts(suite: str, seed: int = 7, **given: object) -> list[Draft]:
     generate = SUITES[suite].generate
     assert generate is not None
-    return list(generate(seed, SUITES[suite].parsed(given, place="test")))
+    made = list(generate(seed, SUITES[suite].parsed(given, place="test")))
+    assert made
+    return made
 
 
 def graded(text: str | None, expected: str = "aB3") -> Grade:

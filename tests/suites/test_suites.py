@@ -61,7 +61,9 @@ def test_the_expected_answer_is_correct_and_the_headline_comes_first(suite):
 
 @pytest.mark.parametrize("suite", MADE)
 def test_a_trial_without_a_reply_is_failed_not_wrong(suite):
-    for one in grade(a_problem(suite), None):
+    grades = grade(a_problem(suite), None)
+    assert tuple(one.grader for one in grades) == SUITES[suite].graders
+    for one in grades:
         assert (one.outcome, one.exact_match, one.answer, one.reason) == (
             Outcome.FAILED,
             False,
@@ -116,7 +118,7 @@ def test_a_problem_of_an_unknown_suite_is_refused_by_name():
 
 
 def test_grades_are_plain_records():
-    assert all(isinstance(one, Grade) for one in grade_text(a_problem("llm_arithmetic"), "1"))
+    assert [type(one) for one in grade_text(a_problem("llm_arithmetic"), "1")] == [Grade] * 3
 
 
 def test_the_layer_loads_nothing_heavy():

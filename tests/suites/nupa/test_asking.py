@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_examples_are_right_and_the_same_for_every_problem_of_a_task(name):
 
 def test_examples_of_the_published_profile_use_its_words_and_right_answers_all_the_same():
     shown = examples_for(one_of("min_Integer_Integer_Integer", profile="reference"), 5)
-    assert all("mininal" in asked for asked, _ in shown)
+    assert ["mininal" in asked for asked, _ in shown] == [True] * 5
     for kind in ("Integer", "Float"):
         made = one_of(f"sig_{kind}_int_ScientificNotation", profile="reference")
         for asked, right in examples_for(made, MOST):
@@ -155,8 +156,10 @@ def test_no_generated_set_holds_an_example(name, profile):
     shown = {one.question for one in examples_for(one_of(name, profile=profile), MOST)}
     for seed in range(3):
         for length in (1, 2, 3):  # where problems are few, and a draw could meet one
-            made = zip(drafts_of(task, length, seed=seed, profile=profile), range(800), strict=False)
-            assert shown.isdisjoint(one.question for one, _ in made)
+            made = islice(drafts_of(task, length, seed=seed, profile=profile), 800)
+            asked = {draft.question for draft in made}
+            assert asked
+            assert shown.isdisjoint(asked)
 
 
 def test_an_example_that_is_the_problem_itself_gives_place_to_another():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -28,7 +29,9 @@ def problem(name: str = SUM.name, *operands: str, **changes: Any) -> Problem:
 def lines(path):
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as file:
-        return list(map(json.loads, file))
+        found = list(map(json.loads, file))
+    assert found
+    return found
 
 
 def test_every_recorded_output_is_read_and_measured_as_the_published_code_does(golden):
@@ -153,19 +156,23 @@ def test_every_grade_has_its_outcome_and_reason(reply, outcome, reason):
 def some(name: str, *, profile: str = "fixed", each: int = 4) -> list[Problem]:
     task = TASKS[name]
     cells = (drafts_of(task, length, seed=11, profile=profile) for length in task.lengths)
-    return list(identified(one for cell in cells for one, _ in zip(cell, range(each), strict=False)))
+    made = list(identified(draft for cell in cells for draft in islice(cell, each)))
+    assert len(made) >= 18  # lengths
+    return made
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_whoever_is_silent_lacks_every_digit_and_whoever_knows_all_lacks_none(name):
     for made in some(name, each=1)[::6]:
-        for right in grade_text(made, f"The answer is {made.expected}"):
+        rights, silents = grade_text(made, f"The answer is {made.expected}"), grade_text(made, "")
+        assert len(rights) == len(silents) == 2
+        for right in rights:
             assert (right.exact_match, right.digits_right, right.length_error) == (
                 True,
                 right.digits_total,
                 0,
             )
-        for silent in grade_text(made, ""):
+        for silent in silents:
             digits = sum(character.isdigit() for character in made.expected)
             assert (silent.exact_match, silent.digits_right) == (False, 0)
             assert (silent.length_error, silent.length_error_total) == (digits, digits)

@@ -9,7 +9,7 @@ import pytest
 from asyncbench.suites.numbers import FORMS, Parts, parts
 from asyncbench.suites.nupa.generation import PROFILES, draft_nupa
 from asyncbench.suites.nupa.operands import below_of, pairs_of
-from asyncbench.suites.nupa.preparation import by_operand, is_half, is_less, uniform
+from asyncbench.suites.nupa.preparation import Operands, by_operand, is_half, is_less, uniform
 from asyncbench.suites.nupa.tasks import TASKS, chosen, task_of
 from tests.suites.nupa.arithmetic import written
 
@@ -129,17 +129,16 @@ def test_tasks_are_chosen_by_set_name_representation_and_variant():
 # ── what preparation promises ────────────────────────────────────────────────────────────────
 
 
-def prepared(name: str, profile: str, pairs: int = 40):
-    """Yield operands of a task, of all its lengths."""
+def prepared(name: str, profile: str, pairs: int = 40) -> list[Operands]:
+    """Return operands of a task, of all its lengths."""
     task, below = TASKS[name], below_of(random.Random(f"{name}/{profile}"))
     drawn = pairs_of(task.pool, task.representation)
-    for length in task.lengths[:: max(1, len(task.lengths) // 8)]:
-        for _ in range(pairs):
-            pair = drawn(below, length)
-            if profile == "fixed":
-                yield task.prepare(*pair, uniform(below))
-            else:
-                yield task.prepare_as_published(*pair, by_operand)
+    fixed = profile == "fixed"
+    prepare, choose = (task.prepare, uniform(below)) if fixed else (task.prepare_as_published, by_operand)
+    lengths = task.lengths[:: max(1, len(task.lengths) // 8)]
+    found = [prepare(*drawn(below, length), choose) for length in lengths for _ in range(pairs)]
+    assert len(found) >= 8 * pairs
+    return found
 
 
 @pytest.mark.parametrize("profile", PROFILES)
