@@ -135,7 +135,9 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
         process.wait()
         while server.stats()["in_flight"]:
             time.sleep(0.02)
-        assert any(one.reserved for one in spending_of(out).by_alias.values()), "no call was in flight"
+        assert any(one.charges().reserved for one in spending_of(out).by_alias.values()), (
+            "no call was in flight"
+        )
         delivered = server.stats()["delivered"]
     with simulator(problems) as server:  # a quick one
         second = run(sweep_from(plan | {"models": [model | entry(server, HTTP)]}))
@@ -147,7 +149,7 @@ def test_a_run_killed_between_reply_and_settlement_goes_on_within_its_budget(tmp
     assert lost
     assert all(row["reserved_usd"] > 0 for row in lost)
     assert delivered * 40e-6 < 0.0145
-    assert spending_of(out).by_alias["m"].charged == picodollars(
+    assert spending_of(out).by_alias["m"].charges().charged == picodollars(
         second.budget.as_mapping()["caps"][0]["spent_usd"]
     )
 
@@ -638,7 +640,7 @@ def test_a_sum_of_costs_is_exact_where_that_of_floats_is_a_picodollar_too_high(t
     costs = [8e-05, 7.9e-05, 4.3e-05] * 7
     assert picodollars(math.fsum(costs)) != sum(map(picodollars, costs)), "it shows nothing"
     kept(tmp_path / "out", *({"cost_usd": cost} for cost in costs))
-    assert spending_of(tmp_path / "out").by_alias["m"].charged == 1_414_000_000
+    assert spending_of(tmp_path / "out").by_alias["m"].charges().charged == 1_414_000_000
 
 
 def test_the_ready_made_sweep_takes_a_budget():
@@ -666,7 +668,7 @@ def test_a_folder_of_an_earlier_version_tells_what_was_spent(tmp_path):
         folder = shutil.copytree(version, tmp_path / str(number))
         found = spending_of(folder).by_alias["small"]
         known = read_attempts(folder)["cost_usd"].drop_null().to_pylist()
-        assert found.charged == sum(picodollars(one) for one in known if one is not None)
+        assert found.charges().charged == sum(picodollars(one) for one in known if one is not None)
         unended = trial_counts(folder).models["small"].in_flight
         assert found.unknown.total() == len(read_attempts(folder)) - len(known) + unended
 
@@ -710,7 +712,7 @@ def test_what_an_alias_may_have_named_in_an_older_folder_is_not_forgotten_once_i
     noisy = {"model": "simulated-http/noisy", "alias": "a"} | keys
     with simulator(problems) as server:
         run(sweep(out, problems, noisy | {"base_url": f"{server.url}/v1"}), limit=1)
-    spent = spending_of(out).by_alias["a"].charged
+    spent = spending_of(out).by_alias["a"].charges().charged
     assert spent > picodollars(0.5)
     for model, counts_for in ((HTTP, spent), ("openai/gpt-5-mini", 0)):
         ledger = open_ledger(sweep(out, problems, {"model": model, "alias": "b"} | keys), out)
@@ -873,7 +875,7 @@ def test_calls_of_imported_runs_are_others_money(tmp_path):
     imported = replace(problem.trial, trial_id=f"{0:032x}", run="theirs")
     with Store.open(out, sweep="test") as store:
         store.keep(closed(imported))
-    assert spending_of(out).by_alias["m"].charged == picodollars(0.25)
+    assert spending_of(out).by_alias["m"].charges().charged == picodollars(0.25)
 
 
 def closed(trial):

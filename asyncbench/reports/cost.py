@@ -256,16 +256,15 @@ def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
     books = spending_of(folder) if caps else Books(by_alias={})
     for cap in caps:
         of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
-        charged, reserved = books.under(*of)
-        ended, _ = books.doubt_under(*of)
+        counted = books.charges(*of)
         yield Budget(
             kind=cap["kind"],
             of=cap["of"],
             limit_usd=cap["limit_usd"],
-            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
-            doubted_usd=dollars_of(ended.most + picodollars(unknown_usd)),
-            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
-            reserved_usd=dollars_of(reserved),
+            spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
+            doubted_usd=dollars_of(counted.doubted + picodollars(unknown_usd)),
+            doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
+            reserved_usd=dollars_of(counted.reserved),
         )
 
 

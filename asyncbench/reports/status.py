@@ -206,17 +206,16 @@ def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any
     found = spending_of(folder) if caps else Books(by_alias={})
     for cap in caps:
         of = cap["kind"], cap["of"], cap.get("also", ())
-        charged, reserved = found.under(*of)
-        ended, unended = found.doubt_under(*of)
+        counted = found.charges(*of)
         unknown_usd = cap.get("unknown_usd", 0.0)
         yield CapStatus(
             name=f"{cap['kind']} {cap['of']}",
             limit_usd=cap["limit_usd"],
-            spent_usd=dollars_of(charged + picodollars(unknown_usd)),
-            reserved_usd=dollars_of(reserved),
-            doubted_usd=dollars_of(ended.most) + unknown_usd,
-            doubted_calls=ended.calls + cap.get("unknown_calls", 0),
-            unended_calls=unended.calls,
+            spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
+            reserved_usd=dollars_of(counted.reserved),
+            doubted_usd=dollars_of(counted.doubted) + unknown_usd,
+            doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
+            unended_calls=counted.unended_calls,
         )
 
 

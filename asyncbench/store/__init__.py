@@ -39,7 +39,7 @@ from asyncbench.store.manifest import (
 )
 from asyncbench.store.merging import JoinedFolders, join_folders
 from asyncbench.store.parts import TEMPORARY, Part, scanned
-from asyncbench.store.problem_copies import COPY_SCHEMA, Copy, copies, iter_problems, read_problems
+from asyncbench.store.problem_copies import COPY_SCHEMA, copies, iter_problems, read_problems
 from asyncbench.store.rows import encode_json
 from asyncbench.store.salvage import Salvage
 from asyncbench.store.schema import (
@@ -77,7 +77,6 @@ __all__ = [
     "TEMPORARY",
     "WAITS",
     "Books",
-    "Copy",
     "Filters",
     "FolderFinding",
     "Generation",

@@ -13,7 +13,7 @@ from asyncbench.store.holdings import lost_calls, unknown_loss
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.segment import calls_in, damaged_lines
 from asyncbench.store.snapshot import MovedError, Snapshot
-from asyncbench.store.spending import COLUMNS, Doubt, Spending
+from asyncbench.store.spending import COLUMNS, Charges, Spending
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -42,8 +42,8 @@ class Books:
         """Return what counts for calls in damaged lines, picodollars: each is taken for the dearest."""
         return self.damaged * (self.dearest or 0)
 
-    def under(self, kind: str, of: str, also: Collection[str] = ()) -> tuple[int, int]:
-        """Return what a folder's calls count for a cap, picodollars: what is charged, what is set aside.
+    def charges(self, kind: str, of: str, also: Collection[str] = ()) -> Charges:
+        """Return what a folder's calls count for a cap.
 
         Every alias counts for the sweep, and every call of a provider for that, whether or not the sweep
         still holds them: the money is gone all the same. What cannot be read may be a call of anybody.
@@ -53,21 +53,13 @@ class Books:
             of: its name; of a model its alias.
             also: of a model, aliases that it had before.
         """
-        sums = [spending.under(kind, of) for spending in self._held(kind, of, also)]
-        return sum(charged for charged, _ in sums) + self.unread, sum(reserved for _, reserved in sums)
-
-    def doubt_under(self, kind: str, of: str, also: Collection[str] = ()) -> tuple[Doubt, Doubt]:
-        """Return what of both sums of `under` only may have been spent: of charged calls, of the others."""
-        both = [spending.doubt_under(kind, of) for spending in self._held(kind, of, also)]
-        ended, unended = (
-            Doubt(sum(doubts[i].most for doubts in both), sum(doubts[i].calls for doubts in both))
-            for i in (0, 1)
-        )
-        return Doubt(ended.most + self.unread, ended.calls + self.damaged), unended
-
-    def _held(self, kind: str, of: str, also: Collection[str]) -> list[Spending]:
-        named = {of, *also}
-        return [one for alias, one in self.by_alias.items() if kind != "model" or alias in named]
+        found = [
+            spending.charges(of if kind == "provider" else None)
+            for alias, spending in self.by_alias.items()
+            if kind != "model" or alias in {of, *also}
+        ]
+        unread = Charges(self.unread, 0, self.unread, self.damaged)
+        return Charges(*map(sum, zip(unread, *found, strict=True)))
 
 
 def spending_of(folder: Path | str) -> Books:

@@ -87,7 +87,7 @@ def declared(
     yield
     with changed_manifest(folder) as manifest:
         holds = manifest[HOLDS]
-        _make(holds, holds.pop("next")["parts"])
+        _apply(holds, holds.pop("next")["parts"])
         holds[JOURNAL] = [path.name for path in segments(folder / JOURNAL) if path != sealed]
 
 
@@ -130,7 +130,7 @@ def list_of(folder: Path, *, accept: bool = False) -> dict[str, Told]:
     return found
 
 
-def _make(holds: Holds, changes: Changes) -> None:
+def _apply(holds: Holds, changes: Changes) -> None:
     for key, entry in changes.items():
         if entry is None:
             holds["parts"].pop(key, None)
@@ -143,12 +143,10 @@ def _resolved(folder: Path, holds: Holds) -> Holds:
     if coming := holds.pop("next", None):
         found, changes = stored(folder), coming["parts"]
         if coming["table"] is None:
-            _make(
-                holds,
-                {key: as_now for key, as_now in changes.items() if not _wrong(found.get(key), [as_now])},
-            )
+            changes = {key: new for key, new in changes.items() if not _wrong(found.get(key), [new])}
+            _apply(holds, changes)
         elif _exchanged(found, changes):
-            _make(holds, changes)
+            _apply(holds, changes)
     return holds
 
 
@@ -205,12 +203,12 @@ def _wrong(path: Path | None, states: Sequence[Told | None]) -> str | None:
         return None if None in states else "is missing"
     if not entries:
         return "is no part of this folder, but a copy, or of another state of it: move it away"
-    if any(_is(path, entry) for entry in entries):
+    if any(_matches(path, entry) for entry in entries):
         return None
     return "is not what was written: it was damaged or replaced"
 
 
-def _is(path: Path, entry: Told) -> bool:
+def _matches(path: Path, entry: Told) -> bool:
     try:
         return fingerprint(path) == (entry["bytes"], entry["digest"])
     except OSError:

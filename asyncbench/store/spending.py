@@ -18,11 +18,14 @@ COLUMNS = ("cost_usd", "reserved_usd", "most_usd", "provider", "input_tokens", "
 Told = dict[str, Any]  # Any: JSON of our own
 
 
-class Doubt(NamedTuple):
-    """Calls of unknown cost, and the most that they may have cost together, picodollars."""
+class Charges(NamedTuple):
+    """What calls count for a cap, picodollars."""
 
-    most: int = 0
-    calls: int = 0
+    charged: int = 0  # what they cost, else what was set aside for them, or they could cost
+    reserved: int = 0  # for calls without an end: in flight, or lost
+    doubted: int = 0  # of `charged`: what calls only could cost
+    doubted_calls: int = 0
+    unended_calls: int = 0
 
 
 class UnknownCost(NamedTuple):
@@ -47,30 +50,10 @@ class Spending:
     least: int = 0  # the most that a call cost which could cost nothing
     dearest: int | None = None  # of the most that each could cost, or did; None: of none is it known
 
-    @property
-    def charged(self) -> int:
-        """Return what calls cost or, where that is not known, what was set aside for them, or they could."""
-        return self.charged_at.total()
-
-    @property
-    def reserved(self) -> int:
-        """Return what is set aside for calls without an end."""
-        return self.reserved_at.total()
-
-    def under(self, kind: str, of: str) -> tuple[int, int]:
-        """Return what counts for a cap that holds this alias, or its provider's calls: charged, reserved."""
-        if kind == "provider":
-            return self.charged_at[of], self.reserved_at[of]
-        return self.charged, self.reserved
-
-    def doubt_under(self, kind: str, of: str) -> tuple[Doubt, Doubt]:
-        """Return what of both is not known: of calls that ended, and of those that did not."""
-        if kind == "provider":
-            return Doubt(self.doubted_at[of], self.doubted[of]), Doubt(self.reserved_at[of], self.unended[of])
-        return (
-            Doubt(self.doubted_at.total(), self.doubted.total()),
-            Doubt(self.reserved, self.unended.total()),
-        )
+    def charges(self, provider: str | None = None) -> Charges:
+        """Return what its calls count; of one provider, those that it was asked for."""
+        sums = (self.charged_at, self.reserved_at, self.doubted_at, self.doubted, self.unended)
+        return Charges(*(sum_at.total() if provider is None else sum_at[provider] for sum_at in sums))
 
     def add(self, rows: pa.Table) -> None:
         """Add calls that ended: rows of `attempts`."""

@@ -230,19 +230,20 @@ def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
     caps = tuple(_caps(sweep, held, found, asked))
     _charge_unknown(caps, sweep, folder, found)
     for cap in caps:
-        cap.spent = sum(found.under(cap.kind, cap.of, cap.also)) + cap.unknown
-        ended, unended = found.doubt_under(cap.kind, cap.of, cap.also)
-        cap.doubted = ended.most + unended.most + cap.unknown
-        cap.doubted_calls = ended.calls + unended.calls + cap.unknown_calls
+        counted = found.charges(cap.kind, cap.of, cap.also)
+        cap.spent = counted.charged + counted.reserved + cap.unknown
+        cap.doubted = counted.doubted + counted.reserved + cap.unknown
+        cap.doubted_calls = counted.doubted_calls + counted.unended_calls + cap.unknown_calls
     ledger = Ledger(caps)
     for model in held:
         before = found.by_alias.get(model.alias, Spending())
+        counted = before.charges()
         learnt = [use for alias, use in found.by_alias.items() if _may_name(alias, model, asked, found)]
         ledger.open(
             model.alias,
             [cap for cap in caps if _counts_for(cap, model.alias, model.provider)],
             most_of(model),
-            spent=before.charged + before.reserved,
+            spent=counted.charged + counted.reserved,
             ratio=max((use.overrun for use in learnt), default=before.overrun),
             least=max((use.least for use in learnt), default=before.least),
         )

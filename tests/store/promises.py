@@ -209,6 +209,6 @@ def _money(folder: Path, events: Sequence[Written]) -> Iterator[str]:
                     least[key] = paid
                 elif key in least:
                     least[key] = min(least[key], paid)
-    charged = sum(spending_of(folder).under("sweep", "night"))
+    charged = sum(spending_of(folder).charges("sweep", "night")[:2])
     if charged < (wanted := sum(map(picodollars, least.values()))):
         yield f"{charged} picodollars are counted, {wanted} were spent or set aside"
