@@ -275,13 +275,15 @@ def _told(counters: Counters) -> dict[str, object]:
 
 def _sentence(alias: str, counters: Counters) -> str:
     closed, correct = counters.outcomes.total(), counters.outcomes[Outcome.CORRECT]
-    parts = [f"{alias}: {counters.done:,} of {counters.planned:,} done"]
-    parts += [f"{counters.skipped:,} skipped (stop_when)"] if counters.skipped else []
-    parts += [f"{correct / closed:.1%} of {closed:,} correct now"] if closed else []
-    parts += [f"{counters.failed:,} failed"] if counters.failed else []
-    parts += [cost_text(counters)] if counters.attempts else []
-    parts += [f"SUSPENDED ({counters.suspended.partition(':')[0]})"] if counters.suspended else []
-    return ", ".join(parts)
+    parts = {
+        f"{alias}: {counters.done:,} of {counters.planned:,} done": True,
+        f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
+        f"{correct / (closed or 1):.1%} of {closed:,} correct now": closed,
+        f"{counters.failed:,} failed": counters.failed,
+        cost_text(counters): counters.attempts,
+        f"SUSPENDED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+    }
+    return ", ".join(part for part, said in parts.items() if said)
 
 
 def _shortened(sentences: Iterable[str]) -> list[str]:

@@ -78,7 +78,10 @@ class BudgetUse:
     def _least(self) -> tuple[Cap, int] | None:
         """The sweep's own cap, where that stopped it, and picodollars that the next calls lacked."""
         lacked = [
-            (cap, one.lacked) for one in self.ledger.accounts for cap in one.bound_by if cap.kind == SWEEP
+            (cap, account.lacked)
+            for account in self.ledger.accounts
+            for cap in account.bound_by
+            if cap.kind == SWEEP
         ]
         return (lacked[0][0], sum(amount for _, amount in lacked)) if lacked else None
 
@@ -97,29 +100,29 @@ class BudgetUse:
             for cap in self.ledger.caps
         ]
         models = {
-            one.model: {
-                "spent_usd": dollars_of(one.spent),
-                "reserved_usd": dollars_of(one.reserved),
-                "dearer_than_bound": one.overruns,
+            account.model: {
+                "spent_usd": dollars_of(account.spent),
+                "reserved_usd": dollars_of(account.reserved),
+                "dearer_than_bound": account.overruns,
             }
-            for one in self.ledger.accounts
+            for account in self.ledger.accounts
         }
         return {
             "caps": caps,
             "models": models,
             "outside": list(self.outside),
             "rest_usd": self.rest_usd,
-            "to_go_on_usd": _number(self.to_go_on),
-            "least_to_go_on_usd": _number(self.least_to_go_on),
+            "to_go_on_usd": self.to_go_on and float(self.to_go_on),
+            "least_to_go_on_usd": self.least_to_go_on and float(self.least_to_go_on),
         }
 
     def as_lines(self) -> list[str]:
         """Return a sentence for each cap, and one for who stood outside."""
         outside = f"no price is known for {', '.join(self.outside)}: asked outside of the budget"
         dearer = [
-            f"{one.model}: {one.overruns:,} calls cost more than could be; all are charged in full"
-            for one in self.ledger.accounts
-            if one.overruns
+            f"{account.model}: {account.overruns:,} calls cost more than could be; all are charged in full"
+            for account in self.ledger.accounts
+            if account.overruns
         ]
         return [*map(cap_text, self.ledger.caps), *[outside] * bool(self.outside), *dearer]
 
@@ -127,10 +130,6 @@ class BudgetUse:
 def _proposed(pico: int) -> str:
     """Return picodollars as dollars that may be typed, rounded up."""
     return f"{TWO_FIGURES.plus(Decimal(pico).scaleb(-PICO_PLACES)).normalize():f}"
-
-
-def _number(usd: str | None) -> float | None:
-    return None if usd is None else float(usd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,54 +170,51 @@ class Summary:
 
     def as_text(self) -> str:
         """Return what a person wants to know when the run is over."""
-        lines = [_sentence(alias, one, self.conditions.get(alias, 1)) for alias, one in self.models.items()]
+        lines = ["SIMULATED results: no model was asked."] * self.simulated
+        lines += [
+            _sentence(alias, counters, self.conditions.get(alias, 1))
+            for alias, counters in self.models.items()
+        ]
         if self.exit is not Exit.COMPLETE:
             lines.append(f"{self._why()} Running it again asks only what is unfinished.")
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
-            f"the simulator saw {one['requests']:,} requests, at most {one['max_in_flight']:,} inside it at "
-            f"once, and gave {one['delivered']:,} answers"
-            for one in self.seen
+            f"the simulator saw {stats['requests']:,} requests, at most {stats['max_in_flight']:,} inside it "
+            f"at once, and gave {stats['delivered']:,} answers"
+            for stats in self.seen
         ]
-        if any(one.faults or one.grader_errors for one in self.models.values()):
+        if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first bug of each kind, with its traceback, is in {self.out / FAULTS}")
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
-        return "\n".join(["SIMULATED results: no model was asked."] * self.simulated + lines)
+        return "\n".join(lines)
 
     def _why(self) -> str:
-        if self.exit is not Exit.BUDGET:
+        if self.exit is not Exit.BUDGET or self.budget is None:
             return WHY[self.exit]
-        trials = sum(one.open for one in self.models.values() if one.budget_stopped)
+        trials = sum(counters.open for counters in self.models.values() if counters.budget_stopped)
         kept = ", or keep the answer that was to be asked again" if self.asked_again else ""
-        caps = self._binding()
+        # those for which a model was left before its work was done
+        caps = list(dict.fromkeys(cap for account in self.budget.ledger.accounts for cap in account.bound_by))
         return (
             f"Stopped by its budget ({', '.join(cap.name for cap in caps)}): {_why_spent(caps)}, and "
-            f"{trials:,} trials are open{kept}. To go on, {self._way_on(caps)}."
+            f"{trials:,} trials are open{kept}. To go on, {self._way_on(caps, self.budget)}."
         )
 
-    def _way_on(self, caps: Sequence[Cap]) -> str:
+    def _way_on(self, caps: Sequence[Cap], use: BudgetUse) -> str:
         """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""
+        places = {"sweep": "", "provider": " under `limits: {of}`", "model": " of {of}"}
         in_file = [cap for cap in caps if not (cap.kind == SWEEP and self.raises_budget)]
-        said = [f"raise {_keys(in_file)} and"] * bool(in_file)
-        said += [f"run `{self.command}`"]
-        said += [f"({self._what_for()})"] * self.raises_budget
-        return " ".join(said)
-
-    def _what_for(self) -> str:
-        """Return why so much money is named."""
-        if self.budget is None or self.budget.rest_usd is None:
-            return "`asyncbench plan` says what the rest takes"
+        keys = dict.fromkeys("`budget_usd`" + places[cap.kind].replace("{of}", cap.of) for cap in in_file)
+        said = f"raise {' and '.join(keys)} and " if keys else ""
+        said += f"run `{self.command}`"
+        if not self.raises_budget:
+            return said
+        if use.rest_usd is None:
+            return f"{said} (`asyncbench plan` says what the rest takes)"
         return (
-            f"the rest takes up to {usd_text(self.budget.rest_usd)}, as the replies here tell; "
-            f"--budget {self.budget.least_to_go_on} is the least with which another call is made"
+            f"{said} (the rest takes up to {usd_text(use.rest_usd)}, as the replies here tell; "
+            f"--budget {use.least_to_go_on} is the least with which another call is made)"
         )
-
-    def _binding(self) -> list[Cap]:
-        """Return the caps for which a model was left before its work was done."""
-        if self.budget is None:
-            return []
-        accounts = self.budget.ledger.accounts
-        return list(dict.fromkeys(cap for one in accounts for cap in one.bound_by))
 
 
 def counts_of(counters: Counters) -> dict[str, object]:
@@ -256,14 +252,6 @@ def _why_spent(caps: Sequence[Cap]) -> str:
     return f"what is left does not suffice for another call{unsure}"
 
 
-def _keys(caps: Sequence[Cap]) -> str:
-    """Return which keys of a sweep file set caps."""
-    places = {"sweep": "", "provider": " under `limits: {of}`", "model": " of {of}"}
-    return " and ".join(
-        dict.fromkeys("`budget_usd`" + places[cap.kind].replace("{of}", cap.of) for cap in caps)
-    )
-
-
 WHY = {
     Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
     Exit.DEADLINE: "Stopped by its deadline; everything answered so far is saved.",
@@ -271,25 +259,19 @@ WHY = {
 }
 
 
-def _sentence(alias: str, one: Counters, conditions: int) -> str:
-    correct, closed = one.outcomes[Outcome.CORRECT], one.outcomes.total()
-    parts = [f"{alias}: {one.done:,} of {one.planned:,} trials done"]
-    if one.done_before:
-        parts.append(f"{one.done_before:,} of them before")
-    if one.skipped:
-        parts.append(f"{one.skipped:,} skipped (`stop_when`: enough is known of their cells)")
-    if closed:
-        together = f" ({conditions:,} conditions together)" if conditions > 1 else ""
-        parts.append(f"{correct:,} of {closed:,} correct now{together}")
-    if one.failed:
-        parts.append(f"{one.failed:,} failed")
-    if one.faults:
-        parts.append(f"{one.faults:,} calls ended as bad_reply by a bug of ours")
-    if one.grader_errors:
-        parts.append(f"{one.grader_errors:,} not graded (a bug of ours; the replies are kept)")
-    parts.append(cost_text(one))
-    if one.suspended:
-        parts.append(f"SUSPENDED ({one.suspended})")
-    if one.client_bound:
-        parts.append("client-bound at times: this machine was the bottleneck")
-    return ", ".join(parts)
+def _sentence(alias: str, counters: Counters, conditions: int) -> str:
+    correct, closed = counters.outcomes[Outcome.CORRECT], counters.outcomes.total()
+    together = f" ({conditions:,} conditions together)" if conditions > 1 else ""
+    parts = {
+        f"{alias}: {counters.done:,} of {counters.planned:,} trials done": True,
+        f"{counters.done_before:,} of them before": counters.done_before,
+        f"{counters.skipped:,} skipped (`stop_when`: enough is known of their cells)": counters.skipped,
+        f"{correct:,} of {closed:,} correct now{together}": closed,
+        f"{counters.failed:,} failed": counters.failed,
+        f"{counters.faults:,} calls ended as bad_reply by a bug of ours": counters.faults,
+        f"{counters.grader_errors:,} not graded (a bug of ours; replies are kept)": counters.grader_errors,
+        cost_text(counters): True,
+        f"SUSPENDED ({counters.suspended})": counters.suspended,
+        "client-bound at times: this machine was the bottleneck": counters.client_bound,
+    }
+    return ", ".join(part for part, said in parts.items() if said)
