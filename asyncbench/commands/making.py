@@ -35,7 +35,11 @@ def generate(
 
 def _parameters(arguments: list[str]) -> dict[str, str]:
     """Return `--name value` and `--name=value` pairs as a mapping; dashes in names become underscores."""
-    words = [part for argument in arguments for part in _split(argument)]
+    words = [
+        word
+        for argument in arguments
+        for word in (argument.split("=", 1) if argument.startswith("--") else [argument])
+    ]
     parameters: dict[str, str] = {}
     for name, value in zip(words[::2], [*words[1::2], None], strict=False):
         if not name.startswith("--") or value is None:
@@ -44,17 +48,14 @@ def _parameters(arguments: list[str]) -> dict[str, str]:
     return parameters
 
 
-def _split(argument: str) -> list[str]:
-    return argument.split("=", 1) if argument.startswith("--") else [argument]
-
-
 def suites(as_json: Json = False) -> None:
     """List the suites with their graders and parameters: asyncbench suites."""
     from asyncbench.suites import SUITES
 
     if as_json:
         rows = {
-            name: {"graders": one.graders, "parameters": list(one.parameters)} for name, one in SUITES.items()
+            name: {"graders": suite.graders, "parameters": list(suite.parameters)}
+            for name, suite in SUITES.items()
         }
         typer.echo(json.dumps(rows, indent=2))
         return

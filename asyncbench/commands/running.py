@@ -25,7 +25,7 @@ from asyncbench.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from asyncbench.config import Sweep
-    from asyncbench.records import Model, Outcome
+    from asyncbench.records import Outcome
     from asyncbench.run import Summary
 
 
@@ -187,30 +187,27 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
         raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
 
 
-def _as_a_file(sweep: "Sweep", models: Sequence[str]) -> str:
+def _as_a_file(sweep: "Sweep", names: Sequence[str]) -> str:
     """Return the sweep file that says of models, named as they were typed, what a budget has to know."""
-    given = [
-        ", ".join([f"model: {json.dumps(name)}", *_unsaid(sweep, model)])
-        for name, model in zip(models, sweep.models, strict=True)
-    ]
-    lines = [
-        f"name: {json.dumps(sweep.name)}",
-        f"problems: {json.dumps([str(one.path) for one in sweep.problems])}",
-        f"models: [{', '.join(f'{{{one}}}' for one in given)}]",
-        f"out: {json.dumps(str(sweep.out))}",
-    ]
-    return "\n".join(
-        ["A sweep file says it; write these lines to sweep.yaml, with your own figures:", *lines]
-    )
-
-
-def _unsaid(sweep: "Sweep", model: "Model") -> list[str]:
-    """Return what a budget has to know of a model and nobody knows: the longest reply, the price."""
     from asyncbench.providers import longest_reply_of
     from asyncbench.sweeps import priced
 
-    endless = any(longest_reply_of(model, condition) is None for condition in sweep.conditions)
-    return ["max_tokens: 1000"] * endless + ["price: {input: …, output: …}"] * (not priced(sweep, model))
+    entries = []
+    for name, model in zip(names, sweep.models, strict=True):
+        entry = [f"model: {json.dumps(name)}"]
+        if any(longest_reply_of(model, condition) is None for condition in sweep.conditions):
+            entry.append("max_tokens: 1000")
+        if not priced(sweep, model):
+            entry.append("price: {input: …, output: …}")
+        entries.append(f"{{{', '.join(entry)}}}")
+    lines = [
+        "A sweep file says it; write these lines to sweep.yaml, with your own figures:",
+        f"name: {json.dumps(sweep.name)}",
+        f"problems: {json.dumps([str(source.path) for source in sweep.problems])}",
+        f"models: [{', '.join(entries)}]",
+        f"out: {json.dumps(str(sweep.out))}",
+    ]
+    return "\n".join(lines)
 
 
 def _show_morning(folder: Path) -> None:

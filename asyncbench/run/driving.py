@@ -50,7 +50,21 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
             url = None if simulator is None else simulator.url
             asker = asker_of(run, model, simulator_url=url, lag=lag, stack=stack)
             lanes.setdefault(model.limits.group or model.alias, []).append(asker)
-        scheduler = Scheduler(lanes=[_lane(run, name, askers) for name, askers in lanes.items()], lag=lag)
+        scheduler = Scheduler(
+            lanes=[
+                Lane(
+                    name=name,
+                    askers=askers,
+                    limits=askers[0].model.limits,
+                    keep=run.salvage.keep,
+                    say=run.screen.say,
+                    lag=lag,
+                    epoch_s=askers[0].epoch_s,
+                )
+                for name, askers in lanes.items()
+            ],
+            lag=lag,
+        )
         yield Driven(scheduler=scheduler, simulators=list(simulators.values()))
 
 
@@ -136,15 +150,3 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
         settings = Settings(problems=tuple(sorted(paths)), replay=folders)
         started[replay] = stack.enter_context(running(settings))
     return started
-
-
-def _lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
-    return Lane(
-        name=name,
-        askers=askers,
-        limits=askers[0].model.limits,
-        keep=run.salvage.keep,
-        say=run.screen.say,
-        lag=askers[0].lag,
-        epoch_s=askers[0].epoch_s,
-    )

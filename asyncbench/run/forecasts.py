@@ -14,7 +14,6 @@ from asyncbench.planning import (
     rates_asked,
     read_forecasts,
 )
-from asyncbench.records import Model
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse
 from asyncbench.store import known_trials
@@ -29,17 +28,15 @@ def write_forecast(run: RunState) -> None:
     if max(sum(planned.values()), len(finished)) > FORECAST_UNASKED:
         return
     try:
-        if not all(_is_forecast(run, model, planned[model.alias]) for model in run.models):
-            keep_forecast(_quick_plan(run, finished), by="run")
+        before, now = read_forecasts(run.store.folder), time.time()
+        for model in run.models:
+            rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions)
+            trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
+            if not is_forecast_told(before, model.alias, limit=limit, trials=trials, prices=prices):
+                keep_forecast(_quick_plan(run, finished), by="run")
+                return
     except StoreError as error:
         run.screen.say(f"nothing is forecast: {error}")
-
-
-def _is_forecast(run: RunState, model: Model, trials: int) -> bool:
-    """Return whether so many trials of a model, at today's prices, were forecast before."""
-    prices = prices_of(rates_asked(model, condition, time.time()) for condition in run.sweep.conditions)
-    before = read_forecasts(run.store.folder)
-    return is_forecast_told(before, model.alias, limit=run.options.limit, trials=trials, prices=prices)
 
 
 def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:

@@ -149,7 +149,12 @@ async def _take_over(run: RunState, answers: Answers) -> None:
 
 def _cautions(run: RunState) -> Iterator[str]:
     """Yield what is said before the first call and refuses nothing."""
-    yield from _damage(run)
+    for damage in run.store.damaged:
+        yield f"{damage.segment.name}, line {damage.line}: damaged and left out; the rest is kept"
+    for path in run.store.lost:
+        yield f"{path}: taken for lost; what its calls cost counts still"
+    if any(path.startswith("grades/") for path in run.store.lost):
+        yield f"lost grades are made anew by `asyncbench regrade {run.sweep.out} --write`"
     if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
         outside = " and no budget holds them" if run.caps else ""
         yield (
@@ -159,20 +164,7 @@ def _cautions(run: RunState) -> Iterator[str]:
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report tells who answered."
-    yield from _unchanged(run)
-
-
-def _damage(run: RunState) -> Iterator[str]:
-    for damage in run.store.damaged:
-        yield f"{damage.segment.name}, line {damage.line}: damaged and left out; the rest is kept"
-    for path in run.store.lost:
-        yield f"{path}: taken for lost; what its calls cost counts still"
-    if any(path.startswith("grades/") for path in run.store.lost):
-        yield f"lost grades are made anew by `asyncbench regrade {run.sweep.out} --write`"
-
-
-def _unchanged(run: RunState) -> Iterator[str]:
-    """Yield what stays as it was though another would be right: that asks for grades, not for answers."""
+    # Two that stay as they are though another would be right: that asks for grades, not for answers.
     used = dict.fromkeys(asked.problems.path for sets in run.sets.values() for asked in sets)
     if changed := corrected(run.store.folder, list(used)):
         yield (

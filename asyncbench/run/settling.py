@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 
 from asyncbench.engine import Counters
-from asyncbench.records import Model
 from asyncbench.run.askers import is_finished
 from asyncbench.run.driving import Driven
 from asyncbench.run.state import RunState
@@ -45,26 +45,26 @@ async def settle(run: RunState, driven: Driven) -> None:
 def _count_finished(run: RunState, driven: Driven) -> None:
     """Count what earlier runs finished of that to which this one, ending early, did not come."""
     met = Counter({alias: counters.done_before for alias, counters in driven.counters.items()})
+    options = run.options
     for asker in driven.askers:
         if met.total() >= len(run.store.finished):
             return  # of others nothing is finished
-        if asker.counters.open:
-            before = _before_of(run, asker.model)
-            asker.counters.done_before = met[asker.model.alias] = before.done_before
-            asker.counters.failed_before = before.failed_before
+        if not asker.counters.open:
+            continue
+        model, before = asker.model, Counters()
+        trials = trials_of(
+            run.sweep,
+            model,
+            run.sets[model.alias],
+            limit=options.limit,
+            per_cell=options.pilot,
+            skip=partial(_counted, run, before),
+        )
+        next(trials, None)  # all are skipped: none is made
+        asker.counters.done_before = met[model.alias] = before.done_before
+        asker.counters.failed_before = before.failed_before
 
 
-def _before_of(run: RunState, model: Model) -> Counters:
-    """Count what earlier runs finished of all that one model is asked; no trial is made for it."""
-    before = Counters()
-
-    def count(trial_id: str) -> bool:
-        is_finished(run, before, trial_id)
-        return True
-
-    options = run.options
-    trials = trials_of(
-        run.sweep, model, run.sets[model.alias], limit=options.limit, per_cell=options.pilot, skip=count
-    )
-    next(trials, None)  # all are skipped
-    return before
+def _counted(run: RunState, before: Counters, trial_id: str) -> bool:
+    is_finished(run, before, trial_id)
+    return True

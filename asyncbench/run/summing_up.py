@@ -16,7 +16,11 @@ from asyncbench.sweeps import unpriced
 async def sum_up(run: RunState, driven: Driven) -> Summary:
     """Return what a run did, while its simulators still answer."""
     seen = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
-    budget = await asyncio.to_thread(_budget_use, run)
+    aliases = {model.alias for model in run.models}
+    outside = [alias for alias in unpriced(run.sweep) if alias in aliases]
+    budget = None if run.ledger is None else BudgetUse(ledger=run.ledger, outside=outside)
+    if budget is not None:
+        budget = replace(budget, rest_usd=await asyncio.to_thread(rest_usd_of, run, budget))
     more_usd = budget.to_go_on if budget is not None and run.options.may_raise_budget else None
     names = {condition.name for condition in run.sweep.conditions}
     return Summary(
@@ -33,14 +37,6 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
     )
-
-
-def _budget_use(run: RunState) -> BudgetUse | None:
-    if run.ledger is None:
-        return None
-    aliases = {model.alias for model in run.models}
-    use = BudgetUse(ledger=run.ledger, outside=[alias for alias in unpriced(run.sweep) if alias in aliases])
-    return replace(use, rest_usd=rest_usd_of(run, use))
 
 
 def _causes(driven: Driven) -> frozenset[Exit]:
