@@ -503,7 +503,9 @@ def test_no_recorded_prompt_had_more_tokens_than_its_bound(golden):
     small_talk = {k: padding(f"{k}k", place="") for k in (1, 4)}
     (model,) = planned("openai/gpt-5-mini").models
     trial = replace(requests(1, model)[0].trial, condition=Condition())
-    for row in rows(golden):
+    recorded = list(rows(golden))
+    assert recorded
+    for row in recorded:
         asked = draft_arithmetic(
             row["variant"], row["depth"], row["lhs"], row["rhs"], expected=row["correct"]
         )
@@ -663,8 +665,9 @@ def test_a_call_of_unknown_cost_of_a_model_that_left_is_refused_by_its_name(tmp_
 
 
 def test_a_folder_of_an_earlier_version_tells_what_was_spent(tmp_path):
-    released = Path(__file__).parent / "store" / "versions"
-    for number, version in enumerate(sorted(released.iterdir())):
+    released = sorted((Path(__file__).parent / "store" / "versions").iterdir())
+    assert released
+    for number, version in enumerate(released):
         folder = shutil.copytree(version, tmp_path / str(number))
         found = spending_of(folder).by_alias["small"]
         known = read_attempts(folder)["cost_usd"].drop_null().to_pylist()

@@ -138,7 +138,9 @@ def test_a_price_given_in_the_sweep_prices_every_call(tmp_path):
     problems, out = problem_set(tmp_path), tmp_path / "out"
     with simulator(problems) as server:
         run(sweep(out, problems, entry(server, "simulated/oracle", price={"input": 2, "output": 10})))
-    for row in read_trials(out).to_pylist():
+    rows = read_trials(out).to_pylist()
+    assert len(rows) == 144
+    for row in rows:
         assert row["cost_usd"] == pytest.approx((2 * row["input_tokens"] + 10 * row["output_tokens"]) / 1e6)
         assert row["price_source"] == "sweep"
 
