@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from asyncbench import generate
 from asyncbench.config import Sweep, sweep_from
+from asyncbench.run.progress import Quiet
 from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.process import START_TIMEOUT_S, Simulator, _end, _url
 from asyncbench.simulator.settings import Settings, to_json
@@ -47,6 +48,16 @@ def forked(settings: Settings) -> Iterator[Simulator]:
         yield Simulator(popen, _url(popen, START_TIMEOUT_S))
     finally:
         _end(popen)
+
+
+class Said(Quiet):
+    """A screen that remembers what was said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.lines.append(message)
 
 
 def problem_set(folder: Path, *, trials: int = 2, name: str = "problems") -> Path:

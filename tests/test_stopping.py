@@ -27,11 +27,10 @@ from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.reports.status import status_of
 from asyncbench.results.stopped_cells import skips_in
-from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
-from tests.sweep_files import entry, outcomes, simulator, sweep
+from tests.sweep_files import Said, entry, outcomes, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
 ALIKE = {"saturated": 0.2}  # 19 answers that are all alike
@@ -280,7 +279,7 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
         return {id(one) for one in gc.get_objects() if type(one) is Before}
 
     def watched(folder):
-        found.append((len(known() - others), screen.said[-1]))
+        found.append((len(known() - others), screen.lines[-1]))
         return look_through(folder)
 
     asking(model=NOISY, stop_when=MIXED, limit=80)
@@ -292,16 +291,6 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
         planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)
         asyncio.run(run_sweep(planned, screen=screen))
     assert found == [(0, "working out what of this run is skipped")]
-
-
-class Said(Quiet):
-    """A screen that remembers what it said."""
-
-    def __init__(self):
-        self.said = []
-
-    def say(self, message):
-        self.said.append(message)
 
 
 def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):

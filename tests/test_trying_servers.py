@@ -10,9 +10,8 @@ from aiohttp import web
 from asyncbench import run_sweep
 from asyncbench.engine.probation import FEW
 from asyncbench.records import Outcome
-from asyncbench.run.progress import Quiet
 from asyncbench.store.catalog import read_lanes
-from tests.sweep_files import problem_set, sweep
+from tests.sweep_files import Said, problem_set, sweep
 
 GOOD = {
     "id": "r",
@@ -21,16 +20,6 @@ GOOD = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "4"}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10},
 }
-
-
-class Said(Quiet):
-    """A screen that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.lines.append(message)
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.lock import left_mark
 from tests.processes import until
 from tests.store.disk import disk_for
-from tests.sweep_files import entry, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, problem_set, simulator, sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "T0PS3CR3T/p4th"  # noqa: S105  looked for in all that is left behind
@@ -41,16 +41,6 @@ def server(tmp_path_factory):
     problems = problem_set(tmp_path_factory.mktemp("problems"))
     with simulator(problems, keys=(KEYS["GOOD"],), latency_s=0.01) as started:
         yield started, problems
-
-
-class Said(Quiet):
-    """A screen that remembers what was said."""
-
-    def __init__(self):
-        self.lines = []
-
-    def say(self, message):
-        self.lines.append(message)
 
 
 @asynccontextmanager

@@ -15,13 +15,12 @@ from asyncbench import read_attempts, read_grades, read_trials, regrade_folder, 
 from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set, write_problems
 from asyncbench.records import Attempt, Ended, Outcome, Reply, Sent
-from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit
 from asyncbench.store.folder import Store
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.trials import asked_once, trials_of
 from tests.providers.raw_server import answering, raw_server
-from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
 
 PRICE = {"input": 2, "output": 10}
 APIS = [
@@ -32,16 +31,6 @@ APIS = [
     pytest.param("simulated-http/oracle", {}, id="over plain http"),
     pytest.param("simulated/oracle", {"api": "chat", "stream": True}, id="streamed"),
 ]
-
-
-class Heard(Quiet):
-    """Remembers what was said."""
-
-    def __init__(self):
-        self.said = []
-
-    def say(self, message):
-        self.said.append(message)
 
 
 def run(*arguments, **keywords):
@@ -133,26 +122,26 @@ def corrected_set(path):
 
 
 def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, problems):
-    out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Heard()
+    out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Said()
     run(sweep(out, problems, model), screen=screen)
-    assert not any("regrade" in one for one in screen.said)
+    assert not any("regrade" in one for one in screen.lines)
     corrected_set(problems)
     before = requests(server)
     run(sweep(out, problems, model), screen=screen)
     assert requests(server) == before
-    (told,) = (one for one in screen.said if "regrade" in one)
+    (told,) = (one for one in screen.lines if "regrade" in one)
     assert told.startswith("5 finished trials were graded by answers that have changed since")
     assert f"`asyncbench regrade {out}`" in told
 
 
 def test_once_regraded_nothing_more_is_said_of_changed_answers(tmp_path, server, problems):
-    out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Heard()
+    out, model, screen = tmp_path / "out", entry(server, "simulated/oracle"), Said()
     run(sweep(out, problems, model))
     corrected_set(problems)
     run(sweep(out, problems, model))
     regrade_folder(out, write=True)
     run(sweep(out, problems, model), screen=screen)
-    assert not any("regrade" in one for one in screen.said)
+    assert not any("regrade" in one for one in screen.lines)
     assert Counter(outcomes(out).values()) == {"correct": 139, "wrong": 5}
 
 
@@ -292,14 +281,14 @@ def test_trials_that_were_never_asked_get_what_the_sweep_says(tmp_path, server, 
 
 def test_what_was_cut_with_as_much_room_before_is_not_asked_again(cut):
     asked, _ = cut
-    screen = Heard()
+    screen = Said()
     run(asked, retry=[Outcome.TRUNCATED], max_tokens=3)
     still = {one for one, outcome in outcomes(asked.out).items() if outcome == "truncated"}
     assert still
     with pytest.raises(ConfigError, match=rf"all {len(still)} truncated trials were cut at 3 tokens or more"):
         run(asked, retry=[Outcome.TRUNCATED], max_tokens=3)
     run(asked, retry=[Outcome.TRUNCATED], max_tokens=4, screen=screen)
-    assert not any("stay as they are" in one for one in screen.said)
+    assert not any("stay as they are" in one for one in screen.lines)
 
 
 @pytest.mark.parametrize(
