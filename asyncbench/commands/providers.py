@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from asyncbench.commands.messages import show
 from asyncbench.commands.options import EnvFile, Json, environment_of
 from asyncbench.errors import ConfigError
 
@@ -65,8 +66,7 @@ def doctor(
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
     checkups = asyncio.run(doctors.examine(asked, env=environment_of(env_file, asked)))
     noise = asyncio.run(doctors.noise_floor()) if latency else ()
-    found = doctors.DoctorReport(models=checkups, noise=noise)
-    typer.echo(found.as_json() if as_json else found.as_text())
+    show(doctors.DoctorReport(models=checkups, noise=noise), as_json=as_json)
     raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 
 

@@ -143,7 +143,9 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
     for model in run.models:
         if model.simulated and model.base_url is None:
             asked = run.sets[model.alias]
-            problems.setdefault(model.replay, set()).update(one.problems.path for one in asked)
+            problems.setdefault(model.replay, set()).update(
+                problem_set.problems.path for problem_set in asked
+            )
     started = {}
     for replay, paths in problems.items():
         folders = () if replay is None else (Path(replay),)

@@ -193,13 +193,8 @@ def spent_text(
 ) -> str:
     """Return how far a budget is spent.
 
-    Args:
-        name: of the budget.
-        spent_usd: what calls cost, or could at most where that is not known.
-        limit_usd: the budget.
-        reserved_usd: what is set aside for calls in flight.
-        doubted_usd: of what is spent, the part that calls of unknown cost could cost at most.
-        doubted_calls: those calls.
+    `reserved_usd` is set aside for calls in flight. `doubted_usd` is the part of `spent_usd` that
+    `doubted_calls` calls of unknown cost could cost at most.
     """
     in_flight = f" (+ {usd_text(reserved_usd)} in flight)" if reserved_usd else ""
     if not doubted_usd:

@@ -84,10 +84,7 @@ def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
     """Return models as a budget lets them be asked: a router is told that nobody dearer may serve a call.
 
     A dearer price that a condition lets it take is said by that condition's `params`, and by no other's.
-
-    Args:
-        sweep: the sweep, whose models `check_budget` has let pass.
-        models: those that are asked.
+    `check_budget` has let them pass.
     """
     return tuple(
         _held(model, sweep) if is_router(model) and sweep.budgeted(model) and priced(sweep, model) else model
@@ -207,15 +204,12 @@ def _most(input_tokens: int, output_tokens: int, rates: Sequence[Rates]) -> int:
 
 
 def open_ledger(sweep: Sweep, folder: Path) -> Ledger | None:
-    """Return the ledger of a sweep with all that its calls cost so far; None where it has no budget.
+    """Return the ledger of a sweep and what its folder's calls cost so far; None where it has no budget.
 
     A call of unknown cost counts with what was set aside for it or, where no budget held it, with the most
     that it could cost when it was made. Calls of models that left the sweep count, too, and so does what
-    cannot be read any more; those of models without a price count as far as their cost is known.
-
-    Args:
-        sweep: the sweep.
-        folder: its results folder; no run is going. It need not be there yet.
+    cannot be read any more; those of models without a price count as far as their cost is known. No run is
+    going in the folder, which need not be there yet.
 
     Raises:
         ConfigError: there are calls of which nobody can say what they cost at most.

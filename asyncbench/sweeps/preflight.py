@@ -116,11 +116,7 @@ def sets_in_folder(
 ) -> dict[str, tuple[AskedSet, ...]]:
     """Copy or generate every problem set into a results folder; return what each model is asked, by alias.
 
-    Args:
-        sweep: where each model's problems come from.
-        models: those that are asked.
-        opened: the problem sets that are files, by their place in the sweep.
-        folder: the results folder; with these copies it stands alone.
+    With these copies the folder stands alone. `opened` are the sets that are files, by place in the sweep.
     """
     out = folder / "problems"
     placed = {
@@ -145,10 +141,7 @@ def _generated(source: ProblemSource, folder: Path) -> ProblemSet:
 def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str, ProblemSet]) -> None:
     """Refuse conditions under which a problem of the sweep cannot be asked, or that ask none.
 
-    Args:
-        sweep: conditions, and where problems come from.
-        models: those that are asked.
-        opened: the problem sets that are files, by their place in the sweep.
+    `opened` are the problem sets that are files, by their place in the sweep.
 
     Raises:
         ConfigError: names the condition, the suite and the way out.
@@ -221,10 +214,7 @@ def check_replays(models: Iterable[Model]) -> None:
 def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
     """Refuse problems that cannot be asked, and models whose tokens a minute do not suffice for them.
 
-    Args:
-        sweep: whose conditions they are asked under.
-        models: those that are asked, each with the longest reply that it may give.
-        sets: what each is asked, by alias.
+    Each model has the longest reply that it may give; `sets` are what it is asked, by alias.
 
     Raises:
         ConfigError: names the condition or model, and the way out.

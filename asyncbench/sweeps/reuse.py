@@ -95,15 +95,6 @@ async def take_over(
 ) -> int:
     """Close every trial that has no answer here and one there; return how many. They count as finished.
 
-    Args:
-        answers: what there is.
-        sweep: conditions and repeats.
-        models: whose trials.
-        sets: what each is asked, by alias.
-        limit: at most this many problems per model.
-        store: whose trials are finished, and which were called.
-        salvage: keeps the results.
-
     Raises:
         StoreError: the other folder cannot be read, or ours cannot be written.
     """

@@ -151,11 +151,8 @@ async def settle(
     that it knows. And a run that asked again knows only now by which answers it should have skipped.
 
     Args:
-        sweep: conditions, repeats and the rule.
+        sweep, sets, limit, per_cell: as the run had them.
         models: each with the rule of its run, by alias; the counters there are put right.
-        sets: what each is asked, by alias.
-        limit: as the run had it.
-        per_cell: likewise.
         folder: the results folder.
         salvage: keeps what is written.
 

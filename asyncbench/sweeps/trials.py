@@ -74,12 +74,9 @@ def asked_once(sets: Sequence[ProblemSet]) -> tuple[AskedSet, ...]:
 def asked_by_model(
     sweep: Sweep, models: Sequence[Model], placed: Mapping[str, ProblemSet]
 ) -> dict[str, tuple[AskedSet, ...]]:
-    """Return what each model is asked, by alias; models with the same problems share one answer.
+    """Return what each model is asked, by alias, of problem sets by their place in the sweep.
 
-    Args:
-        sweep: where each model's problems come from.
-        models: those that are asked.
-        placed: the problem sets, by their place in the sweep.
+    Models with the same problems share one answer.
     """
     asked: dict[tuple[str, ...], tuple[AskedSet, ...]] = {}
     for places in (places_of(sweep, model) for model in models):
