@@ -33,9 +33,8 @@ from benchmarks.forecast import held, recorded, within
 from tests import recorded as recorded_files
 from tests.commands import asyncbench_here
 from tests.reports.paid import Call, folder_of, trials
-from tests.run.test_resume import Heard
+from tests.sweep_files import Said, problem_set, simulator, sweep
 from tests.sweep_files import entry as entry_of
-from tests.sweep_files import problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 10.0}
 O4_MINI = "azure_o4-mini-2025-04-16_2025-05-17_07-42.jsonl"
@@ -483,9 +482,9 @@ async def test_a_forecast_file_that_cannot_be_read_is_said_and_the_run_goes_on(t
     asked = sweep(tmp_path / "out", problem_set(tmp_path, trials=1), "simulated-http/oracle")
     await run_sweep(asked, limit=10)
     (asked.out / FORECAST).write_text("{", "utf-8")
-    heard = Heard()
+    heard = Said()
     assert (await run_sweep(asked, screen=heard)).exit is Exit.COMPLETE
-    assert any("nothing is forecast" in said and FORECAST in said for said in heard.said)
+    assert any("nothing is forecast" in said and FORECAST in said for said in heard.lines)
 
 
 def test_a_run_with_many_cells_is_drawn_less_often_or_not_at_all():

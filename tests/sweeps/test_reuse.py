@@ -16,8 +16,7 @@ from asyncbench.reports.overview import report_on
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from tests.commands import asyncbench
-from tests.run.test_resume import Heard
-from tests.sweep_files import entry, outcomes, problem_set, simulator, sweep
+from tests.sweep_files import Said, entry, outcomes, problem_set, simulator, sweep
 from tests.test_cli import sweep_file
 
 PRICE = {"input": 2, "output": 10}
@@ -66,12 +65,12 @@ def rows(out, *columns):
 def test_what_another_folder_has_answered_is_not_asked_and_the_rest_is(asking, requests):
     one, two = asking("one"), asking("two")
     run(one, limit=100)
-    screen = Heard()
+    screen = Said()
     summary = run(two, reuse=one.out, screen=screen)
     assert requests() == 144
     assert summary.exit is Exit.COMPLETE
     assert outcomes(two.out).items() >= outcomes(one.out).items()
-    assert f"100 answers were taken over from {one.out}" in screen.said
+    assert f"100 answers were taken over from {one.out}" in screen.lines
 
 
 def test_a_row_taken_over_says_whose_it_is_and_is_the_same_otherwise(asking):
