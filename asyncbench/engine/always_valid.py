@@ -40,10 +40,8 @@ def always_valid_interval(correct: int, asked: int) -> Interval:
     if not asked:
         return Interval(0.0, 1.0)
     least = _mixed(correct, asked) - _AT_MOST
-    return Interval(
-        low=_bound(correct, asked, least, outer=0.0) if correct else 0.0,
-        high=_bound(correct, asked, least, outer=1.0) if correct < asked else 1.0,
-    )
+    low, high = (_bound(correct, asked, least, outer=outer) for outer in (0.0, 1.0))
+    return Interval(low, high)
 
 
 def evidence(against: float, correct: int, asked: int) -> float:
@@ -69,6 +67,8 @@ def _likelihood(share: float, correct: int, asked: int) -> float:
 def _bound(correct: int, asked: int, least: float, *, outer: float) -> float:
     """Return where the likelihood falls to `least` between the share seen and `outer`, rounded outward."""
     inner = correct / asked
+    if inner == outer:
+        return outer
     for _ in range(_HALVINGS):
         middle = (inner + outer) / 2
         if _likelihood(middle, correct, asked) < least:

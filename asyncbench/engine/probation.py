@@ -61,7 +61,7 @@ class Probation:
         if ended.kind not in _TOO_MANY:
             return
         # Its own word of when to come back is waited for, and that of a day's limit of which nothing remains.
-        days = [one for one in ended.allowances if one.period_s > 60 and one.remaining == 0]
+        days = [limit for limit in ended.allowances if limit.period_s > 60 and limit.remaining == 0]
         told_s = max([ended.retry_after_s or 0.0, *(day.reset_s or 0.0 for day in days)])
         if not self._too_many:
             self._first_s, self._patient_until_s = at_s, at_s + told_s + HOPELESS_S

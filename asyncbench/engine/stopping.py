@@ -16,14 +16,12 @@ Of repeats the first counts: another answer to the same question is no other pro
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from asyncbench.engine.always_valid import Interval, alike_needed, always_valid_interval
+from asyncbench.engine.always_valid import alike_needed, always_valid_interval
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Skipped, Stop, StopWhen, Trial
 
-CI_WIDTH: Final = "ci_width"
-SATURATED: Final = "saturated"
 CellCounts = tuple[int, int]  # correct, asked
 
 
@@ -47,25 +45,21 @@ def cell_of(trial: Trial) -> ConditionCell:
 
 def stop_at(when: StopWhen, correct: int, asked: int) -> Stop | None:
     """Return why a cell with so many answers is asked no further; None: it goes on."""
-    interval = always_valid_interval(correct, asked)
-    rule = _rule(when, correct, asked, interval)
-    if rule is None:
+    low, high = interval = always_valid_interval(correct, asked)
+    if when.saturated is not None and asked and correct in (0, asked) and interval.width <= when.saturated:
+        rule = f"saturated {when.saturated:g}"
+    elif when.ci_width is not None and interval.width <= when.ci_width:
+        rule = f"ci_width {when.ci_width:g}"
+    else:
         return None
-    return Stop(rule=rule, asked=asked, correct=correct, low=interval.low, high=interval.high)
-
-
-def _rule(when: StopWhen, correct: int, asked: int, interval: Interval) -> str | None:
-    alike = asked > 0 and correct in (0, asked)
-    if when.saturated is not None and alike and interval.width <= when.saturated:
-        return f"{SATURATED} {when.saturated:g}"
-    if when.ci_width is not None and interval.width <= when.ci_width:
-        return f"{CI_WIDTH} {when.ci_width:g}"
-    return None
+    return Stop(rule=rule, asked=asked, correct=correct, low=low, high=high)
 
 
 def still_stopped(when: StopWhen | None, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
     """Return those (correct, asked) by which a rule stops a cell; without a rule none does."""
-    return frozenset(one for one in set(known) if when is not None and stop_at(when, *one) is not None)
+    if when is None:
+        return frozenset()
+    return frozenset(counts for counts in set(known) if stop_at(when, *counts) is not None)
 
 
 def next_look(when: StopWhen, correct: int, asked: int) -> float:
@@ -83,14 +77,11 @@ def next_look(when: StopWhen, correct: int, asked: int) -> float:
     return max(min(looks), asked + 1)
 
 
-def _nowhere(_: Skipped) -> None:
-    """Keep nothing."""
-
-
 @dataclass(slots=True)
-class _Known:
+class _CellAnswers:
     """The answers of one cell, in the planned order."""
 
+    when: StopWhen
     look_at: float
     planned: int = 0  # trials given a place
     closed: int = 0  # of them, those up to which all are closed
@@ -98,6 +89,24 @@ class _Known:
     correct: int = 0
     early: dict[int, bool | None] = field(default_factory=dict)  # closed before one that is planned earlier
     stop: Stop | None = None
+
+    def add(self, place: int, right: bool | None) -> None:
+        """Count an answer, and all that waited for it."""
+        if self.stop is not None:
+            return
+        self.early[place] = right
+        while self.stop is None and self.closed in self.early:
+            answer = self.early.pop(self.closed)
+            self.closed += 1
+            if answer is None:
+                continue
+            self.correct += answer
+            self.asked += 1
+            if self.asked >= self.look_at:
+                self.stop = stop_at(self.when, self.correct, self.asked)
+                self.look_at = next_look(self.when, self.correct, self.asked)
+        if self.stop is not None:
+            self.early.clear()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,48 +122,41 @@ class Stopping:
     keep: Callable[[Skipped], None]
     counters: Counters
     now: Callable[[], float]  # UTC, seconds since 1970
-    _cells: dict[ConditionCell, _Known] = field(default_factory=dict)
-    _places: dict[str, tuple[ConditionCell, int]] = field(
-        default_factory=dict
-    )  # of trials that are not closed
+    changed: bool = False  # whether one that was asked again counts otherwise from now on
+    on_stop: Callable[[], None] = lambda: None  # is called when an answer stops a cell
+    _cells: dict[ConditionCell, _CellAnswers] = field(default_factory=dict)
+    _places: dict[str, tuple[_CellAnswers, int]] = field(default_factory=dict)  # of trials not closed yet
     _anyway: set[str] = field(default_factory=set)  # trials that are asked whatever is known
     _counted_as: dict[str, bool | None] = field(default_factory=dict)  # of those, how the first answers count
-    changed: bool = False  # whether one that was asked again counts otherwise from now on
-    _stopped: Callable[[], None] = lambda: None
-
-    def on_stop(self, call: Callable[[], None]) -> None:
-        """Call this whenever a cell is stopped by an answer."""
-        self._stopped = call
 
     @property
     def stopped_any(self) -> bool:
         """Whether enough is known of a cell."""
-        return any(one.stop is not None for one in self._cells.values())
+        return any(cell.stop is not None for cell in self._cells.values())
 
     def figures_of(self, trial: Trial) -> CellCounts:
         """Return how many answers of a trial's cell count so far, as (correct, asked)."""
-        known = self._cells.get(cell_of(trial))
-        return (0, 0) if known is None else (known.correct, known.asked)
+        cell = self._cells.get(cell_of(trial))
+        return (0, 0) if cell is None else (cell.correct, cell.asked)
 
     def stop_of(self, trial: Trial) -> Stop | None:
         """Return why a trial need not be asked; None: it has to be."""
-        known = self._cells.get(cell_of(trial))
-        return None if known is None or trial.trial_id in self._anyway else known.stop
+        cell = self._cells.get(cell_of(trial))
+        return None if cell is None or trial.trial_id in self._anyway else cell.stop
 
     def known(self, cell: ConditionCell, answers: Iterable[bool | None]) -> None:
         """Take in answers of earlier runs, None where one failed, that come next in the order of a cell."""
-        one = self._cell(cell)
+        known = self._answers(cell)
         for right in answers:
-            self._add(one, one.planned, right)
-            one.planned += 1
+            known.add(known.planned, right)
+            known.planned += 1
 
     def plan(self, trial: Trial) -> None:
         """Give a trial its place: the next of its cell."""
         if not trial.repeat:
-            cell = cell_of(trial)
-            one = self._cell(cell)
-            self._places[trial.trial_id] = cell, one.planned
-            one.planned += 1
+            cell = self._answers(cell_of(trial))
+            self._places[trial.trial_id] = cell, cell.planned
+            cell.planned += 1
 
     def ask_again(self, trial: Trial, *, right: bool | None) -> None:
         """Take in how the next trial was closed; it is asked again, whatever is known of its cell."""
@@ -168,13 +170,10 @@ class Stopping:
         if right is not None and self._counted_as.get(trial_id, right) != right:
             self.changed = True  # one that fails keeps the answer that it has
         cell, place = self._places.pop(trial_id, (None, 0))
-        if cell is None:
-            return
-        one = self._cells[cell]
-        went_on = one.stop is None
-        self._add(one, place, right)
-        if went_on and one.stop is not None:
-            self._stopped()
+        if cell is not None and cell.stop is None:
+            cell.add(place, right)
+            if cell.stop is not None:
+                self.on_stop()
 
     def skip(self, trial: Trial, stop: Stop) -> None:
         """Write down that a trial is not asked."""
@@ -184,32 +183,11 @@ class Stopping:
 
     def forget(self) -> None:
         """Let go of all that tells what to ask, for nothing more is asked; the counters stay."""
-        self.keep = _nowhere
+        self.keep = lambda _: None
         for known in (self._cells, self._places, self._anyway, self._counted_as):
             known.clear()
 
-    def _cell(self, cell: ConditionCell) -> _Known:
+    def _answers(self, cell: ConditionCell) -> _CellAnswers:
         if cell not in self._cells:
-            self._cells[cell] = _Known(next_look(self.when, 0, 0))
+            self._cells[cell] = _CellAnswers(self.when, next_look(self.when, 0, 0))
         return self._cells[cell]
-
-    def _add(self, one: _Known, place: int, right: bool | None) -> None:
-        """Count an answer, and all that waited for it."""
-        if one.stop is not None:
-            return
-        one.early[place] = right
-        while one.stop is None and one.closed in one.early:
-            answer = one.early.pop(one.closed)
-            one.closed += 1
-            if answer is None:
-                continue
-            one.correct += answer
-            one.asked += 1
-            if one.asked >= one.look_at:
-                self._look(one)
-        if one.stop is not None:
-            one.early.clear()
-
-    def _look(self, one: _Known) -> None:
-        one.stop = stop_at(self.when, one.correct, one.asked)
-        one.look_at = next_look(self.when, one.correct, one.asked)

@@ -23,7 +23,7 @@ class TrialQueue:
         self._asker, self._counters, self._stopping = asker, asker.counters, asker.stopping
         self._changed: Callable[[], None] = lambda: None  # wakes its lane
         if self._stopping is not None:
-            self._stopping.on_stop(self._pass_over)
+            self._stopping.on_stop = self._pass_over
 
     async def feed(self, depth: Callable[[], int], changed: Callable[[], None]) -> None:
         """Keep up to `depth()` trials waiting: memory does not grow with the set."""
