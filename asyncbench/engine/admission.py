@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asyncbench.engine import minutes
-from asyncbench.engine.guess import Guess
-from asyncbench.engine.holds import WORTH_TELLING_S, Pause, Wait
+from asyncbench.engine.guessed_limit import GuessedLimit
 from asyncbench.engine.lane_model import LaneModel
-from asyncbench.engine.limits import Gate
+from asyncbench.engine.limits import WORTH_TELLING_S, Gate, Pause, Wait
 from asyncbench.engine.minutes import Minutes
 from asyncbench.engine.slots import FIRST, Slots
 from asyncbench.engine.telemetry import LoopLag
@@ -50,7 +49,7 @@ class Admission:
     throttle: Throttle = field(default_factory=Throttle)
     in_flight: int = 0
     highest: int = 0  # in flight so far
-    _guess: Guess = field(default_factory=Guess)  # of a limit that nobody tells
+    _guess: GuessedLimit = field(default_factory=GuessedLimit)  # of a limit that nobody tells
     _starts: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))  # of the latest calls
     _bound: bool = False  # by a limit a minute, at any time
     _there_s: float = -math.inf  # until when the provider was there: it said no, or how long to wait
@@ -82,12 +81,12 @@ class Admission:
         if self.in_flight >= self.slots.ceiling(limited=self.limited, share=share):
             self.slots.full()
             return Wait(math.inf if share == 1.0 else SHARE_GROWS_S, minutes.CONCURRENCY)
-        if self.in_flight >= FIRST and self.gate.counts_tokens and model.expected.guesses(turn):
+        if self.in_flight >= FIRST and self.gate.counts_tokens and model.estimates.guesses(turn):
             return Wait(math.inf, minutes.CONCURRENCY)  # replies may be a hundred times as long as guessed
         self.gate.use(share, at_s)
         self._raise_guess(share, at_s)
         # Looked at again at every wait: a limit of tokens may have been told in the meantime.
-        turn.reserved = model.expected.amounts(turn) if self.gate.counts_tokens else ONE_CALL
+        turn.reserved = model.estimates.amounts(turn) if self.gate.counts_tokens else ONE_CALL
         wait = self.gate.wait(turn.reserved, at_s)
         self._bound |= wait is not None
         return wait
@@ -111,7 +110,7 @@ class Admission:
         if kind is ErrorKind.RATE_LIMITED:
             self.gate.refuse(turn.reserved, at_s)
         else:
-            used = model.expected.used(turn, ended)
+            used = model.estimates.used(turn, ended)
             self.gate.settle(turn.reserved, used, at_s)
             self.minutes.settled(used)
         self._follow(turn, ended, at_s)

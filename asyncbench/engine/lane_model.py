@@ -13,9 +13,9 @@ from math import inf
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.attempts import Attempts
 from asyncbench.engine.closing import Closing
-from asyncbench.engine.expected import Expected
 from asyncbench.engine.money import Money
 from asyncbench.engine.probation import Probation
+from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.trial_queue import TrialQueue
 
 
@@ -25,7 +25,7 @@ class LaneModel:
     def __init__(self, asker: Asker) -> None:
         asker.now_s = asyncio.get_running_loop().time
         self.asker, self.counters, self.alias = asker, asker.counters, asker.model.alias
-        self.expected = Expected(asker.counting)
+        self.estimates = TokenEstimates(asker.counting)
         self.probation = Probation(answered_before=asker.answered_before, accepted=asker.answered_before)
         self.queue = TrialQueue(asker)
         self.money = Money(asker, self.queue)

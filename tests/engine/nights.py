@@ -16,7 +16,6 @@ from typing import Final
 from asyncbench.engine import minutes
 from asyncbench.engine.admission import BROKEN_OFF
 from asyncbench.engine.attempts import GRACE_S
-from asyncbench.engine.expected import ENOUGH
 from asyncbench.engine.lane import Lane
 from asyncbench.engine.lane_model import LaneModel
 from asyncbench.engine.limits import (
@@ -32,6 +31,7 @@ from asyncbench.engine.limits import (
 from asyncbench.engine.probation import HOPELESS_S
 from asyncbench.engine.slots import FIRST
 from asyncbench.engine.throttle import RAREST_OF_LONG_S, RAREST_SCOUT_S
+from asyncbench.engine.token_estimates import ENOUGH
 from asyncbench.engine.turn import ONE_CALL
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
@@ -588,7 +588,7 @@ def _could_start(lane: Lane) -> bool:
 
 def _knows(model: LaneModel) -> bool:
     """Whether it is known of a model how long its replies are, or are at most."""
-    return model.expected.taught or model.asker.model.max_tokens is not None
+    return model.estimates.taught or model.asker.model.max_tokens is not None
 
 
 # ── what a steady night uses ─────────────────────────────────────────────────────────────────

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from asyncbench.engine.expected import Expected
 from asyncbench.engine.lane import GROWTH
 from asyncbench.engine.limits import Amounts
 from asyncbench.engine.probation import FEW
+from asyncbench.engine.token_estimates import TokenEstimates
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import ErrorKind, ProviderError, StoreError, UnwrittenError
 from asyncbench.records import (
@@ -418,8 +418,8 @@ def test_tokens_that_may_have_been_used_are_not_given_back():
     )
     reserved = Amounts(1.0, 100.0, 60.0, 40.0)
     turn = Turn(request=requests(1)[0], history=NEW, characters=4, taken_s=0.0, reserved=reserved)
-    assert Expected().used(turn, billed) == reserved
-    assert Expected().used(turn, refused) == Amounts(1.0)
+    assert TokenEstimates().used(turn, billed) == reserved
+    assert TokenEstimates().used(turn, refused) == Amounts(1.0)
 
 
 def test_one_unknown_cost_makes_a_trials_cost_unknown():

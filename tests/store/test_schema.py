@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.engine import minutes
-from asyncbench.engine.holds import DAY
+from asyncbench.engine.limits import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
 from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, trial_row
 from asyncbench.store.schema import (

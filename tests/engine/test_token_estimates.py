@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from asyncbench.engine.expected import ENOUGH, Expected
+from asyncbench.engine.token_estimates import ENOUGH, TokenEstimates
 from asyncbench.engine.turn import Turn
 from asyncbench.records import History, Reply, Usage
 from tests.engine.night import requests
@@ -18,7 +18,7 @@ def turn(length, *, longest=None, characters=100):
 
 
 def learnt(*replies, length=SHORT, expected=None):
-    expected = expected or Expected()
+    expected = expected or TokenEstimates()
     for tokens in replies:
         expected.used(turn(length), Reply(text="", usage=Usage(input_tokens=50, output_tokens=tokens)))
     return expected
@@ -33,8 +33,8 @@ def input_tokens(expected, characters):
 
 
 def test_before_any_reply_the_longest_allowed_is_expected():
-    assert output_tokens(Expected(), SHORT, 4_000) == 4_000
-    assert output_tokens(Expected(), SHORT) == 256
+    assert output_tokens(TokenEstimates(), SHORT, 4_000) == 4_000
+    assert output_tokens(TokenEstimates(), SHORT) == 256
 
 
 def test_few_replies_are_longer_than_expected():
@@ -59,7 +59,7 @@ def test_what_was_long_ago_is_forgotten():
 
 
 def test_the_tokens_of_a_prompt_are_learnt_from_its_characters():
-    assert input_tokens(Expected(), 400) == 100
+    assert input_tokens(TokenEstimates(), 400) == 100
     assert input_tokens(learnt(*[1] * 3), 400) == 200
 
 

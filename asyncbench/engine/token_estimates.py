@@ -18,7 +18,7 @@ UNSEEN_OUTPUT_TOKENS: Final = 256  # before any reply was seen and where no max_
 Kind = tuple[str, str, int | None, str]  # task, variant, length, condition: whose replies are alike
 
 
-class Expected:
+class TokenEstimates:
     """The tokens to expect of one model's calls."""
 
     def __init__(self, counting: Counting = Counting.USED) -> None:

@@ -2,24 +2,24 @@
 
 import pytest
 
-from asyncbench.engine.guess import KNOWN, QUICKLY, QUICKLY_S, SLOWLY, SLOWLY_S, Guess
+from asyncbench.engine.guessed_limit import KNOWN, QUICKLY, QUICKLY_S, SLOWLY, SLOWLY_S, GuessedLimit
 
 
-def grown(guess: Guess, rpm: float, at_s: float, until_s: float, *, share: float = 1.0) -> float:
+def grown(guess: GuessedLimit, rpm: float, at_s: float, until_s: float, *, share: float = 1.0) -> float:
     """Return a guess after it was looked at ten times a second."""
     for tenth in range(int(at_s * 10), int(until_s * 10)):
         rpm *= guess.growth(rpm, tenth / 10, share=share) or 1.0
     return rpm
 
 
-def refused_at(rpm: float, at_s: float = 0.0) -> Guess:
-    guess = Guess()
+def refused_at(rpm: float, at_s: float = 0.0) -> GuessedLimit:
+    guess = GuessedLimit()
     guess.first(rpm, at_s)
     return guess
 
 
 def test_the_first_guess_is_the_rate_that_was_refused_and_grows_slowly():
-    guess = Guess()
+    guess = GuessedLimit()
     assert guess.first(600.0, 10.0) == 600.0
     assert guess.growth(600.0, 10.0 + SLOWLY_S, share=1.0) is None
     assert guess.growth(600.0, 10.1 + SLOWLY_S, share=1.0) == SLOWLY
@@ -62,7 +62,7 @@ def test_it_does_not_grow_while_calls_are_refused(share):
     assert grown(guess, 60.0, 0.0, 10 * SLOWLY_S, share=share) == 60.0
 
 
-def answered(guess: Guess, times: int) -> None:
+def answered(guess: GuessedLimit, times: int) -> None:
     for n in range(times):
         guess.answered(n / 10)
 

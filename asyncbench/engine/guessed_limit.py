@@ -23,7 +23,7 @@ KNOWN: Final = 100  # answers at a guess, before refusals may be about something
 
 
 @dataclass(slots=True)
-class Guess:
+class GuessedLimit:
     """What is known of a limit that nobody tells; times are the loop's clock, rates requests a minute."""
 
     _since_s: float = 0.0
