@@ -55,6 +55,7 @@ def test_a_bucket_starts_with_one_unit_so_there_is_no_burst_at_the_start():
 @given(st.lists(st.floats(0.1, 30), min_size=1, max_size=60))
 def test_no_window_gets_more_than_the_rate_and_one_bucket(amounts):
     per_s, times = 10.0, served(Bucket(600, burst_s=1.0, at_s=0.0), amounts)
+    assert len(times) == len(amounts)
     for first, since_s in enumerate(times):
         # An amount beyond the bucket waits for a full one and leaves a debt, paid before the next.
         used = sum(amounts[first:-1])
