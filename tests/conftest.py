@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +15,18 @@ ROOT = Path(__file__).resolve().parent.parent
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
 settings.register_profile("whatever it takes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("whatever it takes")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but one in N cases of a test that is marked `one_in(N)` to `make soak`."""
+    seen = Counter[str]()
+    for item in items:
+        if (mark := item.get_closest_marker("one_in")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % mark.args[0]:
+                item.add_marker(pytest.mark.soak)
+            seen[test] += 1
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import csv
 import json
 from collections import Counter
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -166,8 +167,11 @@ def aliases(published):
         yield run, name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
-def swept_again(server, provider, imported, published, prices, out):
-    """Sweep every run's own problems, answered by what was recorded; return what the server saw."""
+def swept_again(server, providers, imported, published, prices, out):
+    """Sweep every run's own problems, answered by what was recorded; return what the server saw.
+
+    The runs go through the providers in turn.
+    """
     models = [
         entry(
             server,
@@ -179,7 +183,7 @@ def swept_again(server, provider, imported, published, prices, out):
             retry={"attempts": 1},
             **({"price": prices[run["model"]]} if run["model"] in prices else {}),
         )
-        for run, alias in aliases(published)
+        for provider, (run, alias) in zip(cycle(providers), aliases(published), strict=False)
     ]
     summary = asyncio.run(run_sweep(sweep_from({"name": "again", "models": models, "out": str(out)})))
     assert summary.exit is Exit.UNFINISHED  # what failed then fails now
@@ -187,12 +191,19 @@ def swept_again(server, provider, imported, published, prices, out):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("provider", ["simulated", "simulated-anthropic"], ids=["openai", "anthropic"])
+@pytest.mark.parametrize(
+    "providers",
+    [
+        pytest.param(["simulated", "simulated-anthropic"], id="both"),
+        pytest.param(["simulated"], id="openai", marks=pytest.mark.soak),
+        pytest.param(["simulated-anthropic"], id="anthropic", marks=pytest.mark.soak),
+    ],
+)
 def test_the_same_runs_swept_again_through_an_sdk_give_the_same_table(
-    tmp_path, golden, imported, published, prices, provider
+    tmp_path, golden, imported, published, prices, providers
 ):
     with replaying(imported) as server:
-        stats = swept_again(server, provider, imported, published, prices, tmp_path / "out")
+        stats = swept_again(server, providers, imported, published, prices, tmp_path / "out")
     assert stats["max_in_flight"] >= IN_FLIGHT
     assert stats["requests"] == 17_153
 
