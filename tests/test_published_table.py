@@ -18,7 +18,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.published.places import problems_file
 from asyncbench.run.summary import Exit
 from asyncbench.simulator.settings import Settings
-from tests.recorded import rows, write_jsonl
+from tests.recorded import rows
 from tests.sweep_files import entry, forked
 
 COLUMNS = {  # of the table → the published row's keys
@@ -44,14 +44,9 @@ def published(golden):
 
 
 @pytest.fixture(scope="session")
-def imported(golden, tmp_path_factory):
-    """All recorded runs, imported by the command."""
-    folder = tmp_path_factory.mktemp("published")
-    files = write_jsonl(golden, folder / "files")
-    out = folder / "results"
-    done = asyncbench("import", "llm-arithmetic", *files, "--out", out)
-    assert done.exit_code == 0, done.output
-    return out
+def imported(recorded_runs):
+    """All recorded runs, imported."""
+    return recorded_runs / "results"
 
 
 def asyncbench(*arguments):

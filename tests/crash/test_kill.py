@@ -152,7 +152,7 @@ def check_tables(out, stats, *, planned):
 
 @pytest.mark.timeout(300)
 def test_a_run_killed_at_random_moments_ends_with_every_trial_exactly_once(tmp_path):
-    sweep_with_kills(tmp_path, seed=SEED, rounds=7, trials=4)
+    sweep_with_kills(tmp_path, seed=SEED, rounds=4, trials=3)
 
 
 def test_a_power_failure_takes_at_most_the_last_second(tmp_path):
@@ -166,7 +166,7 @@ def test_a_power_failure_takes_at_most_the_last_second(tmp_path):
             yaml.safe_dump({"name": "s", "problems": [str(problems)], "models": [model], "out": str(out)})
         )
         sampled, forgotten = Sampled(server), 0
-        for _ in range(4):
+        for _ in range(3):
             program = ("tests.crash.recorded", str(log))
             killed_s = killed_after(file, rng.uniform(0.8, 1.6), sampled, program)
             if killed_s is None:

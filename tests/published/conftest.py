@@ -4,19 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.published import import_files
-from tests.recorded import write_jsonl
-
 
 @pytest.fixture(scope="session")
-def published(golden, tmp_path_factory) -> list[Path]:
+def published(recorded_runs: Path) -> list[Path]:
     """The files as they were published."""
-    return write_jsonl(golden, tmp_path_factory.mktemp("published"))
+    return sorted((recorded_runs / "files").iterdir())
 
 
 @pytest.fixture(scope="session")
-def imported(published, tmp_path_factory) -> Path:
+def imported(recorded_runs: Path) -> Path:
     """The results folder they were imported into; not to be changed."""
-    folder: Path = tmp_path_factory.mktemp("imported") / "results"
-    import_files("llm-arithmetic", published, folder)
-    return folder
+    return recorded_runs / "results"

@@ -6,7 +6,6 @@ import pty
 from dataclasses import replace
 from math import inf
 
-import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
@@ -15,12 +14,10 @@ from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_r
 from asyncbench.published.llm_arithmetic.tables import number, overview, percent, tokens, usd
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
 from asyncbench.shown.tables import SIMULATED
-from asyncbench.store.folder import Store
 from asyncbench.suites import grade
-from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, draft_arithmetic
+from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.commands import asyncbench
 from tests.processes import Forked
-from tests.store import made
 from tests.store.made import results_folder
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
@@ -112,36 +109,13 @@ def published(golden):
 
 
 @pytest.fixture(scope="session")
-def recorded(golden, tmp_path_factory):
+def recorded(recorded_runs):
     """A results folder of all recorded replies."""
-    folder = tmp_path_factory.mktemp("recorded") / "results"
-    corpus = pq.read_table(golden / "llm_arithmetic" / "corpus.parquet").sort_by("source_file").to_pylist()
-    plan = {"plain": {"llm_arithmetic": dict.fromkeys(ARITHMETIC_TASKS, 90)}}
-    runs = {as_run(row["source_file"]): {"planned": {row["model"]: plan}} for row in corpus}
-    with Store.open(folder, sweep="published", imported=True) as store:
-        for number, row in enumerate(corpus):
-            made.keep(store, *made.with_calls(as_result(number, row)))
-        store.write_manifest({"runs": runs})
-    return folder
+    return recorded_runs / "results"
 
 
 def as_run(source_file):
     return source_file.removesuffix(".jsonl")
-
-
-def as_result(number, row):
-    asked = problem(row["variant"], row["depth"], row["lhs"], row["rhs"], row["correct"])
-    return result(
-        number,
-        asked,
-        None if row["failed_to_get_reply"] else row["raw_response"],
-        run=as_run(row["source_file"]),
-        model=row["model"],
-        provider="imported",
-        usage=Usage(input_tokens=row["prompt_tokens"], output_tokens=row["completion_tokens"]),
-        cost_usd=row["cost"],
-        price_source=RECORDED,
-    )
 
 
 @pytest.fixture(scope="session")

@@ -152,7 +152,7 @@ def soon_again(asked):
 
 
 def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
-    problems = problem_set(tmp_path, trials=7)  # 504 problems
+    problems = problem_set(tmp_path, trials=3)  # 216 problems
     faults = ("429=0.05", "500=0.05", "reset=0.05", "cut=0.05", "stall=0.01")
     quick = PROMPT | {"timeouts": {"total": 4}, "concurrency": 100}
     with simulator(problems) as calm:
@@ -167,12 +167,13 @@ def test_faults_change_no_outcome_and_every_attempt_is_written_down(tmp_path):
     attempts = read_attempts(tmp_path / "storm").to_pylist()
     assert len(attempts) == stats["requests"]
     kinds = Counter(row["status"] for row in attempts)
-    assert kinds["ok"] == stats["delivered"] == 3 * 504
+    assert kinds["ok"] == stats["delivered"] == 3 * 216
     assert kinds["rate_limited"] == stats["statuses"]["429"]
     assert kinds["server_error"] == stats["statuses"]["500"]
     assert kinds["unreachable"] == stats["faults"]["reset"]
     assert kinds["bad_reply"] == stats["faults"]["cut"]
     assert kinds["timeout"] == stats["faults"]["stall"]
+    assert min(stats["statuses"]["429"], stats["statuses"]["500"], *stats["faults"].values()) > 0
     for row in read_trials(tmp_path / "storm").to_pylist():
         mine = sorted(one["attempt"] for one in attempts if one["trial_id"] == row["trial_id"])
         assert mine == list(range(1, row["attempts"] + 1))
