@@ -124,8 +124,7 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     Raises:
         ConfigError: the file is missing, is not YAML, or is no sweep.
     """
-    raw = yaml_of(path)
-    given = raw.get("models") if isinstance(raw, Mapping) else None
+    given = _said_in(path, "models")
     if not isinstance(given, list):
         raise ConfigError(f"{path}: holds no list of models")
     return tuple(
@@ -139,9 +138,13 @@ def stop_rule_in(path: Path) -> StopWhen | None:
     Raises:
         ConfigError: the file is missing, is not YAML, or its rule is none.
     """
-    raw = yaml_of(path)
-    given = raw.get("stop_when") if isinstance(raw, Mapping) else None
+    given = _said_in(path, "stop_when")
     return None if given is None else _stop_when(given, place=str(path))
+
+
+def _said_in(path: Path, key: str) -> object:
+    raw = yaml_of(path)
+    return raw.get(key) if isinstance(raw, Mapping) else None
 
 
 def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
@@ -179,9 +182,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         deadline=None if entry.deadline is None else deadline_from(entry.deadline, place=place),
         notify=None if entry.notify is None else notify_from(entry.notify, place=place),
         budget_usd=entry.budget_usd,
-        provider_budgets={
-            provider: limit.budget_usd for provider, limit in limits.items() if limit.budget_usd is not None
-        },
+        provider_budgets={name: limit.budget_usd for name, limit in limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
         stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
         max_tokens_demanded=frozenset(demanded),
