@@ -1,6 +1,7 @@
 """Everything that a page holds, as plain values: what its script reads, block by block."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,9 +21,7 @@ from asyncbench.charts import (
     spec_of,
     throughput_rows,
 )
-from asyncbench.page.errors import errors_block
-from asyncbench.page.merging import merged
-from asyncbench.page.ranges import with_ranges
+from asyncbench.page.cells import merged, with_ranges
 from asyncbench.page.sample import Sample, sample_of
 from asyncbench.providers import is_simulated
 from asyncbench.reports import (
@@ -54,7 +53,7 @@ from asyncbench.results import (
     tasks_shown,
     told_apart,
 )
-from asyncbench.results.anatomy import ErrorFindings, read_errors
+from asyncbench.results.anatomy import KINDS, ErrorFindings, kinds_of, read_errors
 from asyncbench.results.curves import Hardest
 from asyncbench.shown import SIMULATED, safe
 from asyncbench.store import ENTRANT, read_manifest
@@ -62,8 +61,8 @@ from asyncbench.views import FolderViews, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
+MOST_EXAMPLES: Final = 3  # of a kind of error and model
 _TEXTS: Final = ("suite", "task", "called", "variant", "representation", "range")  # of a cell
-_CALLED: Final = pa.field("called", pa.string())  # the task as charts show it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,22 +99,23 @@ def _contents(folder: Path, views: FolderViews, findings: Collection[ErrorFindin
     smaller = merged(with_ranges(views.table("FROM cells")))
     sample = sample_of(folder, views)
     standings = standings_on(folder)
+    several = [ranking for ranking in standings.rankings if not ranking.alone]
     told = {
         "graded": graded_by(graders_of(graders)) if len(graders) else "",
         "merged": smaller.rules,
         "rankings": _rankings(standings, shown),
-        "pairs": _pairs(standings, shown),
+        "pairs": pair_rows(several[0], shown) if several else [],
     }
     return Contents(
         title=safe(folder.resolve().name),
         sample=sample,
         blocks={
             "head": _head(folder, standings, _asked(names, shown, providers), sample) | told,
-            "cells": _columnar(_called(smaller.cells), places),
+            "cells": _columnar(smaller.cells, places),
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
             "over_time": _over_time(folder, minutes_of(views, names), shown),
-            "errors": errors_block(findings, places),
+            "errors": _errors(findings, places),
         },
     )
 
@@ -128,11 +128,11 @@ def _asked(
 ) -> list[Values]:
     return [
         {
-            **dict(zip(ENTRANT, map(safe, one), strict=True)),
+            **dict(zip(ENTRANT, map(safe, entrant), strict=True)),
             "name": shown[name],
-            "simulated": is_simulated(providers[one]),
+            "simulated": is_simulated(providers[entrant]),
         }
-        for one, name in names.items()
+        for entrant, name in names.items()
     ]
 
 
@@ -141,7 +141,7 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "title": safe(folder.resolve().name),
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
-        "simulated": any(one["simulated"] for one in asked),
+        "simulated": any(entrant["simulated"] for entrant in asked),
         "simulated_words": SIMULATED,
         "trials_in_all": sample.of,
         "sample_rule": sample.rule,
@@ -157,7 +157,11 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
 
 def _rankings(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
     """Return the rankings as tables of lines; those that share too few problems with others come last."""
-    ranked = [(one.suite, over(one), False, one.lines) for one in standings.rankings if not one.alone]
+    ranked = [
+        (ranking.suite, over(ranking), False, ranking.lines)
+        for ranking in standings.rankings
+        if not ranking.alone
+    ]
     why = ALONE if standings.asked > 1 else "one model"
     others = [
         (suite, f"{suite or 'All suites'}: {why}", True, lines)
@@ -167,12 +171,6 @@ def _rankings(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
         {"suite": suite, "over": safe(title), "alone": alone, "lines": [_line(line, shown) for line in lines]}
         for suite, title, alone, lines in [*ranked, *others]
     ]
-
-
-def _pairs(standings: Standings, shown: Mapping[str, str]) -> list[Values]:
-    """Return how far ahead the leader is of each other, of the first ranking that has several."""
-    first = next((one for one in standings.rankings if not one.alone), None)
-    return [] if first is None else pair_rows(first, shown)
 
 
 def _line(line: Standing, shown: Mapping[str, str]) -> Values:
@@ -192,7 +190,7 @@ def _in_two(found: Hardest) -> tuple[str, str]:
 
 
 def _over_time(folder: Path, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
-    if not any(one.p50_s is not None for one in minutes):
+    if not any(minute.p50_s is not None for minute in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {
         "latency": latency_rows(minutes, shown),
@@ -203,8 +201,8 @@ def _over_time(folder: Path, minutes: Sequence[Minute], shown: Mapping[str, str]
 
 def _known_metrics(cells: pa.Table) -> tuple[str, ...]:
     """Return the metrics of which anything is known; accuracy, which a page starts with, in any case."""
-    counted = {name for name in cells.column_names if name in COUNTS and any(cells[name].to_pylist())}
-    return tuple(name for name, one in METRICS.items() if name == "accuracy" or counted & set(one.under))
+    known = {name for name in COUNTS if any(cells[name].to_pylist())}
+    return tuple(name for name, metric in METRICS.items() if name == "accuracy" or known & set(metric.under))
 
 
 @cache
@@ -216,24 +214,74 @@ def _specs(metrics: tuple[str, ...]) -> Values:
     }
 
 
+# ── wrong answers ────────────────────────────────────────────────────────────────────────────
+
+
+def _errors(findings: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Values:
+    """Return kinds and places of errors by group, and examples of each kind.
+
+    Args:
+        findings: of all groups.
+        places: of those who were asked, in the page's list of them.
+    """
+    found = [group for group in findings if group.wrong or group.unread]
+    examined, wrong = (
+        sum(group.examined for group in found),
+        sum(group.wrong + group.unread for group in found),
+    )
+    first = "" if examined == wrong else " (of each model and task the first by trial_id, which is a hash)"
+    return {
+        "examined": f"{examined:,} of {wrong:,} wrong or unread answers were examined{first}.",
+        "kind_words": dict(KINDS),
+        "error_groups": [
+            _about(group, places)
+            | {
+                "examined": group.examined,
+                "kinds": dict(group.kinds),
+                "from_first": [(at.successes, at.trials) for at in group.wrong_at(group.from_left)],
+                "from_last": [(at.successes, at.trials) for at in group.wrong_at(group.from_right)],
+            }
+            for group in found
+            if group.examined
+        ],
+        "examples": list(_examples(found, places)),
+    }
+
+
+def _about(found: ErrorFindings, places: Mapping[Asked, int]) -> Values:
+    run, model, condition, *what = found.group
+    names = ("suite", "task", "variant", "representation")
+    return {"asked": places[run, model, condition], **dict(zip(names, map(safe, what), strict=True))}
+
+
+def _examples(found: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Iterator[Values]:
+    taken = Counter[tuple[int, str]]()
+    for group in found:
+        of = _about(group, places)
+        for kind in kinds_of([group]):
+            left = MOST_EXAMPLES - taken[of["asked"], kind.kind]
+            chosen = kind.examples[: max(0, left)]
+            taken[of["asked"], kind.kind] += len(chosen)
+            yield from ({**of, "kind": kind.kind, **example._asdict()} for example in chosen)
+
+
 # ── as a page has it ─────────────────────────────────────────────────────────────────────────
-
-
-def _called(cells: pa.Table) -> pa.Table:
-    """Return cells with what charts call their task."""
-    rows = cells.select(["suite", "task"]).to_pylist()
-    tasks = [(str(row["suite"]), str(row["task"])) for row in rows]
-    shown = tasks_shown(tasks)
-    return cells.append_column(_CALLED, pa.array([shown[one] for one in tasks], pa.string()))
 
 
 def _columnar(cells: pa.Table, places: Mapping[Asked, int]) -> Values:
     """Return cells column by column: texts by the list of their values, who was asked as a number."""
-    who = zip(*(cells[name].to_pylist() for name in ENTRANT), strict=True)
-    numbers: Values = {"asked": [places[one] for one in who], "length": cells["length"].to_pylist()}
-    numbers |= {name: cells[name].to_pylist() for name in (*COUNTS, *SUMS)}
-    texts = {name: _coded(cells[name].to_pylist()) for name in _TEXTS}
-    return {"rows": len(cells), "numbers": numbers, "texts": texts}
+    columns = cells.to_pydict()
+    tasks = list(zip(columns["suite"], columns["task"], strict=True))
+    called = tasks_shown(tasks)
+    columns["called"] = [called[task] for task in tasks]  # as charts show it
+    entrants = zip(*(columns[name] for name in ENTRANT), strict=True)
+    numbers = {"asked": [places[run, model, condition] for run, model, condition in entrants]}
+    numbers |= {name: columns[name] for name in ("length", *COUNTS, *SUMS)}
+    return {
+        "rows": len(cells),
+        "numbers": numbers,
+        "texts": {name: _coded(columns[name]) for name in _TEXTS},
+    }
 
 
 def _coded(values: Iterable[str | None]) -> Values:

@@ -90,14 +90,14 @@ def _trials(folder: Path, ids: Sequence[str]) -> Iterator[Shown]:
 
 def _add_questions(folder: Path, trials: Sequence[Shown]) -> None:
     """Give each trial its question; one whose problem set is gone has None."""
-    wanted = {(one["problem_set"], one["problem_id"]) for one in trials}
+    wanted = {(trial["problem_set"], trial["problem_id"]) for trial in trials}
     problem_ids = pa.array(sorted({problem_id for _, problem_id in wanted}), pa.string())
     columns = ["problem_set", "problem_id", "question"]
     questions: dict[tuple[str, str], str] = {}
     for batch in iter_problems(folder, columns, pc.field("problem_id").isin(problem_ids)):
         questions |= {(row["problem_set"], row["problem_id"]): row["question"] for row in batch.to_pylist()}
-    for one in trials:
-        one["question"] = questions.get((one.pop("problem_set"), one.pop("problem_id")))
+    for trial in trials:
+        trial["question"] = questions.get((trial.pop("problem_set"), trial.pop("problem_id")))
 
 
 def _add_grades(folder: Path, trials: Sequence[Shown], ids: Sequence[str]) -> None:
@@ -107,8 +107,8 @@ def _add_grades(folder: Path, trials: Sequence[Shown], ids: Sequence[str]) -> No
     for batch in iter_grades(folder, ["trial_id", *_GRADES], chosen):
         for row in batch.to_pylist():
             grades[row.pop("trial_id")].append(row)
-    for one in trials:
-        one["grades"] = sorted(grades[one["trial_id"]], key=lambda grade: not grade["headline"])
+    for trial in trials:
+        trial["grades"] = sorted(grades[trial["trial_id"]], key=lambda grade: not grade["headline"])
 
 
 def _shortened(trial: Shown) -> Shown:
@@ -131,11 +131,11 @@ def _ends(text: str | None) -> str | None:
 def _within(trials: Iterator[Shown], most_text: int) -> Iterator[Shown]:
     """Yield trials until their texts would be more than that."""
     taken = 0
-    for one in trials:
-        taken += _size(one)
-        if taken > most_text and taken > _size(one):
+    for trial in trials:
+        taken += _size(trial)
+        if taken > most_text and taken > _size(trial):
             return
-        yield one
+        yield trial
 
 
 def _size(trial: Mapping[str, Any]) -> int:

@@ -1,7 +1,10 @@
 """One file that holds a folder's results and all it takes to look at them: no network, nothing to install."""
 
+import base64
+import gzip
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -13,10 +16,14 @@ from typing import Any, Final
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of
-from asyncbench.page.embedding import data_block, policy, script, style
+from asyncbench.store import encode_json
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
 INSTALL: Final = "pip install 'asyncbench[report]'"
+
+LARGE: Final = 64_000  # bytes of JSON; more is compressed
+# What could end the element, or what some parser takes for the end of a line, written as JSON escapes.
+_ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 # The page's own script, in the order in which it is read.
 _APP: Final = (
@@ -70,27 +77,19 @@ def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = No
 
 
 def _page(contents: Contents, library: str) -> str:
-    own, styles = _script(), _resource("style.css")
+    modules = "\n".join(_resource(f"app/{name}.js") for name in _APP)
+    own = f'(() => {{\n"use strict";\n{modules}\n}})();'  # a function: the library's names are kept out
+    styles = _resource("style.css")
     parts = {
         "policy": escape(policy([library, own], [styles])),
         "title": escape(f"{contents.title} · asyncbench"),
-        "styles": style(styles),
+        "styles": element("style", styles),
         "licences": escape(files("asyncbench").joinpath("THIRD_PARTY.md").read_text("utf-8")),
         "data": "\n".join(data_block(name, value) for name, value in contents.blocks.items()),
-        "scripts": f"{script(library)}\n{script(own)}",
+        "scripts": "\n".join(element("script", code) for code in (library, own)),
     }
-    return _filled(_resource("template.html"), parts)
-
-
-def _filled(template: str, parts: Mapping[str, str]) -> str:
-    """Return a template with its parts in place, at once: a part may hold what looks like a place."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
-
-
-def _script() -> str:
-    """Return the page's script, within a function of its own: the library's names are kept out of it."""
-    modules = "\n".join(_resource(f"app/{name}.js") for name in _APP)
-    return f'(() => {{\n"use strict";\n{modules}\n}})();'
+    # At once: a part may hold what looks like a place.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _resource("template.html"))
 
 
 def _resource(name: str) -> str:
@@ -106,3 +105,51 @@ def _library() -> str:
     except ModuleNotFoundError as error:
         raise ConfigError(f"the page needs {error.name}: {INSTALL}") from None
     return str(bundled.javascript_bundle())
+
+
+# ── data inside a page ───────────────────────────────────────────────────────────────────────
+
+
+def data_block(name: str, value: object) -> str:
+    """Return a value as a `script` element that no browser runs: JSON, or its gzip in base64 where large.
+
+    Args:
+        name: the id of the element, one of ours.
+        value: anything that `encode_json` takes.
+    """
+    text = encode_json(value)
+    if len(text) <= LARGE:
+        escaped = text.decode().translate(_ESCAPES)
+        return f'<script type="application/json" id="{name}">{escaped}</script>'
+    packed = base64.b64encode(gzip.compress(text, 6, mtime=0)).decode()
+    return f'<script type="application/gzip" id="{name}">{packed}</script>'
+
+
+def element(kind: str, code: str) -> str:
+    """Return code or style, of ours or of a library, as an element of a page: `script` or `style`.
+
+    Raises:
+        ValueError: it would end its own element.
+    """
+    lowered = code.lower()
+    if f"</{kind}" in lowered or "<!--" in lowered:
+        raise ValueError(f"a {kind} that holds its own end tag, or an open comment, cannot be embedded")
+    return f"<{kind}>{code}</{kind}>"
+
+
+def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return a Content-Security-Policy: these run, by their hash; nothing else runs or loads."""
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {_hashes(scripts)}",
+            f"style-src {_hashes(styles)}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _hashes(codes: Sequence[str]) -> str:
+    digests = (hashlib.sha256(code.encode()).digest() for code in codes)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)

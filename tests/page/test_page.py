@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench.charts import CHARTS, METRICS, rows
 from asyncbench.page import writing
-from asyncbench.page.ranges import with_ranges
+from asyncbench.page.cells import with_ranges
 from asyncbench.page.writing import write_page
 from asyncbench.published import import_files
 from asyncbench.reports.quota import quota_report_on

@@ -1,16 +1,34 @@
-"""Fewer cells where a page would grow too large: what is told apart less, by a rule that the page states."""
+"""The cells of a page: with NUPA's ranges of lengths, and fewer where the page would grow too large."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.results import COUNTS, SUMS
 from asyncbench.store import CELL
+from asyncbench.suites.nupa import TASKS, range_of
 
 MOST_CELLS: Final = 40_000
+
+_CLASSES: Final = {
+    (task.task, task.variant, task.representation): task.length_class for task in TASKS.values()
+}
+
+
+def with_ranges(cells: pa.Table) -> pa.Table:
+    """Return cells with a column `range`; empty where the suite is another one, or the length beyond all."""
+    names = ("suite", "task", "variant", "representation", "length")
+    rows = zip(*(cells[name].to_pylist() for name in names), strict=True)
+    return cells.append_column("range", pa.array([range_in(*row) for row in rows], pa.string()))
+
+
+def range_in(suite: str, task: str, variant: str, representation: str, length: int | None) -> str:
+    """Return the range of a length in its task, S, M, L or XL; empty where there is none."""
+    length_class = _CLASSES.get((task, variant, representation)) if suite == "nupa" else None
+    return "" if length_class is None or length is None else range_of(length, length_class) or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,34 +43,17 @@ def merged(cells: pa.Table, *, most: int = MOST_CELLS) -> MergedCells:
     """Return cells, `most` of them if that can be: merged over variants, then lengths, then over all lengths.
 
     No trial is lost by it: every count and sum is that of the cells it stands for. Columns beyond those of
-    `cells_of` keep cells apart.
+    the view `cells` keep cells apart.
     """
     rules: list[str] = []
-    for rule, step in _STEPS:
+    for rule, name, change in _STEPS:
         if len(cells) <= most:
             break
-        cells = _summed(step(cells))
+        field = cells.schema.field(name)
+        changed = pa.array([change(value) for value in cells[name].to_pylist()], field.type)
+        cells = _summed(cells.set_column(cells.column_names.index(name), field, changed))
         rules.append(rule)
     return MergedCells(cells=cells, rules=tuple(rules))
-
-
-def _over_variants(cells: pa.Table) -> pa.Table:
-    return _replaced(cells, "variant", [""] * len(cells))
-
-
-def _over_near_lengths(cells: pa.Table) -> pa.Table:
-    return _replaced(cells, "length", [_rounded_up(n) for n in cells["length"].to_pylist()])
-
-
-def _over_lengths(cells: pa.Table) -> pa.Table:
-    return _replaced(cells, "length", [None] * len(cells))
-
-
-_STEPS: Final[tuple[tuple[str, Callable[[pa.Table], pa.Table]], ...]] = (
-    ("Variants are taken together.", _over_variants),
-    ("Lengths above 10 are rounded up to one significant digit.", _over_near_lengths),
-    ("All lengths are taken together.", _over_lengths),
-)
 
 
 def _rounded_up(length: int | None) -> int | None:
@@ -66,9 +67,11 @@ def _rounded_up(length: int | None) -> int | None:
     return -(-length // unit) * unit
 
 
-def _replaced(cells: pa.Table, name: str, values: Sequence[object]) -> pa.Table:
-    place = cells.column_names.index(name)
-    return cells.set_column(place, cells.schema.field(name), pa.array(values, cells.schema.field(name).type))
+_STEPS: Final[Sequence[tuple[str, str, Callable[[Any], object]]]] = (  # Any: a value of the column
+    ("Variants are taken together.", "variant", lambda _: ""),
+    ("Lengths above 10 are rounded up to one significant digit.", "length", _rounded_up),
+    ("All lengths are taken together.", "length", lambda _: None),
+)
 
 
 def _summed(cells: pa.Table) -> pa.Table:
