@@ -12,9 +12,11 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from asyncbench.charts import frontier
 from asyncbench.charts import rows as charted
 from asyncbench.charts.drawing import INSTALL, drawn
 from asyncbench.charts.themes import OUTCOME_COLOURS
+from asyncbench.charts.time_rows import latency_rows, quota_rows, throughput_rows
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.reports import (
@@ -175,8 +177,8 @@ def _notes(chart: str, found: Material) -> Iterator[str]:
     yield from _NOTES.get(chart, ())
     more = {
         "curves": lambda: charted.curves_note(found.cells),
-        "frontier_cost": lambda: charted.frontier_note(found.cells, "cost"),
-        "frontier_reasoning": lambda: charted.frontier_note(found.cells, "reasoning_tokens"),
+        "frontier_cost": lambda: frontier.frontier_note(found.cells, "cost"),
+        "frontier_reasoning": lambda: frontier.frontier_note(found.cells, "reasoning_tokens"),
     }
     if chart in more and (note := more[chart]()):
         yield note
@@ -189,8 +191,8 @@ _SIMPLE: Final[Mapping[str, Callable[[charted.Cells], list[charted.Row]]]] = {
     "length_map": charted.length_map,
     "depth_map": charted.depth_map,
     "curves": charted.curves,
-    "frontier_cost": charted.frontier_cost,
-    "frontier_reasoning": charted.frontier_reasoning,
+    "frontier_cost": frontier.frontier_cost,
+    "frontier_reasoning": frontier.frontier_reasoning,
     "outcomes": charted.outcomes,
 }
 _NOTES: Final = {
@@ -238,11 +240,9 @@ def _of_errors(found: Material) -> Iterator[Picture]:
 def _over_time(found: Material) -> Iterator[Picture]:
     minutes = found.minutes
     if any(one.p50_s is not None for one in minutes):  # of a recording the times of calls are not known
-        yield Picture(name="latency", chart="latency", rows=charted.latency_rows(minutes, found.shown))
-        yield Picture(
-            name="throughput", chart="throughput", rows=charted.throughput_rows(minutes, found.shown)
-        )
-    yield Picture(name="quota", chart="quota", rows=charted.quota_rows(found.quota.minutes))
+        yield Picture(name="latency", chart="latency", rows=latency_rows(minutes, found.shown))
+        yield Picture(name="throughput", chart="throughput", rows=throughput_rows(minutes, found.shown))
+    yield Picture(name="quota", chart="quota", rows=quota_rows(found.quota.minutes))
 
 
 def _slug(text: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from asyncbench.charts.placing import ASIDE, BELOW, MARGIN, PADDING
-from asyncbench.charts.placing import HEIGHT as HIGH
+from asyncbench.charts.frontier import ASIDE, BELOW, MARGIN, PADDING
+from asyncbench.charts.frontier import HEIGHT as HIGH
 from asyncbench.charts.themes import OUTCOME_COLOURS, STRONG
 from asyncbench.results import METRICS, Metric
 
@@ -273,7 +273,7 @@ def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
 
 
 def _frontier_names(base: alt.Chart, y: alt.Y) -> Iterator[alt.Chart]:
-    """Yield the names of the points that have room for it, on its side: `placing`.
+    """Yield the names of the points that have room for it, on its side: `frontier`.
 
     Each twice: first a border in the colour of the ground, so that intervals of others do not run through it.
     """

@@ -14,6 +14,38 @@ LABEL_LIMIT: Final = 260  # pixels of a name on an axis
 STRONG: Final = 0.55  # of the scale: from here on a cell's ground is so strong that its text changes colour
 
 
+_SIZES: Final = {"labelFontSize": 12, "labelLimit": LABEL_LIMIT, "titleFontWeight": "normal"}
+_SYMBOLS: Final = (
+    *("circle", "square", "triangle-up", "diamond"),
+    *("cross", "triangle-down", "wedge", "stroke"),
+)
+_LEGEND: Final = {
+    **_SIZES,
+    "orient": "top",
+    "direction": "horizontal",
+    "columns": 3,
+    "title": None,
+    "symbolSize": 80,
+    "symbolOpacity": 1,
+}
+_HEADER: Final = {
+    "labelFontSize": 13,
+    "labelFontWeight": "bold",
+    "labelAnchor": "start",
+    "labelLimit": 320,
+    "title": None,
+}
+_TITLE: Final = {
+    "fontSize": 16,
+    "fontWeight": "bold",
+    "anchor": "start",
+    "frame": "bounds",
+    "offset": 14,
+    "subtitleFontSize": 12,
+    "subtitlePadding": 5,
+}
+
+
 def _config(
     *,
     ground: str,
@@ -26,73 +58,19 @@ def _config(
     on_weak: str,
     on_strong: str,
 ) -> dict[str, Any]:  # Any: a configuration of Vega-Lite
-    axis = {
-        "labelColor": ink,
-        "titleColor": muted,
-        "gridColor": grid,
-        "domainColor": muted,
-        "tickColor": muted,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelLimit": LABEL_LIMIT,
-        "tickSize": 4,
-        "labelPadding": 4,
-    }
+    words = {"labelColor": ink, "titleColor": muted}
+    lines = {"gridColor": grid, "domainColor": muted, "tickColor": muted}
+    ramps = dict.fromkeys(("ramp", "heatmap", "ordinal"), shades)
     return {
         "background": ground,
         "font": FONT,
         "view": {"stroke": None},
-        "axis": axis,
+        "axis": {**_SIZES, **words, **lines, "titleFontSize": 12, "tickSize": 4, "labelPadding": 4},
         "axisBand": {"domain": False, "ticks": False, "labelPadding": 6},
-        "legend": {
-            "orient": "top",
-            "direction": "horizontal",
-            "columns": 3,
-            "title": None,
-            "labelColor": ink,
-            "labelFontSize": 12,
-            "labelLimit": LABEL_LIMIT,
-            "titleColor": muted,
-            "titleFontWeight": "normal",
-            "symbolSize": 80,
-            "symbolOpacity": 1,
-        },
-        "header": {
-            "labelColor": ink,
-            "labelFontSize": 13,
-            "labelFontWeight": "bold",
-            "labelAnchor": "start",
-            "labelLimit": 320,
-            "title": None,
-        },
-        "title": {
-            "color": ink,
-            "fontSize": 16,
-            "fontWeight": "bold",
-            "anchor": "start",
-            "frame": "bounds",
-            "offset": 14,
-            "subtitleColor": muted,
-            "subtitleFontSize": 12,
-            "subtitlePadding": 5,
-        },
-        "range": {
-            "category": series,
-            "ramp": shades,
-            "heatmap": shades,
-            "ordinal": shades,
-            "symbol": [
-                "circle",
-                "square",
-                "triangle-up",
-                "diamond",
-                "cross",
-                "triangle-down",
-                "wedge",
-                "stroke",
-            ],
-        },
+        "legend": {**_LEGEND, **words},
+        "header": {**_HEADER, "labelColor": ink},
+        "title": {**_TITLE, "color": ink, "subtitleColor": muted},
+        "range": {"category": series, **ramps, "symbol": list(_SYMBOLS)},
         "mark": {"color": series[0]},
         "bar": {"color": bar},  # lighter or darker than lines, so that an interval stands out on it
         "rule": {"color": ink},

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, placing, rows, spec_of
+from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, frontier, rows, spec_of, time_rows
 from asyncbench.errors import ConfigError
 from asyncbench.reports.quota import LimitUse
 from asyncbench.reports.standings import PairLine, Ranking
@@ -100,7 +100,7 @@ def test_equals_stand_as_planned():
     cells = rows.named(pa.Table.from_pylist(made), names)
     assert rows.models_of(cells) == ["b", "c", "a"]
     shown = told_apart(names.values())
-    found = rows.throughput_rows([replace(MINUTE, name=name) for name in "abc"], shown)
+    found = time_rows.throughput_rows([replace(MINUTE, name=name) for name in "abc"], shown)
     assert [row["series"] for row in found] == ["b", "c", "a"]
 
 
@@ -147,7 +147,7 @@ REPEATED = [(length, 3 * right, 60) for length, right in enumerate([20, 18, 10, 
 def test_three_repeats_make_no_interval_narrower_than_one():
     once = falling(suite="s")
     often = [marked(correct=r, trials=n, independent=n / 3, length=x, suite="s") for x, r, n in REPEATED]
-    for draw in (rows.bars, rows.curves, lambda cells: rows.frontier_reasoning(told(cells))):
+    for draw in (rows.bars, rows.curves, lambda cells: frontier.frontier_reasoning(told(cells))):
         for one, other in zip(draw(once), draw(often), strict=True):
             ends = ("value", "low", "high")
             assert [one[end] for end in ends] == pytest.approx([other[end] for end in ends]), draw
@@ -287,7 +287,7 @@ def test_the_frontier_is_whom_nobody_beats():
         marked("dear", correct=9, trials=10, cost_usd=0.5, priced=10),
         marked("unpriced", correct=10, trials=10),
     ]
-    found = rows.frontier_cost(made)
+    found = frontier.frontier_cost(made)
     assert {row["model"]: row["front"] for row in found} == {
         "cheap": True,
         "worse": False,
@@ -309,28 +309,30 @@ def test_a_frontier_compares_models_over_what_all_were_asked():
         priced("one", "easy", 8, cost=0.02),
         priced("unpriced", "other", 5, cost=None) | {"priced": 0},
     ]
-    found = {row["model"]: (row["value"], row["trials"], row["front"]) for row in rows.frontier_cost(made)}
+    found = {
+        row["model"]: (row["value"], row["trials"], row["front"]) for row in frontier.frontier_cost(made)
+    }
     assert found == {"both": (0.9, 10, True), "one": (0.8, 10, False)}
     said = "Over the 1 of 2 tasks that all of them were asked (nupa: easy)"
-    assert rows.frontier_note(made, "cost") == said
-    assert rows.frontier_note(made[:2], "cost") is None
+    assert frontier.frontier_note(made, "cost") == said
+    assert frontier.frontier_note(made[:2], "cost") is None
 
 
 def test_where_nothing_was_asked_of_all_a_frontier_says_so():
     made = [priced("a", "easy", 9), priced("b", "hard", 1)]
-    assert len(rows.frontier_cost(made)) == 2
-    assert rows.frontier_note(made, "cost") == rows.UNLIKE
+    assert len(frontier.frontier_cost(made)) == 2
+    assert frontier.frontier_note(made, "cost") == frontier.UNLIKE
 
 
 def test_who_was_asked_little_does_not_narrow_a_frontier_to_that():
     tasks = ("a", "b", "c", "d", "e")
     made = [priced(model, task, 9) for model in ("one", "two") for task in tasks]
     made += [priced("short", "a", 10)]
-    assert {row["model"]: row["trials"] for row in rows.frontier_cost(made)} == {"one": 50, "two": 50}
+    assert {row["model"]: row["trials"] for row in frontier.frontier_cost(made)} == {"one": 50, "two": 50}
     said = "Over all 5 tasks; without short, asked less than half of them"
-    assert rows.frontier_note(made, "cost") == said
+    assert frontier.frontier_note(made, "cost") == said
     made += [priced("most", task, 9) for task in tasks[:4]]
-    assert rows.frontier_note(made, "cost") == (
+    assert frontier.frontier_note(made, "cost") == (
         "Over the 4 of 5 tasks that all of them were asked (nupa); "
         "without short, asked less than half of them"
     )
@@ -341,8 +343,8 @@ def test_a_frontier_has_no_reasoning_where_nobody_reasoned():
         marked(name, correct=5, trials=10, reasoning_tokens=tokens, reasoning_known=10)
         for name, tokens in (("a", 0), ("b", 0))
     ]
-    assert rows.frontier_reasoning(made) == []
-    assert len(rows.frontier_reasoning([*made, made[0] | {"model": "c", "reasoning_tokens": 50}])) == 3
+    assert frontier.frontier_reasoning(made) == []
+    assert len(frontier.frontier_reasoning([*made, made[0] | {"model": "c", "reasoning_tokens": 50}])) == 3
 
 
 def test_names_of_a_frontier_stand_beside_their_points_and_never_on_others():
@@ -352,15 +354,15 @@ def test_names_of_a_frontier_stand_beside_their_points_and_never_on_others():
         )
         for n in range(26)
     ]
-    found = rows.frontier_cost(made)
+    found = frontier.frontier_cost(made)
     named = [row for row in found if row["name_at"]]
     assert 3 <= len(named) < 26
     assert all(row["name_at"] for row in found if row["front"])
-    alone = rows.frontier_cost(made[:1])
+    alone = frontier.frontier_cost(made[:1])
     assert alone[0]["name_at"] in ("left", "right")
-    spots = placing._spots(found, "log")
+    spots = frontier._spots(found, "log")
     boxes = [
-        dict(placing._sides(spot, placing.LETTER * len(row["model"]), above=row["front"]))[row["name_at"]]
+        dict(frontier._sides(spot, frontier.LETTER * len(row["model"]), above=row["front"]))[row["name_at"]]
         for spot, row in zip(spots, found, strict=True)
         if row["name_at"]
     ]
@@ -369,19 +371,19 @@ def test_names_of_a_frontier_stand_beside_their_points_and_never_on_others():
 
 def test_who_never_replied_is_on_no_frontier():
     silent = cell("silent", task="easy", suite="nupa", trials=3, failed=3, cost_usd=0.0, priced=3)
-    assert [row["model"] for row in rows.frontier_cost([priced("a", "easy", 9), silent])] == ["a"]
-    assert rows.frontier_note([silent], "cost") is None
+    assert [row["model"] for row in frontier.frontier_cost([priced("a", "easy", 9), silent])] == ["a"]
+    assert frontier.frontier_note([silent], "cost") is None
 
 
 def test_equals_are_on_the_frontier_together():
     made = [marked(name, correct=5, trials=10, cost_usd=0.01, priced=10) for name in "ab"]
-    assert [row["front"] for row in rows.frontier_cost(made)] == [True, True]
+    assert [row["front"] for row in frontier.frontier_cost(made)] == [True, True]
 
 
 def test_what_is_free_stands_left_of_all_that_costs():
     priced = marked("priced", correct=5, trials=10, cost_usd=0.03, priced=10)
     free = marked("free", correct=4, trials=10, cost_usd=0.0, priced=10)
-    assert [(row["cost"], row["x"]) for row in rows.frontier_cost([priced, free])] == [
+    assert [(row["cost"], row["x"]) for row in frontier.frontier_cost([priced, free])] == [
         (pytest.approx(3.0), pytest.approx(3.0)),
         (0.0, pytest.approx(1.0)),
     ]
@@ -392,22 +394,22 @@ def test_reasoning_is_a_mean_of_the_trials_that_tell_it():
         marked(correct=1, trials=4, reasoning_tokens=300, reasoning_known=3),
         marked("n", correct=1, trials=4),
     ]
-    assert [(row["model"], row["x"]) for row in rows.frontier_reasoning(made)] == [("m", 100)]
+    assert [(row["model"], row["x"]) for row in frontier.frontier_reasoning(made)] == [("m", 100)]
 
 
 MINUTE = Minute(name="m", at=0, seconds=120.0, calls=30, p50_s=1.0, p95_s=2.0, output_tokens=600)
 
 
 def test_throughput_is_a_minute_however_long_the_bin():
-    (row,) = rows.throughput_rows([MINUTE])
+    (row,) = time_rows.throughput_rows([MINUTE])
     assert (row["calls_per_minute"], row["tokens_per_minute"]) == (15, 300)
-    assert rows.throughput_rows([replace(MINUTE, output_tokens=None)])[0]["tokens_per_minute"] is None
+    assert time_rows.throughput_rows([replace(MINUTE, output_tokens=None)])[0]["tokens_per_minute"] is None
 
 
 def test_lines_over_time_end_where_nothing_ran_for_a_while():
     made = [replace(MINUTE, name=name, at=120_000 * n) for name in "ab" for n in (0, 1, 5, 6)]
     idle = [one for one in made if (one.name, one.at) != ("b", 120_000)]  # the other went on
-    for found in (rows.latency_rows(idle), rows.throughput_rows(idle)):
+    for found in (time_rows.latency_rows(idle), time_rows.throughput_rows(idle)):
         parts = {(row["series"], row["at"] // 120_000): row["part"] for row in found}
         assert parts == {("a", 0): 0, ("a", 1): 0, ("a", 5): 1, ("a", 6): 1} | {
             ("b", 0): 0,
@@ -422,8 +424,8 @@ def test_lines_over_time_end_where_nothing_ran_for_a_while():
 
 
 def test_more_models_than_colours_have_a_picture_each():
-    few = rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:8]])
-    many = rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:9]])
+    few = time_rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:8]])
+    many = time_rows.latency_rows([replace(MINUTE, name=name) for name in MODELS[:9]])
     assert ({row["panel"] for row in few}, len({row["series"] for row in few})) == ({""}, 8)
     assert ({row["panel"] for row in many}, len({row["series"] for row in many})) == (set(MODELS[:9]), 1)
 
@@ -445,7 +447,7 @@ def use(**about):
 
 
 def test_quota_tells_each_limit_that_a_lane_has():
-    (row,) = rows.quota_rows([use()])
+    (row,) = time_rows.quota_rows([use()])
     at = round(AT.timestamp() * 1000)
     told = {"panel": "lane", "series": "requests", "at": at, "part": 0}
     assert row == told | {"used": 0.5, "refused": 2}

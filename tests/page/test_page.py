@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.charts import CHARTS, METRICS, rows
+from asyncbench.charts import CHARTS, METRICS, frontier, rows, time_rows
 from asyncbench.page import writing
 from asyncbench.page.cells import with_ranges
 from asyncbench.page.writing import write_page
@@ -78,14 +78,14 @@ def test_what_the_page_draws_of_everything_is_what_python_draws(night, cells, at
     page.view("length")
     alike(page.rows("curves"), rows.curves(cells))
     page.view("cost")
-    alike(page.rows("frontier_cost"), rows.frontier_cost(cells))
-    alike(page.rows("frontier_reasoning"), rows.frontier_reasoning(cells))
+    alike(page.rows("frontier_cost"), frontier.frontier_cost(cells))
+    alike(page.rows("frontier_reasoning"), frontier.frontier_reasoning(cells))
     page.view("time")
     asked = {(cell["run"], cell["alias"], cell["condition"]) for cell in cells}
     minutes = counted(night, lambda views: minutes_of(views, names_of(asked)))
-    alike(page.rows("latency"), rows.latency_rows(minutes))
-    alike(page.rows("throughput"), rows.throughput_rows(minutes))
-    alike(page.rows("quota"), rows.quota_rows(quota_report_on(night).minutes))
+    alike(page.rows("latency"), time_rows.latency_rows(minutes))
+    alike(page.rows("throughput"), time_rows.throughput_rows(minutes))
+    alike(page.rows("quota"), time_rows.quota_rows(quota_report_on(night).minutes))
     page.view("errors")
     alike(page.rows("outcomes"), rows.outcomes(cells))
     assert page.told == []
@@ -224,7 +224,7 @@ def test_dollars_stand_as_the_tables_on_a_terminal_have_them(at_night, opened, t
 def test_a_frontier_says_over_what_it_compares(at_night, cells):
     page = at_night("#view=cost")
     told = page.page.inner_text("[data-chart=frontier_cost] .about")
-    assert rows.frontier_note(cells, "cost") in told
+    assert frontier.frontier_note(cells, "cost") in told
 
 
 def test_equals_are_on_a_frontier_together(at_night):

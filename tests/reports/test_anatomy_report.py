@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from asyncbench.charts import rows
+from asyncbench.charts.frontier import frontier_cost
 from asyncbench.cli import app
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.problems import generate, open_set
@@ -359,7 +360,7 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
     ]
     folder = folder_of(tmp_path, results)
     found = anatomy_on(folder)
-    drawn = rows.frontier_cost(rows.named(cells_on(folder), names_of(found.order)))
+    drawn = frontier_cost(rows.named(cells_on(folder), names_of(found.order)))
     marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
     assert marked == {row["model"]: row["front"] for row in drawn}
     assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}
