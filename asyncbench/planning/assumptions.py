@@ -2,40 +2,31 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from asyncbench.config import Sweep
 from asyncbench.engine import CHARACTERS_PER_TOKEN
-from asyncbench.planning.finished import SeenUse, Way
 from asyncbench.planning.forecasting import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
 from asyncbench.planning.records import ModelPlan
-from asyncbench.planning.remaining_trials import Left
+from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.prompting import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE
 from asyncbench.records import Condition, Model
 
 
 def assumptions_of(
-    sweep: Sweep,
-    models: Sequence[Model],
-    left: Mapping[str, Left],
-    seen: Mapping[Way, SeenUse],
-    drawings: Mapping[str, Drawing | None],
-    plans: Sequence[ModelPlan],
+    rest: Remainder, drawings: Mapping[str, Drawing | None], plans: Sequence[ModelPlan]
 ) -> Iterator[str]:
     """Yield what the figures of a plan rest on, a sentence each."""
-    conditions = {condition.name: condition for condition in sweep.conditions}
-    guessed: list[tuple[Model, Condition]] = []
-    for model in models:
-        if (drawing := drawings[model.alias]) is not None and left[model.alias].shapes:
+    sweep, guessed = rest.sweep, list[tuple[Model, Condition]]()
+    for model in rest.models:
+        ways = rest.ways_left(model)
+        if (drawing := drawings[model.alias]) is not None and ways:
             yield (
                 f"{model.alias}: forecast from the {drawing.forecast.replies:,} replies that are there; "
                 "nine of ten such ranges hold what comes"
             )
             continue
-        asked = sorted({(shape.cell.suite, shape.condition) for shape in left[model.alias].shapes})
-        ways = [Way(model.alias, name, suite) for suite, name in asked]
-        if known := [seen[way].used.trials for way in ways if way in seen]:
+        if known := [rest.seen[way].used.trials for way in ways if way in rest.seen]:
             yield f"{model.alias}: tokens and latency (mean) as of its {sum(known):,} finished trials"
-        guessed += [(model, conditions[way.condition]) for way in ways if way not in seen]
+        guessed += [(model, rest.conditions[way.condition]) for way in ways if way not in rest.seen]
     if guessed:
         yield f"input: {CHARACTERS_PER_TOKEN} characters a token"
         yield from dict.fromkeys(assumption(model, condition) for model, condition in guessed)
@@ -50,7 +41,7 @@ def assumptions_of(
     )
     if any(plan.batch_usd is not None for plan in plans):
         yield "in a batch: what the vendor would take for the same calls in one; a run makes them one by one"
-    if any(model.alias in sweep.max_tokens_demanded for model in models):
+    if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the sweep sets no max_tokens, and Anthropic's format demands one: the model's longest reply"
 
 

@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from asyncbench.config import Sweep, seconds_left
+from asyncbench.config import seconds_left
 from asyncbench.engine import Ledger
 from asyncbench.errors import ConfigError
 from asyncbench.planning.records import Cut, ModelPlan, Outlook, StillAsked
-from asyncbench.planning.remaining_trials import Left
+from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.pricing import dollars_of
 from asyncbench.prompting import request_for
-from asyncbench.records import Model
 from asyncbench.sweeps import check_budget, held_models, open_ledger
 
 
@@ -58,23 +57,16 @@ def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[st
     return found, list(dict.fromkeys(bound.name for bound in bounds if bound.name in stopping))
 
 
-def cuts_of(
-    sweep: Sweep, models: Sequence[Model], plans: Sequence[ModelPlan], left: Mapping[str, Left], at_s: float
-) -> tuple[list[Cut], list[str]]:
+def cuts_of(rest: Remainder, plans: Sequence[ModelPlan]) -> tuple[list[Cut], list[str]]:
     """Return what budgets and deadline leave, as a run would find it that starts now; and what would stop it.
-
-    Args:
-        sweep: whose budgets and deadline they are.
-        models, plans: those that are asked, in the same order.
-        left: what is still to be asked of each, by alias.
-        at_s: when it will be asked, for prices: UTC, seconds since 1970.
 
     Raises:
         StoreError: the results folder cannot be read.
     """
+    sweep = rest.sweep
     cuts, warnings, ledger = list[Cut](), list[str](), None
     try:
-        check_budget(sweep, models)
+        check_budget(sweep, rest.models)
     except ConfigError as error:  # a plan may ask before that is set
         warnings.append(f"a run with this budget is refused: {error}")
     try:
@@ -82,7 +74,7 @@ def cuts_of(
     except ConfigError as error:
         warnings.append(f"a run with this budget is refused: {error}")
     if ledger is not None:
-        cuts += _of_budgets(ledger, held_models(sweep, models), plans, left, at_s)
+        cuts += _of_budgets(ledger, rest, plans)
     if sweep.deadline is not None:
         try:
             within_s = seconds_left(sweep.deadline, datetime.now().astimezone())
@@ -94,19 +86,13 @@ def cuts_of(
             lanes.setdefault(plan.group or plan.model, []).append(plan.model)
         within = [Bound(models=lane, most=within_s, name="deadline") for lane in lanes.values()]
         takes = {outlook: {plan.model: plan.seconds_at(outlook) for plan in plans} for outlook in Outlook}
-        cuts.append(_cut("deadline", plans, left, takes, dict.fromkeys(Outlook, within)))
+        cuts.append(_cut("deadline", plans, rest, takes, dict.fromkeys(Outlook, within)))
     return cuts, warnings
 
 
-def _of_budgets(
-    ledger: Ledger,
-    models: Sequence[Model],
-    plans: Sequence[ModelPlan],
-    left: Mapping[str, Left],
-    at_s: float,
-) -> Iterator[Cut]:
+def _of_budgets(ledger: Ledger, rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[Cut]:
     """Yield what the budgets leave; nothing where none holds what is asked."""
-    aside = _set_aside(ledger, models, left, at_s)
+    aside = _set_aside(ledger, rest)
     under = {
         cap: [account.model for account in ledger.accounts if cap in account.caps] for cap in ledger.caps
     }
@@ -127,7 +113,7 @@ def _of_budgets(
             if usd.keys() & held
         ]
     if bounds[Outlook.USUAL]:
-        cut = _cut("budget", plans, left, takes, bounds)
+        cut = _cut("budget", plans, rest, takes, bounds)
         yield replace(
             cut,
             spent_up={
@@ -145,23 +131,23 @@ def _of_budgets(
         )
 
 
-def _set_aside(
-    ledger: Ledger, models: Sequence[Model], left: Mapping[str, Left], at_s: float
-) -> dict[str, float]:
+def _set_aside(ledger: Ledger, rest: Remainder) -> dict[str, float]:
     """Return the USD that are set aside for the dearest call that is left of each model, by alias."""
     aside: dict[str, float] = {}
-    for model in models:
-        account, longest = ledger.account_of(model.alias), left[model.alias].longest.values()
+    for model in held_models(rest.sweep, rest.models):
+        account, longest = ledger.account_of(model.alias), rest.left[model.alias].longest.values()
         if account is not None and longest:
             requests = (request_for(replace(trial, model=model)) for trial in longest)
-            aside[model.alias] = dollars_of(max(account.hold(request, at_s).amount for request in requests))
+            aside[model.alias] = dollars_of(
+                max(account.hold(request, rest.at_s).amount for request in requests)
+            )
     return aside
 
 
 def _cut(
     kind: str,
     plans: Sequence[ModelPlan],
-    left: Mapping[str, Left],
+    rest: Remainder,
     takes: Mapping[Outlook, Mapping[str, float]],
     bounds: Mapping[Outlook, Sequence[Bound]],
 ) -> Cut:
@@ -176,7 +162,7 @@ def _cut(
                 model=plan.model,
                 left=plan.left,
                 trials=trials[plan.model],
-                per_cell=trials[plan.model] / max(1, left[plan.model].cells),
+                per_cell=trials[plan.model] / max(1, rest.left[plan.model].cells),
             )
             for plan in plans
         )

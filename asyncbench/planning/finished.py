@@ -68,11 +68,6 @@ class SeenUse:
         return sum(len(cell.outputs) for cell in self.cells.values())
 
     @property
-    def enough(self) -> bool:
-        """Whether it says what more of it will take."""
-        return self.replies >= ENOUGH
-
-    @property
     def mean_input(self) -> float | None:
         """Tokens of a prompt; None where no provider said."""
         told = [

@@ -1,16 +1,15 @@
 """What is left of a model, forecast from what its folder holds, where that is enough."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from asyncbench.config import Sweep
 from asyncbench.planning.draws import Prompt, RemainingTrials, draws_of
 from asyncbench.planning.estimates import Needs, Range, TokensAndCost, total
-from asyncbench.planning.finished import SeenUse, Way
+from asyncbench.planning.finished import Way
 from asyncbench.planning.guesses import batch_rates_of, pace, rates_asked
 from asyncbench.planning.records import Forecast
-from asyncbench.planning.remaining_trials import Left
+from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.prompting import said_before
 from asyncbench.providers import longest_reply_of
 from asyncbench.records import Model
@@ -27,26 +26,15 @@ class Drawing:
     seconds: Sequence[float]  # of each draw
 
 
-def drawing_of(
-    sweep: Sweep, model: Model, left: Left, seen: Mapping[Way, SeenUse], at_s: float, *, draws: int
-) -> Drawing | None:
-    """Return a model's forecast; None where too little is known of how some of its trials are asked.
-
-    Args:
-        sweep: how problems are asked.
-        model: who is asked.
-        left: what is still to be asked.
-        seen: what finished trials used, by their way of asking.
-        at_s: when it will be asked, for prices: UTC, seconds since 1970.
-        draws: how often it is drawn; 0: it is not.
-    """
-    rests = _rests(sweep, model, left, seen, at_s)
-    known = [use for way, use in seen.items() if way.model == model.alias]
-    if rests is None or not known or not draws:
+def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
+    """Return a model's forecast, drawn so often; None where too little is known of some of its trials."""
+    known, ways = rest.uses_of(model), rest.ways_left(model)
+    if not known or not draws or not all(map(rest.is_known, ways)):
         return None
-    each = [draws_of(rest, draws=draws, seed=f"{model.alias} {i}") for i, rest in enumerate(rests)]
+    rests = [_remaining(rest, model, way) for way in ways]
+    each = [draws_of(trials, draws=draws, seed=f"{model.alias} {i}") for i, trials in enumerate(rests)]
     drawn = [Needs.of_all(needs) for needs in zip([Needs()] * draws, *each, strict=True)]
-    longest_s = max((rest.seen.longest_call_s for rest in rests), default=0.0)
+    longest_s = max((trials.seen.longest_call_s for trials in rests), default=0.0)
     paces = [pace(model.limits, needs, longest_s=longest_s) for needs in drawn]
     seconds = [lane.seconds for lane in paces]
     spent = Needs.of_all(use.used for use in known)
@@ -65,36 +53,26 @@ def drawing_of(
     return Drawing(lane=lane, forecast=forecast, spent=spent, draws=drawn, seconds=seconds)
 
 
-def _rests(
-    sweep: Sweep, model: Model, left: Left, seen: Mapping[Way, SeenUse], at_s: float
-) -> list[RemainingTrials] | None:
-    """Return what is left by way of asking; None where one is not known well enough."""
-    conditions = {condition.name: condition for condition in sweep.conditions}
-    before = {name: said_before(model, condition) for name, condition in conditions.items()}
-    prompts = defaultdict[tuple[str, str], Counter[Prompt]](Counter[Prompt])
+def _remaining(rest: Remainder, model: Model, way: Way) -> RemainingTrials:
+    """Return what is left of a model of one way of asking."""
+    left, condition = rest.left[model.alias], rest.conditions[way.condition]
+    before = said_before(model, condition)
+    prompts = Counter[Prompt]()
     for shape, count in left.shapes.items():
-        prompt = Prompt(shape.cell, shape.question + before[shape.condition])
-        prompts[shape.condition, shape.cell.suite][prompt] += count
-    rests: list[RemainingTrials] = []
-    for name, suite in sorted(prompts):
-        use = seen.get(Way(model.alias, name, suite))
-        if use is None or not use.enough:
-            return None
-        rests.append(
-            RemainingTrials(
-                seen=use,
-                prompts=prompts[name, suite],
-                sent={
-                    cell: left.characters[of, cell] / trials + before[name]
-                    for (of, cell), trials in left.finished.items()
-                    if of == name
-                },
-                rates=rates_asked(model, conditions[name], at_s),
-                batch_rates=batch_rates_of(model, at_s),
-                most=longest_reply_of(model, conditions[name]),
-            )
-        )
-    return rests
+        if (shape.condition, shape.cell.suite) == (way.condition, way.suite):
+            prompts[Prompt(shape.cell, shape.question + before)] += count
+    return RemainingTrials(
+        seen=rest.seen[way],
+        prompts=prompts,
+        sent={
+            cell: left.characters[name, cell] / trials + before
+            for (name, cell), trials in left.finished.items()
+            if name == way.condition
+        },
+        rates=rates_asked(model, condition, rest.at_s),
+        batch_rates=batch_rates_of(model, rest.at_s),
+        most=longest_reply_of(model, condition),
+    )
 
 
 def _ranges_of(draws: Sequence[Needs], spent: Needs = Needs()) -> TokensAndCost[Range]:  # noqa: B008  immutable

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from asyncbench.config import Sweep
+from asyncbench.planning.finished import ENOUGH, SeenUse, Way
 from asyncbench.problems import generate
 from asyncbench.prompting import worded_size
-from asyncbench.records import Model, Trial
+from asyncbench.records import Condition, Model, Trial
 from asyncbench.sweeps import (
     AskedSet,
     Cell,
@@ -49,6 +50,35 @@ class Left:
     def cells(self) -> int:
         """Of how many cells something is left, each condition's apart."""
         return len({(shape.cell, shape.condition) for shape in self.shapes})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remainder:
+    """What is left of a sweep, and what its finished trials tell of it."""
+
+    sweep: Sweep
+    models: Sequence[Model]  # those that are asked
+    left: Mapping[str, Left]  # by alias
+    seen: Mapping[Way, SeenUse]
+    at_s: float  # when it will be asked, for prices: UTC, seconds since 1970
+
+    @property
+    def conditions(self) -> dict[str, Condition]:
+        """The conditions of the sweep by their names."""
+        return {condition.name: condition for condition in self.sweep.conditions}
+
+    def ways_left(self, model: Model) -> list[Way]:
+        """Return the ways in which a model is still asked."""
+        shapes = self.left[model.alias].shapes
+        return sorted({Way(model.alias, shape.condition, shape.cell.suite) for shape in shapes})
+
+    def uses_of(self, model: Model) -> list[SeenUse]:
+        """Return what its finished trials used, for each way of asking."""
+        return [use for way, use in self.seen.items() if way.model == model.alias]
+
+    def is_known(self, way: Way) -> bool:
+        """Whether enough replies were seen to forecast those to come."""
+        return way in self.seen and self.seen[way].replies >= ENOUGH
 
 
 def sets_of(sweep: Sweep, models: Sequence[Model], made: Path) -> dict[str, tuple[AskedSet, ...]]:

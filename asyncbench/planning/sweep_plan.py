@@ -1,7 +1,6 @@
 """plan(): counts what is left of a sweep, then says what that takes."""
 
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +12,11 @@ from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import draws_for
 from asyncbench.planning.estimates import Needs, total
-from asyncbench.planning.finished import SeenUse, Way, seen_in
+from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.planning.guesses import batch_rates_of, latency_of, pace, prices_of, rates_asked, tokens_of
 from asyncbench.planning.records import ModelPlan, PlannedSet
-from asyncbench.planning.remaining_trials import Left, left_by_model, sets_of
+from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
 from asyncbench.planning.report import Plan
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting import most_tokens_before
@@ -96,23 +95,19 @@ def plan_of(
     Raises:
         StoreError: the results folder cannot be read.
     """
-    at_s = time.time()
     skipped = still_skipped(sweep.out, sweep.stop_when) if begun and sweep.stop_when is not None else ()
     left = left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
-    closed = {(alias, name): ids for alias, rest in left.items() for name, ids in rest.ids.items()}
+    closed = {(alias, name): ids for alias, of_model in left.items() for name, ids in of_model.ids.items()}
     seen = seen_in(sweep.out, closed) if closed else {}
-    replies = Counter[str]()
-    for way, use in seen.items():
-        replies[way.model] += use.replies
-    works = [left[model.alias].cells + replies[model.alias] // AS_A_CELL for model in models]
+    rest = Remainder(sweep=sweep, models=models, left=left, seen=seen, at_s=time.time())
+    replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
+    works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in left.items()]
     drawings = {
-        model.alias: drawing_of(sweep, model, left[model.alias], seen, at_s, draws=draws)
+        model.alias: drawing_of(rest, model, draws=draws)
         for model, draws in zip(models, draws_for(works, quick=quick), strict=True)
     }
-    plans = tuple(
-        _model_plan(sweep, model, left[model.alias], seen, drawings[model.alias], at_s) for model in models
-    )
-    cuts, warnings = ([], []) if quick else cuts_of(sweep, models, plans, left, at_s)
+    plans = tuple(_model_plan(rest, model, drawings[model.alias]) for model in models)
+    cuts, warnings = ([], []) if quick else cuts_of(rest, plans)
     known = [drawing for drawing in drawings.values() if drawing is not None]
     together = sum_of(known) if known and len(known) == len(models) else (None, None, None)
     problem_sets = {asked.problems.path: asked.problems for many in sets.values() for asked in many}
@@ -127,7 +122,7 @@ def plan_of(
         forecast_total=together[1],
         forecast_seconds=together[2],
         cuts=tuple(cuts),
-        assumptions=tuple(assumptions_of(sweep, models, left, seen, drawings, plans)),
+        assumptions=tuple(assumptions_of(rest, drawings, plans)),
         warnings=(*warnings, *warnings_of(plans)),
     )
 
@@ -151,21 +146,17 @@ class ShapeNeeds(NamedTuple):
     cost_usd_most: float | None
 
 
-def _model_plan(
-    sweep: Sweep,
-    model: Model,
-    left: Left,
-    seen: Mapping[Way, SeenUse],
-    drawing: Drawing | None,
-    at_s: float,
-) -> ModelPlan:
-    rates = {condition.name: rates_asked(model, condition, at_s) for condition in sweep.conditions}
-    guesses = list(_guesses(sweep, model, left, seen, rates, at_s))
+def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
+    left, at_s = rest.left[model.alias], rest.at_s
+    rates = {name: rates_asked(model, condition, at_s) for name, condition in rest.conditions.items()}
+    guesses = list(_guesses(rest, model, rates))
     needs = Needs.of_all(guess.needs for guess in guesses)
     lane = pace(model.limits, needs, longest_s=max((guess.call_s for guess in guesses), default=0.0))
     asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
     sources = [known.source for known in asked if known is not None]
     source = sources[0] if len(sources) == len(asked) else None  # who says what it costs
+    ways = rest.ways_left(model)
+    several = len({way.suite for way in ways}) > 1
     most_tokens = total(guess.output_most for guess in guesses)
     done, count = left.finished.total(), left.shapes.total()
     plan = ModelPlan(
@@ -185,29 +176,25 @@ def _model_plan(
         seconds=lane.seconds,
         bound_by=lane.bound_by,
         max_tokens=model.max_tokens,
-        max_tokens_required=model.alias in sweep.max_tokens_demanded,
-        replies=sum(use.replies for way, use in seen.items() if way.model == model.alias),
-        too_few=tuple(_too_few(model, left, seen)),
+        max_tokens_required=model.alias in rest.sweep.max_tokens_demanded,
+        replies=sum(use.replies for use in rest.uses_of(model)),
+        too_few=tuple(
+            f"{way.condition!r} ({way.suite})" if several else repr(way.condition)
+            for way in ways
+            if not rest.is_known(way)
+        ),
     )
     return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)
 
 
-def _guesses(
-    sweep: Sweep,
-    model: Model,
-    left: Left,
-    seen: Mapping[Way, SeenUse],
-    rates: Mapping[str, Rates | None],
-    at_s: float,
-) -> Iterator[ShapeNeeds]:
+def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
     """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
-    conditions = {condition.name: condition for condition in sweep.conditions}
-    batch_rates = batch_rates_of(model, at_s)
+    conditions, batch_rates = rest.conditions, batch_rates_of(model, rest.at_s)
     before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
-    most = {name: most_for(sweep, model, condition, at_s) for name, condition in conditions.items()}
-    for shape, count in left.shapes.items():
+    most = {name: most_for(rest.sweep, model, condition, rest.at_s) for name, condition in conditions.items()}
+    for shape, count in rest.left[model.alias].shapes.items():
         name = shape.condition
-        like = seen.get(Way(model.alias, name, shape.cell.suite))
+        like = rest.seen.get(Way(model.alias, name, shape.cell.suite))
         tokens = tokens_of(model, conditions[name], question=shape.question, answer=shape.answer, seen=like)
         usage = Usage(input_tokens=tokens.input, output_tokens=tokens.output)
         call_s = latency_of(tokens.output)
@@ -225,13 +212,3 @@ def _guesses(
             None if tokens.output_most is None else count * tokens.output_most,
             usd_most,
         )
-
-
-def _too_few(model: Model, left: Left, seen: Mapping[Way, SeenUse]) -> Iterator[str]:
-    """Yield the ways in which a model is still asked, and of which too few replies are known."""
-    ways = sorted({(shape.condition, shape.cell.suite) for shape in left.shapes})
-    several = len({suite for _, suite in ways}) > 1
-    for name, suite in ways:
-        use = seen.get(Way(model.alias, name, suite))
-        if use is None or not use.enough:
-            yield f"{name!r} ({suite})" if several else repr(name)
