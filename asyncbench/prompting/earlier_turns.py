@@ -8,7 +8,7 @@ A file of worked examples is JSON Lines: {"question": "2 + 2?", "answer": "4"}.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from itertools import cycle
 from pathlib import Path
@@ -32,7 +32,7 @@ def padding(said: str, *, place: str) -> tuple[Message, ...]:
         ours = files("asyncbench.prompting").joinpath("small_talk.json").read_text("utf-8")
         return _dialog(ours, place=place)[: PADDINGS[said]]
     known = ", ".join(PADDINGS)
-    text = _text(said, place=place, way_out=f"name a file, or one of {known}")
+    text = text_of(Path(said), place=f"{place}: {said!r}", way_out=f"name a file, or one of {known}")
     return _dialog(text, place=f"{place}: {said}")
 
 
@@ -42,21 +42,27 @@ def examples(path: str, *, place: str) -> tuple[Message, ...]:
     Raises:
         ConfigError: the file is missing or is not in the form described above; names `place`.
     """
-    text = _text(path, place=place, way_out="name a file that is there")
-    turns = tuple(turn for line in _lines(text, place=f"{place}: {path}") for turn in line)
+    text = text_of(Path(path), place=f"{place}: {path!r}", way_out="name a file that is there")
+    turns: list[Message] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{place}: {path}, line {number}"
+        match _json(line, place=where):
+            case {"question": str() as question, "answer": str() as answer} if question and answer:
+                turns.append(Message(role="user", content=question))
+                turns.append(Message(role="assistant", content=answer))
+            case _:
+                raise ConfigError(f'{where}: not {{"question": "…", "answer": "…"}}')
     if not turns:
         raise ConfigError(f"{place}: {path} holds no examples")
-    return turns
-
-
-def _text(path: str, *, place: str, way_out: str) -> str:
-    return text_of(Path(path), place=f"{place}: {path!r}", way_out=way_out)
+    return tuple(turns)
 
 
 def _dialog(text: str, *, place: str) -> tuple[Message, ...]:
     match _json(text, place=place):
         case {"messages": [_, *_] as messages}:
-            turns = tuple(_message(one, f"{place}, messages[{i}]") for i, one in enumerate(messages, 1))
+            turns = tuple(_message(turn, f"{place}, messages[{i}]") for i, turn in enumerate(messages, 1))
         case _:
             raise ConfigError(f'{place}: not {{"messages": [{{"role": …, "content": …}}, …]}}')
     expected = cycle(("user", "assistant"))
@@ -74,19 +80,6 @@ def _message(raw: object, place: str) -> Message:
         case {"role": ("user" | "assistant") as role, "content": str() as content} if content:
             return Message(role=role, content=content)
     raise ConfigError(f"{place}: needs a role, user or assistant, and a content that is text")
-
-
-def _lines(text: str, *, place: str) -> Iterator[tuple[Message, Message]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield _example(_json(line, place=f"{place}, line {number}"), f"{place}, line {number}")
-
-
-def _example(raw: object, place: str) -> tuple[Message, Message]:
-    match raw:
-        case {"question": str() as question, "answer": str() as answer} if question and answer:
-            return Message(role="user", content=question), Message(role="assistant", content=answer)
-    raise ConfigError(f'{place}: not {{"question": "…", "answer": "…"}}')
 
 
 def _json(text: str, *, place: str) -> object:

@@ -127,13 +127,12 @@ def recorded_parameters(model: Model) -> dict[str, object]:
 
 def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
     """Return `ours` with what is given over it, objects inside objects likewise."""
-    return {**ours, **{name: _over(ours.get(name), value) for name, value in given.items()}}
-
-
-def _over(ours: object, given: object) -> object:
-    if isinstance(ours, Mapping) and isinstance(given, Mapping):
-        return merged_params(ours, given)
-    return given
+    merged = dict(ours)
+    for name, value in given.items():
+        before = ours.get(name)
+        inside = isinstance(before, Mapping) and isinstance(value, Mapping)
+        merged[name] = merged_params(before, value) if inside else value  # type: ignore[arg-type]  # it is inside
+    return merged
 
 
 def asked_as(model: Model, condition: Condition) -> bytes:
@@ -143,6 +142,9 @@ def asked_as(model: Model, condition: Condition) -> bytes:
     of a simulator, which is a free port of this machine.
     """
     system = {} if condition.system is None else {"system": condition.system}
+    # What comes before the question: the words themselves, whatever file they came from.
+    turns = [(turn.role, turn.content) for turn in condition.turns]
+    said = {"turns": turns or None, "shots": condition.shots}
     asked = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,
@@ -150,17 +152,10 @@ def asked_as(model: Model, condition: Condition) -> bytes:
         "model_id": model.model_id,
         "params": sent_parameters(model) | system | dict(condition.params),
         "style": condition.style,
-        "condition": _said_first(condition),
+        "condition": {name: value for name, value in said.items() if value is not None},
     }
     replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
     return orjson.dumps(asked | replayed, option=orjson.OPT_SORT_KEYS)
-
-
-def _said_first(condition: Condition) -> dict[str, object]:
-    """Return what comes before the question: the words themselves, whatever file they came from."""
-    turns = [(turn.role, turn.content) for turn in condition.turns]
-    said = {"turns": turns or None, "shots": condition.shots}
-    return {name: value for name, value in said.items() if value is not None}
 
 
 class TrialIds:

@@ -127,11 +127,7 @@ def _counted(operand: str, places: int) -> int:
     return int(digits)
 
 
-ARITHMETIC_GRADERS: Mapping[str, int] = {
-    "layered": 1,
-    "legacy": 1,
-    "strict": 1,
-}  # with their versions; headline first
+ARITHMETIC_GRADERS: Mapping[str, int] = {"layered": 1, "legacy": 1, "strict": 1}  # versions; headline first
 _PUBLISHED_DIGITS = 24  # before the dot of a decimal, answer or error: more is NaN in the published results
 
 
@@ -184,7 +180,8 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
 def _verdict(value: Decimal, problem: Problem) -> _Verdict:
     """Compare what was read with what was expected, exactly."""
     form, expected = _FORMS[problem.answer_type], Decimal(problem.expected)
-    digits = _longest(problem, expected)
+    published = problem.answer_type == "decimal" and expected.adjusted() < _PUBLISHED_DIGITS
+    digits = _PUBLISHED_DIGITS if published else MAX_DIGITS  # before the dot
     if value and value.adjusted() >= digits:  # before it is written out: 1e1000000 is short only like this
         return _Verdict("NaN", reason="out_of_range")
     parsed = value.quantize(form.step, form.rounding, EXACT)
@@ -196,12 +193,6 @@ def _verdict(value: Decimal, problem: Problem) -> _Verdict:
     if max(parsed.adjusted(), error.adjusted()) >= digits:
         return _Verdict("NaN", reason="out_of_range")
     return _Verdict("Deviate", answer, None, str(error), relative_error(error, expected), flags)
-
-
-def _longest(problem: Problem, expected: Decimal) -> int:
-    """Return how many digits before the dot an answer may have."""
-    published = problem.answer_type == "decimal" and expected.adjusted() < _PUBLISHED_DIGITS
-    return _PUBLISHED_DIGITS if published else MAX_DIGITS
 
 
 def _grades(

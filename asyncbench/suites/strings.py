@@ -77,6 +77,7 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     """
     text = "" if reply is None else reply.text.strip()
     right = text == problem.expected
+    why_not = "error" if reply is None else "wrong" if text else "empty"
     return (
         Grade(
             grader="exact",
@@ -84,18 +85,12 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
             headline=True,
             answer=text or None,
             classification="success" if right else "fail",
-            reason=None if right else _reason(reply),
+            reason=None if right else why_not,
             outcome=outcome_of(reply, answer=text or None, exact_match=right),
             exact_match=right,
             format_ok=None if reply is None else text.isascii() and text.isalnum(),
         ),
     )
-
-
-def _reason(reply: Reply | None) -> str:
-    if reply is None:
-        return "error"
-    return "wrong" if reply.text.strip() else "empty"
 
 
 def _suite(name: str, task: StringTask) -> Suite:

@@ -85,8 +85,22 @@ class Suite:
             ConfigError: an unknown parameter, a value that its rule refuses, values that contradict
                 each other or the preset.
         """
-        chosen = {name: self._value(name, written, place=place) for name, written in given.items()}
-        preset = self._preset(chosen, place=place)
+        chosen: dict[str, object] = {}
+        for name, written in given.items():
+            if name not in self.parameters:
+                known = ", ".join(self.parameters) or "none"
+                raise ConfigError(f"{place}: {self.name} has no parameter {name!r}; it has: {known}")
+            try:
+                chosen[name] = self.parameters[name].parse(written)
+            except ValueError as error:
+                raise ConfigError(f"{place}: {name}: {written!r} {error}") from None
+        preset = dict(self.presets.get(str(chosen.get("preset")), {}))
+        for name, value in preset.items():
+            if chosen.get(name, value) != value:
+                raise ConfigError(
+                    f"{place}: {name}: {chosen[name]!r} is not what preset {chosen['preset']!r} sets, "
+                    f"{value!r}; leave one of the two out"
+                )
         defaults = {name: parameter.default for name, parameter in self.parameters.items()}
         values = defaults | preset | chosen
         try:
@@ -95,26 +109,6 @@ class Suite:
         except ValueError as error:
             raise ConfigError(f"{place}: {error}") from None
         return values
-
-    def _value(self, name: str, written: object, *, place: str) -> object:
-        if name not in self.parameters:
-            known = ", ".join(self.parameters) or "none"
-            raise ConfigError(f"{place}: {self.name} has no parameter {name!r}; it has: {known}")
-        try:
-            return self.parameters[name].parse(written)
-        except ValueError as error:
-            raise ConfigError(f"{place}: {name}: {written!r} {error}") from None
-
-    def _preset(self, chosen: Mapping[str, object], *, place: str) -> dict[str, object]:
-        """Return what the chosen preset sets; what is given beside it must agree with it."""
-        preset = dict(self.presets.get(str(chosen.get("preset")), {}))
-        for name, value in preset.items():
-            if chosen.get(name, value) != value:
-                raise ConfigError(
-                    f"{place}: {name}: {chosen[name]!r} is not what preset {chosen['preset']!r} sets, "
-                    f"{value!r}; leave one of the two out"
-                )
-        return preset
 
 
 def whole_number(minimum: int, maximum: int | None = None) -> Callable[[object], int]:

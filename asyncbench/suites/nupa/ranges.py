@@ -7,6 +7,7 @@ the data. Means are exact where the sums are: whole numbers and fractions.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import ge, le
 from typing import NamedTuple
 
 Number = int | float | Fraction
@@ -42,18 +43,10 @@ class Threshold:
     passes: Callable[[Number, Fraction], bool]
 
 
-def _at_least(mean: Number, bound: Fraction) -> bool:
-    return mean >= bound
-
-
-def _at_most(mean: Number, bound: Fraction) -> bool:
-    return mean <= bound
-
-
 THRESHOLDS: Mapping[str, Threshold] = {  # by figure
-    "exact_match": Threshold(Fraction(9, 10), Fraction(1, 10), _at_least),
-    "digit_match": Threshold(Fraction(9, 10), Fraction(1, 2), _at_least),
-    "dlength": Threshold(Fraction(1, 10), Fraction(1), _at_most),
+    "exact_match": Threshold(Fraction(9, 10), Fraction(1, 10), ge),
+    "digit_match": Threshold(Fraction(9, 10), Fraction(1, 2), ge),
+    "dlength": Threshold(Fraction(1, 10), Fraction(1), le),
 }
 
 
@@ -85,13 +78,13 @@ def by_range(sums: Mapping[int, Sum], length_class: int) -> dict[str, Number | N
     """
     ranges = RANGES[length_class]
     pooled = {domain: [n for name in names for n in ranges[name]] for domain, names in DOMAINS.items()}
-    return {name: _pooled(sums, lengths) for name, lengths in {**ranges, **pooled}.items()}
-
-
-def _pooled(sums: Mapping[int, Sum], lengths: Sequence[int]) -> Number | None:
-    held = [sums[length] for length in lengths if length in sums]
-    answers = sum(one.answers for one in held)
-    return Sum(sum(one.total for one in held), answers).mean if answers else None
+    means: dict[str, Number | None] = {}
+    for name, lengths in {**ranges, **pooled}.items():
+        held = [sums[length] for length in lengths if length in sums]
+        answers = sum(of_length.answers for of_length in held)
+        whole = Sum(sum(of_length.total for of_length in held), answers)
+        means[name] = whole.mean if answers else None
+    return means
 
 
 def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLengths:
@@ -100,7 +93,7 @@ def digits(sums: Mapping[int, Sum], figure: str, length_class: int) -> PassedLen
     Lengths beyond the class's longest are left aside: to_float of fractions has problems of 21 digits.
     """
     threshold = THRESHOLDS[figure]
-    held = sorted(length for length, one in sums.items() if length <= length_class and one.answers)
+    held = sorted(length for length, added in sums.items() if length <= length_class and added.answers)
     if not held:
         return PassedLengths()
     well = [threshold.passes(sums[length].mean, threshold.well_learned) for length in held]
