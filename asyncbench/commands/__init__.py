@@ -6,10 +6,10 @@ not 0. Other rooms are imported inside the commands: `--help` must not wait for 
 
 from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
 from asyncbench.commands.making import generate, init, suites
-from asyncbench.commands.messages import harmless, withheld
 from asyncbench.commands.providers import doctor, models, simulate
 from asyncbench.commands.reading import compare_two, reconcile, report, sql
 from asyncbench.commands.running import plan, run, status
+from asyncbench.commands.terminal import harmless, withheld
 
 __all__ = [
     "compact",

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from asyncbench.commands.messages import interruptible, show
-from asyncbench.commands.options import Folder, Json, Markdown
+from asyncbench.commands.terminal import Folder, Json, Markdown, interruptible, show
 from asyncbench.errors import ConfigError
 
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results

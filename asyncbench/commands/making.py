@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from asyncbench.commands.options import Json
+from asyncbench.commands.terminal import Json
 from asyncbench.errors import ConfigError
 
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from asyncbench.commands.messages import show
-from asyncbench.commands.options import EnvFile, Json, environment_of
+from asyncbench.commands.terminal import EnvFile, Json, environment_of, show
 from asyncbench.errors import ConfigError
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from asyncbench.commands.messages import show
-from asyncbench.commands.options import Folder, Json, Markdown
+from asyncbench.commands.terminal import Folder, Json, Markdown, show
 from asyncbench.errors import ConfigError
 
 Style = Annotated[

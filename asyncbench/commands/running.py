@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asyncbench.commands.messages import KEYS, harmless, interruptible
-from asyncbench.commands.options import (
+from asyncbench.commands.terminal import (
+    KEYS,
     Budget,
     EnvFile,
     Folder,
@@ -20,6 +20,8 @@ from asyncbench.commands.options import (
     Models,
     aliases_typed,
     environment_of,
+    harmless,
+    interruptible,
 )
 from asyncbench.errors import ConfigError, StoreError
 

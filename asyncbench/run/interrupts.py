@@ -1,10 +1,19 @@
-"""Ctrl-C and SIGTERM, taken as a wish and not as an error."""
+"""Runs that are interrupted: by Ctrl-C and SIGTERM while they last, or killed, as the next one finds out."""
 
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from asyncbench.engine import still_stopped
+from asyncbench.errors import AsyncbenchError
+from asyncbench.records import StopWhen
+from asyncbench.store import ModelCounts, left_mark, planned, read_manifest, trial_counts
 
 
 @contextmanager
@@ -21,3 +30,47 @@ def on_interrupt(what: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """What is known of a run that was killed."""
+
+    began_at: str  # UTC, ISO 8601
+    written_at: str | None = None  # the last that it wrote; None: nothing yet, or it cannot be read
+    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # alias → planned, done, open, …
+
+
+def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
+    """Return what is known of the last run in a folder; None: it ended by itself, or there was none.
+
+    Trials that the rule `when` skips are not open. While another process runs the sweep, this is of that run.
+    """
+    if (began_at := left_mark(folder)) is None:
+        return None
+    try:
+        written_at, models = counts_so_far(folder, when)
+    except AsyncbenchError:  # whoever opens the folder next complains
+        return Death(began_at=began_at)
+    at = None if written_at is None else datetime.fromtimestamp(written_at, UTC)
+    said = None if at is None else at.isoformat(timespec="seconds")
+    return Death(began_at=began_at, written_at=said, models=models)
+
+
+def counts_so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, dict[str, dict[str, int]]]:
+    """Return when a folder was written last, seconds since 1970, and its counts by alias, as in `Death`."""
+    found, plan = trial_counts(folder), Counter[str]()
+    for (_, alias, _), suites in planned(read_manifest(folder)).items():
+        plan[alias] += sum(sum(tasks.values()) for tasks in suites.values())
+    models = {}
+    for alias in dict.fromkeys([*plan, *found.models]):
+        known = found.models.get(alias, ModelCounts())
+        holds = still_stopped(when, known.skips)
+        needless = sum(trials for cell, trials in known.skips.items() if cell in holds)
+        models[alias] = {
+            "planned": plan[alias],
+            "done": known.finished,
+            "open": max(0, plan[alias] - known.finished - needless),
+            "in_flight": known.in_flight,
+        }
+    return found.written_at, models

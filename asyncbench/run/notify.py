@@ -4,24 +4,21 @@ import asyncio
 import os
 import platform
 import shlex
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from asyncbench.config import News, Sweep
-from asyncbench.engine import Counters, still_stopped
+from asyncbench.engine import Counters
 from asyncbench.errors import AsyncbenchError, StoreError
-from asyncbench.records import Model, Outcome, StopWhen
+from asyncbench.records import Model, Outcome
 from asyncbench.run.channels import Message, Send, channels_of
-from asyncbench.run.interrupts import on_interrupt
+from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import cost_text
 from asyncbench.run.summary import Exit, Summary, counts_of
-from asyncbench.store import ModelCounts, left_mark, planned, read_manifest, trial_counts
 
 LONGEST_TEXT: Final = 1900  # characters; Discord refuses more than 2,000
 LONGEST_REASON: Final = 300  # of what a server said
@@ -37,50 +34,6 @@ _ENDS: Final = {
 }
 # To chat services these begin a mention of everybody, and a server may have said them.
 _DISARMED: Final = str.maketrans({"<": "‹", ">": "›", "@": "(at)"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
-    """What is known of a run that was killed."""
-
-    began_at: str  # UTC, ISO 8601
-    written_at: str | None = None  # the last that it wrote; None: nothing yet, or it cannot be read
-    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # alias → planned, done, open, …
-
-
-def death_in(folder: Path, when: StopWhen | None = None) -> Death | None:
-    """Return what is known of the last run in a folder; None: it ended by itself, or there was none.
-
-    Trials that the rule `when` skips are not open. While another process runs the sweep, this is of that run.
-    """
-    if (began_at := left_mark(folder)) is None:
-        return None
-    try:
-        written_at, models = _so_far(folder, when)
-    except AsyncbenchError:  # whoever opens the folder next complains
-        return Death(began_at=began_at)
-    at = None if written_at is None else datetime.fromtimestamp(written_at, UTC)
-    said = None if at is None else at.isoformat(timespec="seconds")
-    return Death(began_at=began_at, written_at=said, models=models)
-
-
-def _so_far(folder: Path, when: StopWhen | None) -> tuple[float | None, dict[str, dict[str, int]]]:
-    """Return when a folder was written last, seconds since 1970, and its counts by alias, as in `Death`."""
-    found, plan = trial_counts(folder), Counter[str]()
-    for (_, alias, _), suites in planned(read_manifest(folder)).items():
-        plan[alias] += sum(sum(tasks.values()) for tasks in suites.values())
-    models = {}
-    for alias in dict.fromkeys([*plan, *found.models]):
-        known = found.models.get(alias, ModelCounts())
-        holds = still_stopped(when, known.skips)
-        needless = sum(trials for cell, trials in known.skips.items() if cell in holds)
-        models[alias] = {
-            "planned": plan[alias],
-            "done": known.finished,
-            "open": max(0, plan[alias] - known.finished - needless),
-            "in_flight": known.in_flight,
-        }
-    return found.written_at, models
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,10 +77,8 @@ class Notifier:
                 with on_interrupt(self._give_up):
                     await asyncio.wait(self._sending)
 
-    def died(self, death: Death | None) -> None:
-        """Tell that the run before this one never ended, if so."""
-        if death is None:
-            return
+    def died(self, death: Death) -> None:
+        """Tell that the run before this one never ended."""
         written = f", wrote last at {death.written_at}" if death.written_at else ""
         lines = [f"the run begun at {death.began_at} was killed{written}. Going on with what is open."]
         lines += _shortened(
@@ -180,7 +131,7 @@ class Notifier:
         if self.options.limit is None:
             return sum(counters.open for counters in asked.values())
         try:
-            _, models = await asyncio.to_thread(_so_far, self.sweep.out, self.sweep.stop_when)
+            _, models = await asyncio.to_thread(counts_so_far, self.sweep.out, self.sweep.stop_when)
         except AsyncbenchError:
             return None
         return sum(models[alias]["open"] for alias in asked if alias in models)
@@ -250,7 +201,7 @@ def notifier_of(
     models: Sequence[Model],
     env: Mapping[str, str],
     say: Callable[[str], None],
-    options: RunOptions | None = None,
+    options: RunOptions,
 ) -> Notifier:
     """Return what tells the people that a sweep names; `say` is told which channel fails, once each.
 
@@ -259,7 +210,6 @@ def notifier_of(
     """
     simulated = any(model.simulated for model in models)
     channels = {} if sweep.notify is None else channels_of(sweep.notify, sweep.models, env)
-    options = options or RunOptions()
     return Notifier(sweep=sweep, options=options, simulated=simulated, channels=channels, say=say)
 
 

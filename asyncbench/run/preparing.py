@@ -16,7 +16,8 @@ from asyncbench.config import Sweep, as_mapping, load_sweep, seconds_left, with_
 from asyncbench.providers import is_moving_alias, rates_of
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
-from asyncbench.run.notify import death_in, notifier_of
+from asyncbench.run.interrupts import death_in
+from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.state import RunState
@@ -93,7 +94,8 @@ async def prepare(run: RunState) -> None:
     run.room = await asyncio.to_thread(Room, store, options.max_tokens)
     other = options.reuse
     answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=options.ignore)
-    run.notifier.died(run.death)
+    if run.death is not None:
+        run.notifier.died(run.death)
     await asyncio.to_thread(store.begin_run)
     run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)
     check_sets(run.sweep, [run.room.most(model) for model in run.models], run.sets)

@@ -8,7 +8,8 @@ from asyncbench.engine import Cap, Ledger
 from asyncbench.problems import ProblemSet
 from asyncbench.records import Model
 from asyncbench.run.faults import Faults
-from asyncbench.run.notify import Death, Notifier
+from asyncbench.run.interrupts import Death
+from asyncbench.run.notify import Notifier
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
 from asyncbench.store import Salvage, Store

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from asyncbench import generate, run_sweep
-from asyncbench.commands.options import dollars_typed
+from asyncbench.commands.terminal import dollars_typed
 from asyncbench.config import sweep_from
 from asyncbench.config.models import model_from
 from asyncbench.errors import AsyncbenchError, ConfigError

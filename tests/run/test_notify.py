@@ -23,6 +23,7 @@ from asyncbench.config import load_sweep, sweep_from
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.run.notify import LONGEST_REASON, LONGEST_TEXT, notifier_of
+from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet
 from asyncbench.run.summary import Exit, Summary
 from asyncbench.store.lock import left_mark
@@ -242,7 +243,7 @@ async def test_where_trials_failed_the_command_asks_again_and_many_models_hide_i
     many = {f"{n}-{'x' * 150}": Counters(planned=2, failed_before=1) for n in range(20)}
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
-        notifier = notifier_of(wanted, wanted.models, {}, print)
+        notifier = notifier_of(wanted, wanted.models, {}, print, RunOptions())
         async with notifier.until_the_end():
             notifier.summary = Summary(
                 sweep="test",
@@ -313,7 +314,7 @@ async def test_a_run_whose_disk_is_full_says_so(tmp_path, server):
 async def test_a_bug_is_told_at_once_without_its_words(tmp_path, server):
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
-        notifier = notifier_of(wanted, wanted.models, {}, print)
+        notifier = notifier_of(wanted, wanted.models, {}, print, RunOptions())
         with pytest.raises(RuntimeError):
             async with notifier.until_the_end():
                 raise RuntimeError(KEYS["GOOD"])
@@ -325,7 +326,7 @@ async def test_a_bug_is_told_at_once_without_its_words(tmp_path, server):
 async def test_what_a_server_said_can_do_nothing_where_it_is_shown(tmp_path, server):
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
-        notifier = notifier_of(wanted, wanted.models, {}, print)
+        notifier = notifier_of(wanted, wanted.models, {}, print, RunOptions())
         async with notifier.until_the_end():
             notifier.suspended("m", "auth: <!channel> @everyone\x1b[31m\n\u202e\ud800" + "x" * 10_000)
     told = next(told for told in posted if told["event"] == "suspended")
