@@ -1,5 +1,6 @@
 """docs/python.md: its examples run as they are written, and it names every public function."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -46,3 +47,15 @@ def test_the_examples_run_as_written(tmp_path, monkeypatch, capsys):
 def test_every_public_function_is_on_the_page():
     told = set(re.findall(r"`(?:await )?(?:ab\.)?(\w+)", PAGE))
     assert set(ab.__all__) - told == set()
+
+
+def test_every_public_function_says_what_it_takes_and_returns():
+    signatures = {name: inspect.signature(getattr(ab, name)) for name in ab.__all__}
+    untyped = [
+        name
+        for name, signature in signatures.items()
+        if inspect.Signature.empty
+        in {signature.return_annotation, *(given.annotation for given in signature.parameters.values())}
+    ]
+    assert len(signatures) > 20
+    assert untyped == []
