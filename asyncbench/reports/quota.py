@@ -1,15 +1,14 @@
 """`report --style quota`: how much of what was paid for each lane used, and what the rest was lost to."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.shown import SIMULATED, Report, Sheet
-from asyncbench.store import LIMITS, WAITS, read_lanes, read_manifest
+from asyncbench.store import LIMITS, WAITS, read_manifest
+from asyncbench.views import counted
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
@@ -54,6 +53,7 @@ class QuotaReport(Report):
     folder: str
     simulated: bool
     lanes: tuple[LimitUse, ...]
+    hours: tuple[LimitUse, ...]
     minutes: tuple[LimitUse, ...]
 
     def _data(self) -> dict[str, object]:
@@ -84,9 +84,26 @@ class QuotaReport(Report):
         if len(self.minutes) <= MOST_ROWS:
             yield _sheet("By minute", self.minutes, limits, causes, at="%H:%M:%S")
         else:
-            yield _sheet(
-                "By hour (--json has every minute)", _by_hour(self.minutes), limits, causes, at="%d %H:%M"
-            )
+            yield _sheet("By hour (--json has every minute)", self.hours, limits, causes, at="%d %H:%M")
+
+
+# Sums of lanes' minutes: of the time in which there was a limit alone, and of what it allows in that time.
+_USES = f"""
+SELECT lane, minute, hour, min(started_at) AS started_at, sum(seconds) AS seconds,
+    {", ".join(f"sum({name})::BIGINT AS {name}" for name in LIMITS)},
+    {
+    ", ".join(
+        f"sum(CASE WHEN {name}_limit IS NOT NULL THEN {name} END)::BIGINT AS {name}_limited, "
+        f"sum({name}_limit * seconds / 60) AS {name}_allowed"
+        for name in LIMITS
+    )
+},
+    sum(refused)::BIGINT AS refused, max(most_in_flight) AS most_in_flight,
+    arg_max(share, started_at) AS share,
+    {", ".join(f"coalesce(sum(waited_for_{name}_s), 0) AS {name}_s" for name in WAITS)}
+FROM (SELECT *, row_number() OVER () AS minute, date_trunc('hour', started_at) AS hour FROM lanes)
+GROUP BY GROUPING SETS ((lane), (lane, hour), (lane, minute)) ORDER BY lane, started_at
+"""  # noqa: S608  made of our own words alone
 
 
 def quota_report_on(folder: Path | str) -> QuotaReport:
@@ -96,59 +113,28 @@ def quota_report_on(folder: Path | str) -> QuotaReport:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    rows = read_lanes(folder).sort_by([("lane", "ascending"), ("started_at", "ascending")]).to_pylist()
-    minutes = tuple(_use(row) for row in rows)
+    rows = counted(folder, lambda views: views.table(_USES)).to_pylist()
     return QuotaReport(
         folder=str(folder),
         simulated=bool(read_manifest(Path(folder)).get("simulated")),
-        lanes=tuple(_together(list(many)) for _, many in groupby(minutes, key=lambda one: one.lane)),
-        minutes=minutes,
+        lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
+        hours=tuple(_use(row) for row in rows if row["hour"] is not None),
+        minutes=tuple(_use(row) for row in rows if row["minute"] is not None),
     )
 
 
-def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: cells of `lanes`
-    limits = {name: row[f"{name}_limit"] for name in LIMITS}
+def _use(row: Mapping[str, Any]) -> LimitUse:  # Any: sums of `lanes`
+    limited = [name for name in LIMITS if row[f"{name}_allowed"] is not None]
     return LimitUse(
-        lane=row["lane"],
-        started_at=row["started_at"],
-        seconds=row["seconds"],
+        **{
+            name: row[name]
+            for name in ("lane", "started_at", "seconds", "refused", "most_in_flight", "share")
+        },
         used={name: row[name] for name in LIMITS},
-        used_of_allowed={name: row[name] for name, most in limits.items() if most is not None},
-        allowed={name: most * row["seconds"] / 60 for name, most in limits.items() if most is not None},
-        refused=row["refused"],
-        most_in_flight=row["most_in_flight"],
-        share=row["share"],
-        waited_s={name: row[f"waited_for_{name}_s"] or 0.0 for name in WAITS},
+        used_of_allowed={name: row[f"{name}_limited"] for name in limited},
+        allowed={name: row[f"{name}_allowed"] for name in limited},
+        waited_s={name: row[f"{name}_s"] for name in WAITS},
     )
-
-
-def _together(many: list[LimitUse]) -> LimitUse:
-    return LimitUse(
-        lane=many[0].lane,
-        started_at=many[0].started_at,
-        seconds=sum(one.seconds for one in many),
-        used=_sums(one.used for one in many),
-        used_of_allowed=_sums(one.used_of_allowed for one in many),
-        allowed=_sums(one.allowed for one in many),
-        refused=sum(one.refused for one in many),
-        most_in_flight=max(one.most_in_flight for one in many),
-        share=many[-1].share,
-        waited_s=_sums(one.waited_s for one in many),
-    )
-
-
-def _sums(many: Iterable[Mapping[str, Any]]) -> dict[str, Any]:  # Any: int or float, as they come
-    sums: Counter[str] = Counter()
-    for one in many:
-        sums.update(one)
-    return dict(sums)
-
-
-def _by_hour(minutes: Iterable[LimitUse]) -> tuple[LimitUse, ...]:
-    hours = groupby(
-        minutes, key=lambda one: (one.lane, one.started_at.astimezone(UTC).replace(minute=0, second=0))
-    )
-    return tuple(_together(list(many)) for _, many in hours)
 
 
 def _as_mapping(one: LimitUse) -> dict[str, object]:
