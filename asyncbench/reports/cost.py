@@ -108,12 +108,12 @@ class CostReport(Report):
             told
             | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
             | {"priced_share_of_tokens": self.priced_share, "whole": self.whole.as_mapping()}
-            | {name: [one.as_mapping() for one in many] for name, many in lists.items()}
+            | {name: [group.as_mapping() for group in groups] for name, groups in lists.items()}
             | {"unknown": [{"cause": cause} | asdict(calls) for cause, calls in self.unknown.items()]}
-            | {"untold": [one.as_mapping() for one in self.untold]}
-            | {"cells": [{"name": list(key)} | one.as_mapping() for key, one in self.cells.items()]}
-            | {"forecasts": [asdict(one) | {"within": one.within} for one in self.forecasts]}
-            | {"budgets": [asdict(one) for one in self.budgets]}
+            | {"untold": [untold.as_mapping() for untold in self.untold]}
+            | {"cells": [{"name": list(key)} | costs.as_mapping() for key, costs in self.cells.items()]}
+            | {"forecasts": [asdict(review) | {"within": review.within} for review in self.forecasts]}
+            | {"budgets": [asdict(budget) for budget in self.budgets]}
             | {"nothing": self._nothing}
         )
 
