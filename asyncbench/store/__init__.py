@@ -4,7 +4,7 @@ In: events of a run. Out: tables, snapshots, and what a folder already holds. Da
 and the copies of problem sets belong here.
 """
 
-from asyncbench.store.books import LOST, Books, spending_of
+from asyncbench.store.books import Books, spending_of
 from asyncbench.store.catalog import (
     failed_ids,
     iter_attempts,
@@ -47,6 +47,7 @@ from asyncbench.store.schema import (
     ENTRANT,
     GRADES,
     LIMITS,
+    LOST,
     OF_THE_TRIAL,
     PARTITIONED_BY,
     SCHEMAS,

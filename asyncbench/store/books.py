@@ -17,7 +17,6 @@ from asyncbench.store.spending import COLUMNS, Charges, Spending
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
-LOST: Final = "lost"  # the status of a call without an end
 ROWS: Final = 65_536  # at a time
 
 

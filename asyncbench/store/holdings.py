@@ -30,6 +30,7 @@ from asyncbench.store.manifest import (
     Manifest,
     changed_manifest,
     is_results_folder,
+    lost_files,
     read_manifest,
 )
 from asyncbench.store.parts import TEMPORARY, Part, PartEntry, scanned
@@ -231,7 +232,7 @@ def _calls_missing(folder: Path, manifest: Manifest) -> int:
     holds = manifest[HOLDS]
     if manifest.get(IMPORTED) or "next" in holds:
         return 0
-    entries = [*holds["parts"].items(), *((lost["path"], lost) for lost in holds.get("lost", []))]
+    entries = [*holds["parts"].items(), *((lost["path"], lost) for lost in lost_files(manifest))]
     made = sum(entry["rows"] for key, entry in entries if key.startswith("attempts/"))
     said = sum(entry["attempts"] for key, entry in holds["parts"].items() if key.startswith("trials/"))
     few: int = said - made
@@ -308,12 +309,12 @@ def accept_missing_calls(folder: Path) -> None:
 
 def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
     """Yield of each part of `attempts` that is lost its alias, and what its calls cost."""
-    for entry in manifest.get(HOLDS, {}).get("lost", []):
+    for entry in lost_files(manifest):
         if "spent" in entry:
             yield unquote(Path(entry["path"]).parent.name.partition("=")[2]), entry["spent"]
 
 
 def unknown_loss(manifest: Manifest) -> bool:
     """Return whether calls are lost of which no list tells what they cost: say, a segment of the journal."""
-    lost = (entry for entry in manifest.get(HOLDS, {}).get("lost", []) if "spent" not in entry)
+    lost = (entry for entry in lost_files(manifest) if "spent" not in entry)
     return any(entry["path"].startswith(("attempts/", f"{JOURNAL}/")) for entry in lost)

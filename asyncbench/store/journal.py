@@ -21,6 +21,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
 from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
 from asyncbench.store.rows import Row, attempt_row, encode_json, grade_rows, lane_row, skipped_row, trial_row
+from asyncbench.store.schema import LOST
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
 
 
@@ -123,7 +124,7 @@ def lost(sent: Sent) -> Attempt:
         model=sent.model,
         provider=sent.provider,
         started_at=sent.started_at,
-        status="lost",
+        status=LOST,
         max_tokens=sent.max_tokens,
         reserved_usd=sent.reserved_usd,
         most_usd=sent.most_usd,

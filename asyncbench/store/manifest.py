@@ -88,6 +88,12 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
     }
 
 
+def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our own
+    """Return the entries of files that were lost, and whose loss was accepted."""
+    found: list[dict[str, Any]] = manifest.get(HOLDS, {}).get("lost", [])
+    return found
+
+
 def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     """Write the manifest, with the digest of what it says, in one step."""
     stamped = {**manifest, DIGEST: _digest(manifest)}

@@ -18,10 +18,10 @@ from asyncbench.files import write_durably
 from asyncbench.records import Ended, Outcome
 from asyncbench.store.holdings import JOURNAL, list_of
 from asyncbench.store.journal import Journal, Unfinished, lost
-from asyncbench.store.manifest import HOLDS, changed_manifest, read_manifest
+from asyncbench.store.manifest import HOLDS, changed_manifest, lost_files, read_manifest
 from asyncbench.store.parts import TEMPORARY, Part
 from asyncbench.store.rows import attempt_row
-from asyncbench.store.schema import ATTEMPTS, PARTITIONED_BY, SCHEMAS
+from asyncbench.store.schema import ATTEMPTS, LOST, PARTITIONED_BY, SCHEMAS
 from asyncbench.store.sealing import by_partition, next_number
 from asyncbench.store.segment import QUARANTINE, Damage, lines_of, segments
 from asyncbench.store.snapshot import Snapshot, take_snapshot
@@ -65,12 +65,12 @@ def join_folders(folders: Sequence[Path], out: Path) -> JoinedFolders:
             part.publish()
     damaged = _set_aside(folders, seen, out)
     _carry(seen, trials, calls, out)
-    lost = [part for folder in folders for part in read_manifest(folder).get(HOLDS, {}).get("lost", [])]
+    gone = [file for folder in folders for file in lost_files(read_manifest(folder))]
     with changed_manifest(out) as manifest:
         manifest[HOLDS] = {
             "parts": list_of(out),
             JOURNAL: [path.name for path in segments(out / JOURNAL)],
-            "lost": [part for n, part in enumerate(lost) if part not in lost[:n]],
+            "lost": [file for n, file in enumerate(gone) if file not in gone[:n]],
         }
     kept = take_snapshot(out)
     return JoinedFolders(
@@ -162,7 +162,7 @@ class _Calls:
     def _numbered(cls, rows: pa.Table, dead: Sequence[pa.Table]) -> "_Calls":
         """Leave out what stands twice: the same trial, asked at the same microsecond."""
         # A copy of a folder may know the end of a call that the other takes for lost.
-        rows = rows.append_column("is_lost", pc.equal(rows["status"], pa.scalar("lost")))
+        rows = rows.append_column("is_lost", pc.equal(rows["status"], pa.scalar(LOST)))
         rows = _sorted(rows, "trial_id", "started_at", "is_lost", "source")
         once = rows.filter(_first_of("trial_id", rows, "started_at")).select(ATTEMPTS.names)
         numbers = _within("trial_id", once).cast(pa.int32())

@@ -98,6 +98,7 @@ ATTEMPTS = _schema(
     *_maybe(REAL, "reserved_usd", "most_usd"),
     *_maybe(TEXT, "error", "note"),
 )
+LOST = "lost"  # the status of a call without an end
 LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute

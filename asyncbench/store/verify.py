@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from asyncbench.errors import StoreError
 from asyncbench.store.checksums import WAYS_OUT, check
 from asyncbench.store.holdings import stored, wrong_with
-from asyncbench.store.manifest import HOLDS, SWEEP_FILE, kept_sweep_file, read_manifest
+from asyncbench.store.manifest import SWEEP_FILE, kept_sweep_file, lost_files, read_manifest
 from asyncbench.store.parts import scanned
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import QUARANTINE, quarantined
@@ -71,7 +71,7 @@ def verify_folder(folder: Path | str) -> Verified:
             else:
                 sound[name].append(part)
     usable = replace(seen, files=sound)
-    lost = {part["path"].partition("/")[0] for part in read_manifest(path).get(HOLDS, {}).get("lost", [])}
+    lost = {file["path"].partition("/")[0] for file in lost_files(read_manifest(path))}
     counted = {name: len(usable.read(name, schema.names[:1])) for name, schema in SCHEMAS.items()}
     return Verified(
         rows=counted,
@@ -95,9 +95,9 @@ def _holdings(folder: Path) -> Iterator[FolderFinding]:
     manifest = read_manifest(folder)
     for key, what in wrong_with(folder, manifest, stored(folder)):
         yield FolderFinding(place=key, what=f"{what}. {WAYS_OUT}")
-    for part in manifest.get(HOLDS, {}).get("lost", []):
+    for file in lost_files(manifest):
         what = "was lost, and the loss accepted; what its calls cost counts still"
-        yield FolderFinding(place=part["path"], what=what, known=True)
+        yield FolderFinding(place=file["path"], what=what, known=True)
     try:
         kept_sweep_file(folder)
     except StoreError as error:
