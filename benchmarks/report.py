@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asyncbench.published import import_files
-from asyncbench.results.entrants import names_of
+from asyncbench.results.names import names_of
 from asyncbench.store.manifest import planned, read_manifest
 from benchmarks.night import make_night
 from tests.recorded import write_jsonl

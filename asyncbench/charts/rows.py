@@ -47,7 +47,7 @@ def named(cells: pa.Table, names: Mapping[Asked, str]) -> Cells:
     Equals stand in the order of `names`, as in standings.
 
     Args:
-        cells: as `cells_of` returns them.
+        cells: rows of the view `cells`.
         names: what to call each run, model and condition, as planned.
     """
     rows: list[Row] = cells.to_pylist()

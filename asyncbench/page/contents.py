@@ -1,7 +1,7 @@
 """Everything that a page holds, as plain values: what its script reads, block by block."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -44,7 +44,7 @@ from asyncbench.results import (
     Asked,
     Minute,
     graded_by,
-    graders_of,
+    headline_graders,
     in_order,
     lost_notes,
     minutes_of,
@@ -53,7 +53,7 @@ from asyncbench.results import (
     tasks_shown,
     told_apart,
 )
-from asyncbench.results.anatomy import KINDS, ErrorFindings, kinds_of, read_errors
+from asyncbench.results.anatomy import KINDS, ErrorFindings, errors_in, kinds_of
 from asyncbench.results.curves import Hardest
 from asyncbench.shown import SIMULATED, safe
 from asyncbench.store import ENTRANT, read_manifest
@@ -82,16 +82,15 @@ def contents_of(folder: Path) -> Contents:
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    findings = read_errors(folder).findings.values()
-    return counted(folder, lambda views: _contents(folder, views, findings))
+    return counted(folder, lambda views: _contents(folder, views))
 
 
-def _contents(folder: Path, views: FolderViews, findings: Collection[ErrorFindings]) -> Contents:
+def _contents(folder: Path, views: FolderViews) -> Contents:
     entrants = views.rows("SELECT run, model, condition, any_value(provider) FROM trials GROUP BY ALL")
     providers = {
         (run, model, condition): provider for run, model, condition, provider in map(dict.values, entrants)
     }
-    graders = views.table("SELECT DISTINCT suite, grader, grader_version FROM grades WHERE headline")
+    graders = headline_graders(views)
     asked = in_order(providers, read_manifest(folder))
     places = {entrant: place for place, entrant in enumerate(asked)}
     names = names_of(asked)
@@ -101,7 +100,7 @@ def _contents(folder: Path, views: FolderViews, findings: Collection[ErrorFindin
     standings = standings_on(folder)
     several = [ranking for ranking in standings.rankings if not ranking.alone]
     told = {
-        "graded": graded_by(graders_of(graders)) if len(graders) else "",
+        "graded": graded_by(graders) if graders else "",
         "merged": smaller.rules,
         "rankings": _rankings(standings, shown),
         "pairs": pair_rows(several[0], shown) if several else [],
@@ -115,7 +114,7 @@ def _contents(folder: Path, views: FolderViews, findings: Collection[ErrorFindin
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
             "over_time": _over_time(folder, minutes_of(views, names), shown),
-            "errors": _errors(findings, places),
+            "errors": _errors(errors_in(folder, views).values(), places),
         },
     )
 
@@ -184,9 +183,9 @@ def _line(line: Standing, shown: Mapping[str, str]) -> Values:
 
 def _in_two(found: Hardest) -> tuple[str, str]:
     """Return a length, and its limits with the task that it is of: two lines of a narrow column."""
-    whole = found.length.as_text()
+    whole = str(found.length)
     figure, bracket, limits = whole.partition(" (")
-    return figure, safe(f"{bracket.strip()}{limits}{found.as_text().removeprefix(whole)}".strip())
+    return figure, safe(f"{bracket.strip()}{limits}{str(found).removeprefix(whole)}".strip())
 
 
 def _over_time(folder: Path, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:

@@ -11,14 +11,12 @@ from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import LimitUse, QuotaReport, quota_report_on
+from asyncbench.reports.rankings import PairLine, Ranking, Standing
 from asyncbench.reports.regrading import regrade_report
 from asyncbench.reports.standings import (
     ALONE,
     PLACES,
     SKIPPED,
-    PairLine,
-    Ranking,
-    Standing,
     Standings,
     outcomes_of,
     over,

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import Worth, asked_alike, best, worth_of
 from asyncbench.results import (
-    CELL_COLUMNS,
-    GRADE_COLUMNS,
-    Asked,
+    Entrant,
     Graded,
     any_simulated,
-    cells_of,
     graded_by,
-    graders_of,
+    headline_graders,
     in_order,
     lost_notes,
     names_of,
@@ -28,13 +26,14 @@ from asyncbench.results.anatomy import (
     CarryBin,
     ErrorFindings,
     Group,
+    errors_in,
     kinds_of,
     most_of_a_group,
-    read_errors,
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
 from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.store import ENTRANT, read_manifest
+from asyncbench.views import FolderViews, counted
 
 MEANING = (
     "Kinds: each examined answer has one, the first that holds; `holds of`: of how many it holds at all. "
@@ -58,12 +57,12 @@ class AnatomyReport(Report):
     folder: str
     simulated: bool
     graders: tuple[Graded, ...]
-    order: tuple[Asked, ...]  # as planned
+    order: tuple[Entrant, ...]  # as planned
     findings: tuple[ErrorFindings, ...]  # in that order, then by task
     most_of_a_group: int  # answers of a model and task that were examined
     worths: tuple[Worth, ...]  # of the same groups
     by_asked: tuple[Worth, ...]
-    alike: tuple[frozenset[Asked], ...]  # those who were asked the same
+    alike: tuple[frozenset[Entrant], ...]  # those who were asked the same
     digits: Mapping[Group, DigitsCurve]
 
     @property
@@ -121,7 +120,7 @@ class AnatomyReport(Report):
         cheapest = best(self.by_asked, "cost_per_trial_usd", self.alike)
         tersest = best(self.by_asked, "reasoning_per_trial", self.alike)
         for one in self.by_asked:
-            asked = sheets.asked_of(one.of)
+            asked = sheets.entrant_of(one.of)
             yield {
                 **dict(zip(ENTRANT, asked, strict=True)),
                 **_worth(one),
@@ -139,7 +138,7 @@ class AnatomyReport(Report):
             yield graded_by(self.graders)
         yield self._examined()
         names = names_of(self.order)
-        yield from lost_notes({names[sheets.asked_of(one.of)]: one.outcomes for one in self.by_asked})
+        yield from lost_notes({names[sheets.entrant_of(one.of)]: one.outcomes for one in self.by_asked})
         if len(self.alike) > 1:
             yield UNLIKE
         yield MEANING
@@ -179,28 +178,25 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    manifest, seen = read_manifest(Path(folder)), read_errors(folder)
-    found = seen.findings
-    cells = cells_of(seen.trials.select(list(CELL_COLUMNS)), seen.grades.select(list(GRADE_COLUMNS)))
-    order = in_order({sheets.asked_of(group) for group in found}, manifest)
-    place = {asked: i for i, asked in enumerate(order)}
+    return counted(folder, partial(_anatomy, folder))
 
-    def placed(group: Group) -> tuple[int, Group]:
-        return place[sheets.asked_of(group)], group
 
-    groups = sorted(found, key=placed)
-    worths = {one.of: one for one in worth_of(cells, GROUP)}
+def _anatomy(folder: Path | str, views: FolderViews) -> AnatomyReport:
+    found, cells = errors_in(folder, views), views.table("FROM cells")
+    order = in_order({sheets.entrant_of(group) for group in found}, read_manifest(Path(folder)))
+    groups = sorted(found, key=lambda group: (order.index(sheets.entrant_of(group)), group))
+    worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(folder),
-        simulated=any_simulated(seen.trials),
-        graders=graders_of(seen.grades),
+        simulated=any_simulated(views),
+        graders=headline_graders(views),
         order=tuple(order),
         findings=tuple(found[group] for group in groups),
-        most_of_a_group=most_of_a_group(sum(1 for one in found.values() if one.wrong or one.unread)),
+        most_of_a_group=most_of_a_group(found.values()),
         worths=tuple(worths[group] for group in groups),
         by_asked=worth_of(cells, ENTRANT),
         alike=asked_alike(cells),
-        digits={tuple(one.of.values()): one for one in digits_at(cells, GROUP)},
+        digits={tuple(curve.of.values()): curve for curve in digits_at(cells, GROUP)},
     )
 
 

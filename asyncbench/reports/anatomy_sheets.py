@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from asyncbench.reports.cost_of_right_answers import Worth, best
-from asyncbench.results import Asked
+from asyncbench.results import Entrant
 from asyncbench.results.anatomy import (
     GROUP,
     KINDS,
@@ -25,7 +25,7 @@ PLACES = 12  # digits from either end that have a column
 MOST_SHOWN = 12  # unclassified answers
 TEXT = 40  # characters of a number that are shown
 
-Names = Mapping[Asked, str]
+Names = Mapping[Entrant, str]
 
 
 def task_of(group: Group) -> str:
@@ -35,7 +35,7 @@ def task_of(group: Group) -> str:
     return " ".join(filter(None, [task if suite == task else f"{suite}/{task}", *more]))
 
 
-def asked_of(group: Sequence[str]) -> Asked:
+def entrant_of(group: Sequence[str]) -> Entrant:
     """Return who was asked."""
     run, model, condition = group[: len(ENTRANT)]
     return run, model, condition
@@ -88,7 +88,7 @@ def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
     """Return the commonest kinds of each model and task."""
     rows = [
         (
-            names[asked_of(one.group)],
+            names[entrant_of(one.group)],
             task_of(one.group),
             ", ".join(f"{kind} {n / one.examined:.0%}" for kind, n in one.kinds.most_common(COMMONEST)),
             f"{one.wrong:,}",
@@ -121,7 +121,7 @@ def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
                 shares = [f"{at.share:.0%}" for at in one.wrong_at(wrong(one))[:PLACES]]
                 rows.append(
                     (
-                        names[asked_of(one.group)],
+                        names[entrant_of(one.group)],
                         task_of(one.group),
                         f"{one.compared:,}",
                         *shares,
@@ -156,7 +156,7 @@ def _binned(title: str, found: Sequence[ErrorFindings], names: Names, which: str
     sizes = sorted({size for _, own in bins for size in own})
     rows = [
         (
-            names[asked_of(one.group)],
+            names[entrant_of(one.group)],
             task_of(one.group),
             *(
                 percent(own[size].right.share, own[size].right.interval) if size in own else "-"
@@ -182,12 +182,12 @@ def by_worth(worths: Sequence[Worth], digits: Mapping[Group, DigitsCurve], names
     """Return accuracy, form, digits and cost of each model and task."""
     rows = [
         (
-            names[asked_of(one.of)],
+            names[entrant_of(one.of)],
             task_of(one.of),
             percent(one.accuracy.share, one.accuracy.interval),
             percent(one.format_ok.share, one.format_ok.interval),
-            digits[one.of].at_90.as_text() if one.of in digits else "-",
-            digits[one.of].at_50.as_text() if one.of in digits else "-",
+            str(digits[one.of].at_90) if one.of in digits else "-",
+            str(digits[one.of].at_50) if one.of in digits else "-",
             _each(one),
         )
         for one in worths
@@ -203,15 +203,15 @@ def _each(one: Worth) -> str:
 
 def efficiency(
     worths: Sequence[Worth],
-    order: Sequence[Asked],
+    order: Sequence[Entrant],
     names: Names,
-    alike: Collection[Collection[Asked]],
+    alike: Collection[Collection[Entrant]],
 ) -> Sheet:
     """Return accuracy beside what it takes; a mark where none that was asked the same is as good for less."""
     cheapest, tersest = (
         best(worths, spent, alike) for spent in ("cost_per_trial_usd", "reasoning_per_trial")
     )
-    of = {asked_of(one.of): one for one in worths}
+    of = {entrant_of(one.of): one for one in worths}
     rows = [
         (
             names[asked],
@@ -255,7 +255,7 @@ def unclassified(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet
     ]
     rows = [
         (
-            names[asked_of(one.group)],
+            names[entrant_of(one.group)],
             task_of(one.group),
             ", ".join(map(_cut, example.operands)),
             _cut(example.expected),

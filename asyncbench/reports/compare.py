@@ -8,13 +8,15 @@ from typing import Final
 from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
+from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.reports.comparison import EXAMPLES, Compared, ComparisonRow, Question, compared
+from asyncbench.reports.comparison import Compared, ComparisonRow, Question, compared, sides_of
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results import lost_notes
 from asyncbench.shown import SIMULATED, Report, Sheet, as_lines, middle_cut, safe, safe_notes, shown_width
 
 ALPHA: Final = 0.05
+EXAMPLES: Final = 5  # shown each way
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
 
 HEAD: Final = (
@@ -156,16 +158,28 @@ def compare_on(
     """Compare two models on the problems in common, to be shown.
 
     Args:
-        a, b, folder, folder_of_b, suite, task: as of `compared`.
+        a: an alias, a run, or a name as reports show it: `alias (condition)`. Two that stand for one
+            condition each may have different ones.
+        b: the other.
+        folder: the results folder.
+        folder_of_b: where b is, if that is another.
+        suite: only its problems.
+        task: only its problems.
         unpaired: show the unpaired test as well; then they need not have a problem in common.
         examples: how many questions are shown each way.
         every: find every question where they differ, for JSON.
 
     Raises:
-        ConfigError, StoreError, ProblemSetError: as `compared` does.
+        ConfigError: no results folder; an unknown name, suite or task; both are the same; nothing in common.
+        StoreError, ProblemSetError: a folder cannot be read.
     """
-    most = None if every else examples
-    found = compared(a, b, folder, folder_of_b, suite=suite, task=task, unpaired=unpaired, examples=most)
+    sides = sides_of(a, b, folder, folder_of_b)
+    found = compared(sides, suite=suite, task=task, examples=None if every else examples)
+    if not (found.whole.found.trials or unpaired):
+        raise ConfigError(
+            f"{a} and {b} have no problem in common: --unpaired compares what each was asked, which shows "
+            "large differences only"
+        )
     return Comparison(found=found, examples=examples, unpaired=unpaired)
 
 

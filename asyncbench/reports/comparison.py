@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.reports.standings import difference_interval
+from asyncbench.reports.rankings import difference_interval
 from asyncbench.results import (
-    Asked,
     Bits,
+    Entrant,
     Marked,
     Marks,
     ModelPair,
@@ -23,19 +23,17 @@ from asyncbench.results import (
     names_of,
     pair,
     places,
-    read_coded,
     read_model,
 )
 from asyncbench.shown import safe
 from asyncbench.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
 from asyncbench.store import ENTRANT, read_manifest, read_problems
+from asyncbench.views import FolderViews, counted
 
-EXAMPLES: Final = 5  # shown each way
 LISTED: Final = 40  # names in a message
 COLUMNS: Final = ("condition", "repeat", "suite", "task", "length", "problem_id", "outcome", "provider")
 DETAILS: Final = (*COLUMNS, "trial_id", "expected", "answer")
 A, B = ("a", "", ""), ("b", "", "")  # the two, as pairing calls whom it marks
-Turn = tuple[str, int]  # a problem, and which of its trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +117,7 @@ class Compared:
     a: ComparedSide
     b: ComparedSide
     simulated: bool
-    rows: tuple[
-        ComparisonRow, ...
-    ]  # the first: of all problems; then by suite and task, where these are several
+    rows: tuple[ComparisonRow, ...]  # the first: of all problems; then by suite and task, if several
     outcomes_a: dict[str, int]  # of all its trials, in common or not
     outcomes_b: dict[str, int]
     asked_a_alone: int  # problems
@@ -146,102 +142,112 @@ class Compared:
 
 
 def compared(
-    a: str,
-    b: str,
-    folder: Path | str,
-    folder_of_b: Path | str | None = None,
-    *,
-    suite: str | None = None,
-    task: str | None = None,
-    unpaired: bool = False,
-    examples: int | None = EXAMPLES,
+    sides: tuple[ComparedSide, ComparedSide], *, suite: str | None, task: str | None, examples: int | None
 ) -> Compared:
     """Compare two models on the problems in common: the same problem, condition and repeat.
 
     Failed and truncated trials count as not right.
 
     Args:
-        a: an alias, a run, or a name as reports show it: `alias (condition)`. Two that stand for one
-            condition each may have different ones.
-        b: the other.
-        folder: the results folder.
-        folder_of_b: where b is, if that is another.
-        suite: only its problems.
-        task: only its problems.
-        unpaired: they may have no problem in common.
+        sides: who is compared.
+        suite: only its problems; None: those of all.
+        task: only its problems; None: those of all.
         examples: the most problems in `only_a` and in `only_b`; None: all.
 
     Raises:
-        ConfigError: no results folder; an unknown name, suite or task; both are the same; nothing in common.
+        ConfigError: an unknown suite or task; no condition in common.
         StoreError, ProblemSetError: a folder cannot be read.
     """
-    sides = _side(a, Path(folder)), _side(b, Path(folder_of_b or folder))
-    if sides[0].overlaps(sides[1]):
-        raise ConfigError(f"{a} and {b} are the same: name two models, conditions, runs or folders")
     ways = _ways(*sides)
-    tables = [_trials(side, ways) for side in sides]
-    found = marked(pa.concat_tables(map(_as_one, (A, B), tables)))
+    tables = [_as_one(who, _trials(side, ways, COLUMNS)) for who, side in zip((A, B), sides, strict=True)]
+
+    def count(views: FolderViews) -> Compared:
+        views.put("trials", pa.concat_tables(tables))
+        return _compared(views, sides, ways, suite=suite, task=task, examples=examples)
+
+    return counted(sides[0].folder, count)
+
+
+def _compared(
+    views: FolderViews,
+    sides: Sequence[ComparedSide],
+    ways: Mapping[str, int],
+    *,
+    suite: str | None,
+    task: str | None,
+    examples: int | None,
+) -> Compared:
+    """Return what the trials of the two, as `A` and `B`, say of them."""
+    found = marked(views)
     within = _within(found, suite, task)
-    marks = [found.marks.get(who, _NOTHING).within(within) for who in (A, B)]
-    rows = tuple(_with_holm([_row(*key, marks, bits) for key, bits in _parts(found, within)]))
-    if not (rows[0].found.trials or unpaired):
-        raise ConfigError(
-            f"{a} and {b} have no problem in common: --unpaired compares what each was asked, which shows "
-            "large differences only"
-        )
-    common = marks[0].problems & marks[1].problems
+    a, b = (found.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
     only = [
         [found.problem_ids[place] for place in places(_only(first, second))]
-        for first, second in zip(marks, reversed(marks), strict=True)
+        for first, second in ((a, b), (b, a))
     ]
-    chosen = [_chosen(table, problems, examples) for table, problems in zip(tables, only, strict=True)]
+    chosen = [_chosen(views, who[0], ids, examples) for who, ids in zip((A, B), only, strict=True)]
     only_a, only_b = _questions(sides, ways, chosen)
+    outcomes = {who[0]: dict.fromkeys(map(str, Outcome), 0) for who in (A, B)}
+    for row in views.rows(_OUTCOMES, {"suite": suite, "task": task}):
+        outcomes[row["run"]][row["outcome"]] = row["trials"]
+    repeats = views.rows(f"SELECT coalesce(max(repeat % {_WAYS}), 0) + 1 AS repeats FROM trials")  # noqa: S608
     return Compared(
         a=sides[0],
         b=sides[1],
-        simulated=any_simulated(*tables),
-        rows=rows,
-        outcomes_a=_outcomes(tables[0], suite, task),
-        outcomes_b=_outcomes(tables[1], suite, task),
-        asked_a_alone=(marks[0].problems & ~common).bit_count(),
-        asked_b_alone=(marks[1].problems & ~common).bit_count(),
+        simulated=any_simulated(views),
+        rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(found, within)])),
+        outcomes_a=outcomes[A[0]],
+        outcomes_b=outcomes[B[0]],
+        asked_a_alone=(a.problems & ~b.problems).bit_count(),
+        asked_b_alone=(b.problems & ~a.problems).bit_count(),
         only_a=only_a,
-        only_b=tuple(map(_turned, only_b)),
+        only_b=only_b,
         problems_only_a=len(only[0]),
         problems_only_b=len(only[1]),
         conditions=len({*ways.values()}),
-        repeats=max((int(pc.max(table["repeat"]).as_py()) + 1 for table in tables if len(table)), default=1),
+        repeats=repeats[0]["repeats"],
     )
 
 
 # ── who is meant ─────────────────────────────────────────────────────────────────────────────
 
 
-def _side(name: str, folder: Path) -> ComparedSide:
-    manifest = read_manifest(folder)
-    rows = read_coded(folder, ENTRANT).group_by(list(ENTRANT)).aggregate([]).to_pylist()
-    asked = in_order(((row["run"], row["model"], row["condition"]) for row in rows), manifest)
-    if not asked:
+def sides_of(
+    a: str, b: str, folder: Path | str, folder_of_b: Path | str | None
+) -> tuple[ComparedSide, ComparedSide]:
+    """Return who is meant by two names; the second is of the second folder, if there is one.
+
+    Raises:
+        ConfigError: no results folder; an unknown name; both are the same.
+        StoreError: a folder cannot be read.
+    """
+    own, other = Path(folder), Path(folder_of_b or folder)
+    names = {path: _names_in(path) for path in (own, other)}
+    sides = _side(a, own, names[own]), _side(b, other, names[other])
+    if sides[0].overlaps(sides[1]):
+        raise ConfigError(f"{a} and {b} are the same: name two models, conditions, runs or folders")
+    return sides
+
+
+def _names_in(folder: Path) -> dict[Entrant, str]:
+    rows = counted(folder, lambda views: views.rows("SELECT DISTINCT run, model, condition FROM trials"))
+    if not rows:
         raise ConfigError(f"{folder} holds no trials yet: run its sweep first")
-    names = names_of(asked)
-    if one := [key for key, called in names.items() if called == name]:
-        return _called(name, folder, one)
-    matching = [key for key in asked if name in key[:2]]
-    if len({key[:2] for key in matching}) == 1:
-        return _called(name, folder, matching)
+    entrants = ((row["run"], row["model"], row["condition"]) for row in rows)
+    return names_of(in_order(entrants, read_manifest(folder)))
+
+
+def _side(name: str, folder: Path, names: Mapping[Entrant, str]) -> ComparedSide:
+    matching = [entrant for entrant, called in names.items() if called == name]
+    matching = matching or [entrant for entrant in names if name in entrant[:2]]
+    if len({entrant[:2] for entrant in matching}) == 1:
+        run, model, _ = matching[0]
+        conditions = tuple(condition for _, _, condition in matching)
+        return ComparedSide(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
     said = f"{name!r} is several" if matching else f"nobody in {folder} is called {name!r}"
-    raise ConfigError(f"{said}; name one of: {_list([names[key] for key in matching or asked])}")
-
-
-def _called(name: str, folder: Path, asked: Sequence[Asked]) -> ComparedSide:
-    run, model, _ = asked[0]
-    conditions = tuple(condition for _, _, condition in asked)
-    return ComparedSide(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
-
-
-def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(map(safe, names[:LISTED])) + more
+    listed = [names[entrant] for entrant in matching or names]
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    raise ConfigError(f"{said}; name one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
 
 
 def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
@@ -262,14 +268,17 @@ def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
 
 # ── who got what right ───────────────────────────────────────────────────────────────────────
 
-_NOTHING: Final = Marks(asked=(), right=())
 _WAYS: Final = 10_000  # more repeats than anybody pays for
+_OUTCOMES: Final = """
+SELECT run, outcome, count(*) AS trials FROM trials
+WHERE suite = coalesce($suite, suite) AND task = coalesce($task, task) GROUP BY ALL
+"""
 
 
 def _trials(
     side: ComparedSide,
     ways: Mapping[str, int],
-    columns: Sequence[str] = COLUMNS,
+    columns: Sequence[str],
     problems: Sequence[str] | None = None,
 ) -> pa.Table:
     """Return one's trials in these conditions; `turn` tells condition and repeat, the same for both."""
@@ -283,9 +292,9 @@ def _trials(
     return found.append_column("turn", turn)
 
 
-def _as_one(who: Asked, trials: pa.Table) -> pa.Table:
-    """Return trials as `marked` takes them, as if they were of one run, model and condition."""
-    columns: dict[str, Any] = {name: trials[name] for name in ("suite", "task", "problem_id", "outcome")}
+def _as_one(who: Entrant, trials: pa.Table) -> pa.Table:
+    """Return trials as if they were of one run, model and condition, and each turn a repeat."""
+    columns: dict[str, Any] = {name: trials[name] for name in COLUMNS}
     for name, value in zip(ENTRANT, who, strict=True):
         columns[name] = pa.array([value]).take(pa.repeat(0, len(trials)))
     return pa.table(columns | {"repeat": trials["turn"]})
@@ -318,8 +327,8 @@ def _parts(found: Marked, within: Bits) -> Iterator[tuple[tuple[str | None, str 
             yield from own.items()
 
 
-def _row(suite: str | None, task: str | None, marks: Sequence[Marks], problems: Bits) -> ComparisonRow:
-    a, b = (one.within(problems) for one in marks)
+def _row(suite: str | None, task: str | None, a: Marks, b: Marks, problems: Bits) -> ComparisonRow:
+    a, b = a.within(problems), b.within(problems)
     found = pair(a, b)
     return ComparisonRow(
         suite=suite,
@@ -337,21 +346,20 @@ def _with_holm(rows: Iterable[ComparisonRow]) -> Iterator[ComparisonRow]:
     """Yield rows with p adjusted; the first, of all problems, is the question itself and is not."""
     whole, *others = rows
     yield replace(whole, p_holm=whole.p)
-    adjusted = iter(holm([one.p for one in others if one.p is not None]))
-    for one in others:
-        yield one if one.p is None else replace(one, p_holm=next(adjusted))
-
-
-def _outcomes(trials: pa.Table, suite: str | None, task: str | None) -> dict[str, int]:
-    found = {one.value: 0 for one in Outcome}
-    counts = trials.group_by(["suite", "task", "outcome"]).aggregate([([], "count_all")])
-    for row in counts.to_pylist():
-        if suite in (None, row["suite"]) and task in (None, row["task"]):
-            found[row["outcome"]] += row["count_all"]
-    return found
+    adjusted = iter(holm([row.p for row in others if row.p is not None]))
+    for row in others:
+        yield row if row.p is None else replace(row, p_holm=next(adjusted))
 
 
 # ── where they differ ────────────────────────────────────────────────────────────────────────
+
+_SHORTEST: Final = """
+SELECT problem_id FROM (
+    SELECT *, row_number() OVER (PARTITION BY suite, task ORDER BY length NULLS LAST, problem_id) AS place
+    FROM (SELECT DISTINCT suite, task, length, problem_id FROM trials SEMI JOIN wanted USING (problem_id)
+          WHERE run = $run)
+) ORDER BY place, suite, task LIMIT $most
+"""
 
 
 def _only(first: Marks, second: Marks) -> Bits:
@@ -362,6 +370,13 @@ def _only(first: Marks, second: Marks) -> Bits:
     return found
 
 
+def _chosen(views: FolderViews, run: str, problems: Sequence[str], most: int | None) -> list[str]:
+    """Return some of these problems: the shortest of each task, then the next of each."""
+    views.put("wanted", pa.table({"problem_id": pa.array(problems, pa.string())}))
+    rows = views.rows(_SHORTEST, {"run": run, "most": len(problems) if most is None else most})
+    return [row["problem_id"] for row in rows]
+
+
 def _questions(
     sides: Sequence[ComparedSide], ways: Mapping[str, int], chosen: Sequence[Sequence[str]]
 ) -> tuple[tuple[Question, ...], tuple[Question, ...]]:
@@ -369,55 +384,34 @@ def _questions(
     both = list(dict.fromkeys([*chosen[0], *chosen[1]]))
     if not both:
         return (), ()
-    asked = _asked({side.folder for side in sides}, both)
-    rows = [
-        {(row["problem_id"], row["turn"]): row for row in _trials(side, ways, DETAILS, both).to_pylist()}
-        for side in sides
-    ]
-    return _differing(rows[0], rows[1], chosen[0], asked), _differing(rows[1], rows[0], chosen[1], asked)
-
-
-def _differing(
-    first: Mapping[Turn, Any], second: Mapping[Turn, Any], chosen: Sequence[str], asked: Mapping[str, str]
-) -> tuple[Question, ...]:
-    order = {problem: n for n, problem in enumerate(chosen)}
-    keys = [key for key in first.keys() & second.keys() if key[0] in order]
-    return tuple(
-        _question(first[key], second[key], asked.get(key[0]))
-        for key in sorted(keys, key=lambda key: (order[key[0]], key[1]))
-        if first[key]["outcome"] == Outcome.CORRECT != second[key]["outcome"]
-    )
-
-
-def _chosen(trials: pa.Table, problems: Sequence[str], most: int | None) -> list[str]:
-    """Return some of these problems: the shortest of each task, then the next of each."""
-    wanted = pc.is_in(trials["problem_id"], value_set=pa.array(problems, pa.string()))
-    rows = trials.filter(wanted).select(["suite", "task", "length", "problem_id"]).to_pylist()
-    by_length = sorted(rows, key=lambda row: (row["length"] is None, row["length"] or 0, row["problem_id"]))
-    by_task: dict[tuple[str, str], dict[str, int]] = {}
-    for row in by_length:
-        of_task = by_task.setdefault((row["suite"], row["task"]), {})
-        of_task.setdefault(row["problem_id"], len(of_task))
-    ranks = [(rank, key, problem) for key, of_task in by_task.items() for problem, rank in of_task.items()]
-    return [problem for _, _, problem in sorted(ranks)[:most]]
-
-
-def _asked(folders: Iterable[str], problems: Sequence[str]) -> dict[str, str]:
-    """Return the questions of problems by id, as far as problems/ has them."""
-    wanted = pc.field("problem_id").isin(list(problems))
-    return {
+    wanted = pc.field("problem_id").isin(both)
+    asked = {
         row["problem_id"]: row["question"]
-        for folder in folders
+        for folder in {side.folder for side in sides}
         for row in read_problems(folder, ["problem_id", "question"], wanted).to_pylist()
     }
+    a, b = (
+        {(row["problem_id"], row["turn"]): row for row in _trials(side, ways, DETAILS, both).to_pylist()}
+        for side in sides
+    )
+    only: list[list[Question]] = [[], []]
+    for first, problems, found in ((a, chosen[0], only[0]), (b, chosen[1], only[1])):
+        order = {problem: n for n, problem in enumerate(problems)}
+        keys = [key for key in a.keys() & b.keys() if key[0] in order]
+        for key in sorted(keys, key=lambda key: (order[key[0]], key[1])):
+            others = b[key] if first is a else a[key]
+            if first[key]["outcome"] == Outcome.CORRECT != others["outcome"]:
+                found.append(_question(first[key], a[key], b[key], asked.get(key[0])))
+    return tuple(only[0]), tuple(only[1])
 
 
-def _question(a: Mapping[str, Any], b: Mapping[str, Any], question: str | None) -> Question:
+def _question(
+    of: Mapping[str, Any], a: Mapping[str, Any], b: Mapping[str, Any], question: str | None
+) -> Question:
+    """Return a trial as both ended it, by the names of one of them."""
+    names = ("suite", "task", "length", "problem_id", "condition", "repeat", "expected")
     return Question(
-        **{
-            name: a[name]
-            for name in ("suite", "task", "length", "problem_id", "condition", "repeat", "expected")
-        },
+        **{name: of[name] for name in names},
         question=question,
         answer_a=a["answer"],
         outcome_a=a["outcome"],
@@ -425,17 +419,4 @@ def _question(a: Mapping[str, Any], b: Mapping[str, Any], question: str | None) 
         outcome_b=b["outcome"],
         trial_a=a["trial_id"],
         trial_b=b["trial_id"],
-    )
-
-
-def _turned(one: Question) -> Question:
-    """Return a question of b against a as one of a against b."""
-    return replace(
-        one,
-        answer_a=one.answer_b,
-        outcome_a=one.outcome_b,
-        trial_a=one.trial_b,
-        answer_b=one.answer_a,
-        outcome_b=one.outcome_a,
-        trial_b=one.trial_a,
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from asyncbench.planning import cost_of_answers, read_forecasts
 from asyncbench.pricing import PICO_PLACES
-from asyncbench.results import CallCosts, CostKey, skips_in
+from asyncbench.results import CallCosts, CostKey, keep_skips
 from asyncbench.shown import Sheet, dollars
 from asyncbench.views import FolderViews
 
@@ -72,7 +72,9 @@ def forecasts_of(
     earliest = _earliest(folder)
     if not earliest:
         return
-    skipped = Counter(map(str, skips_in(folder, ["model"]).held["model"].to_pylist()))
+    keep_skips(views, folder)
+    rows = views.rows("SELECT model, count(*) AS trials FROM held_skips GROUP BY model")
+    skipped = Counter({row["model"]: row["trials"] for row in rows})
     trials = views.table("SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials")
     calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
     views.put("answers", cost_of_answers(trials, views.table(calls)))

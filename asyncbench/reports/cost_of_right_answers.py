@@ -56,7 +56,7 @@ def worth_of(cells: pa.Table, by: Sequence[str]) -> tuple[Worth, ...]:
     """Return the figures by some columns of cells, in the order of their values.
 
     Args:
-        cells: as `cells_of` returns them.
+        cells: rows of the view `cells`.
         by: the columns, e.g. `GROUP` or `ENTRANT`.
     """
     sums = cells.group_by(list(by), use_threads=False).aggregate([(name, "sum") for name in _SUMMED])
@@ -90,7 +90,7 @@ def asked_alike(cells: pa.Table) -> tuple[frozenset[Asked], ...]:
     """Return who can be compared with whom: those who were asked the same tasks and lengths, together.
 
     Args:
-        cells: as `cells_of` returns them.
+        cells: rows of the view `cells`.
     """
     what = defaultdict[Asked, set[tuple[object, ...]]](set)
     for row in cells.select(list(CELL)).to_pylist():

@@ -1,38 +1,33 @@
 """`report --style heatmap`: where models break, as shaded tables: model × task, and task × length."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.compute as pc
-
 from asyncbench.records import Outcome
 from asyncbench.results import (
-    CELL_COLUMNS,
-    Asked,
+    Entrant,
     Graded,
     any_simulated,
-    cells_of,
     finest,
     graded_by,
-    graders_of,
+    headline_graders,
     in_order,
+    keep_skips,
     lapsed_note,
     lost_notes,
     names_of,
     no_trials,
-    skips_in,
-    summed,
 )
 from asyncbench.shown import SIMULATED, Cell, Report, Sheet, of_accuracy, shaded
-from asyncbench.store import ENTRANT, read_grades, read_manifest, read_trials
+from asyncbench.store import CELL, ENTRANT, read_manifest
+from asyncbench.views import FolderViews, counted
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
-GRADES: Final = ("suite", "grader", "grader_version")
 FEW: Final = 10  # problems; a share of fewer is marked
 MARK: Final = "~"  # before a share of few problems
 
@@ -54,7 +49,7 @@ Lengths = tuple[int, int]  # the first and the last of a range
 class Square:
     """How much one got right of a task, or of some of its lengths."""
 
-    asked: Asked
+    entrant: Entrant
     suite: str
     task: str  # with variant and representation where the task has several
     lengths: Lengths | None  # None: all of them, unknown ones too
@@ -80,7 +75,7 @@ class AccuracyMaps(Report):
     folder: str
     simulated: bool
     graders: tuple[Graded, ...]
-    names: Mapping[Asked, str]  # what to call everybody, as planned
+    names: Mapping[Entrant, str]  # what to call everybody, as planned
     outcomes: Mapping[str, Mapping[str, int]]  # by name
     skipped: int  # trials that `stop_when` leaves out
     lapsed: int  # trials that it left out before, but not by the rule in force: open
@@ -89,23 +84,19 @@ class AccuracyMaps(Report):
     lengths: tuple[Square, ...]  # of known length
 
     def _data(self) -> dict[str, object]:
-        return {
-            "folder": self.folder,
-            "simulated": self.simulated,
-            "graders": [asdict(one) for one in self.graders],
-            "skipped": self.skipped,
-            "lapsed": self.lapsed,
-            "without_length": self.without_length,
-            "tasks": [self._mapping(one) for one in self.tasks],
-            "lengths": [self._mapping(one) for one in self.lengths],
+        names = ("folder", "simulated", "graders", "skipped", "lapsed", "without_length")
+        return {name: getattr(self, name) for name in names} | {
+            "graders": list(map(asdict, self.graders)),
+            "tasks": list(map(self._mapping, self.tasks)),
+            "lengths": list(map(self._mapping, self.lengths)),
             "nothing": None if self.tasks else no_trials(self.folder),
         }
 
-    def _mapping(self, one: Square) -> dict[str, object]:
-        who = dict(zip(ENTRANT, one.asked, strict=True))
-        lengths = {} if one.lengths is None else dict(zip(("first", "last"), one.lengths, strict=True))
-        counts = {name: getattr(one, name) for name in ("trials", "independent", "correct", "accuracy")}
-        return {"name": self.names[one.asked], **who, "suite": one.suite, "task": one.task} | lengths | counts
+    def _mapping(self, square: Square) -> dict[str, object]:
+        who = {"name": self.names[square.entrant], **dict(zip(ENTRANT, square.entrant, strict=True))}
+        lengths = zip(("first", "last"), square.lengths or (), strict=False)
+        counts = {name: getattr(square, name) for name in ("trials", "independent", "correct", "accuracy")}
+        return {**who, "suite": square.suite, "task": square.task, **dict(lengths), **counts}
 
     def _notes(self) -> Iterator[str]:
         if self.simulated:
@@ -133,41 +124,46 @@ class AccuracyMaps(Report):
     def _by_task(self) -> Sheet:
         """Return models × tasks, the more numerous of them down the page."""
         models = self._best_first(self.tasks)
-        tasks = [self._task(*one) for one in sorted({(one.suite, one.task) for one in self.tasks})]
-        found = {(self.names[one.asked], self._task(one.suite, one.task)): one for one in self.tasks}
+        tasks = [self._task(*task) for task in sorted({(cell.suite, cell.task) for cell in self.tasks})]
+        found = {(self.names[cell.entrant], self._task(cell.suite, cell.task)): cell for cell in self.tasks}
         if len(tasks) <= len(models):
             return _sheet("Accuracy by model and task", "model", models, tasks, found)
-        turned = {(task, model): one for (model, task), one in found.items()}
+        turned = {(task, model): cell for (model, task), cell in found.items()}
         return _sheet("Accuracy by task and model", "task", tasks, models, turned)
 
-    def _by_length(self, suite: str, those: Sequence[Square]) -> Iterator[Sheet]:
+    def _by_length(self, suite: str, squares: Sequence[Square]) -> Iterator[Sheet]:
         """Yield tasks × lengths for each model; where tasks are fewer, models × lengths for each of them."""
-        models, tasks = self._best_first(those), sorted({one.task for one in those})
-        lengths = [range_text(one) for one in sorted({one.lengths for one in those if one.lengths})]
-        found = {(self.names[one.asked], one.task, range_text(one.lengths)): one for one in those}
+        models, tasks = self._best_first(squares), sorted({square.task for square in squares})
+        lengths = [
+            range_text(own) for own in sorted({square.lengths for square in squares if square.lengths})
+        ]
+        found = {
+            (self.names[square.entrant], square.task, range_text(square.lengths)): square
+            for square in squares
+        }
         if len(tasks) >= len(models):
             for model in models:
                 own = {(task, length): one for (name, task, length), one in found.items() if name == model}
                 yield _sheet(f"{model}, {suite}: accuracy by task and length", "task", tasks, lengths, own)
             return
         for task in tasks:
-            best_first = self._best_first([one for one in those if one.task == task])
+            best_first = self._best_first(square for square in squares if square.task == task)
             own = {(name, length): one for (name, its, length), one in found.items() if its == task}
             title = f"{self._task(suite, task)}: accuracy by model and length"
             yield _sheet(title, "model", best_first, lengths, own)
 
-    def _best_first(self, those: Iterable[Square]) -> list[str]:
+    def _best_first(self, squares: Iterable[Square]) -> list[str]:
         """Return the names of those who were asked, the most accurate first; equals as planned."""
-        trials, correct = Counter[Asked](), Counter[Asked]()
-        for one in those:
-            trials[one.asked] += one.trials
-            correct[one.asked] += one.correct
-        asked = [one for one in self.names if trials[one]]
-        return [self.names[one] for one in sorted(asked, key=lambda one: -correct[one] / trials[one])]
+        trials, correct = Counter[Entrant](), Counter[Entrant]()
+        for square in squares:
+            trials[square.entrant] += square.trials
+            correct[square.entrant] += square.correct
+        asked = [entrant for entrant in self.names if trials[entrant]]
+        return [self.names[who] for who in sorted(asked, key=lambda who: -correct[who] / trials[who])]
 
     def _task(self, suite: str, task: str) -> str:
         """Return what to call a task among those of all suites."""
-        several = len({one.suite for one in self.tasks}) > 1
+        several = len({square.suite for square in self.tasks}) > 1
         return f"{suite}/{task}" if several and task != suite else task
 
 
@@ -178,54 +174,35 @@ def accuracy_maps_on(folder: Path | str) -> AccuracyMaps:
         ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: it cannot be read.
     """
-    trials = read_trials(folder, columns=[*CELL_COLUMNS, "provider"])
-    found = cells_of(trials.drop_columns(["provider"])).to_pylist()
-    asked = {_asked(cell) for cell in found}
-    names = names_of(in_order(asked, read_manifest(Path(folder))))
-    skips = skips_in(folder, ["suite"])
-    known = [cell for cell in found if cell["length"] is not None]
+    return counted(folder, partial(_maps, folder))
+
+
+def _maps(folder: Path | str, views: FolderViews) -> AccuracyMaps:
+    cells = views.rows(f"SELECT * FROM accuracy ORDER BY {', '.join(CELL)}")  # noqa: S608  made of our own words
+    outcomes: dict[Entrant, Counter[str]] = defaultdict(Counter)
+    for cell in cells:
+        counts = {outcome.value: cell[outcome] for outcome in Outcome}
+        outcomes[cell["run"], cell["model"], cell["condition"]].update(counts)
+    names, skips = names_of(in_order(outcomes, read_manifest(Path(folder)))), keep_skips(views, folder)
+    suites = sorted({cell["suite"] for cell in cells})
+    tasks, lengths = list[Square](), list[Square]()
+    for suite in suites:
+        own = [cell for cell in cells if cell["suite"] == suite]
+        known = [cell for cell in own if cell["length"] is not None]
+        tasks += _squares(own, finest(own), None)
+        lengths += _squares(known, finest(known), ranges_of(cell["length"] for cell in known))
     return AccuracyMaps(
         folder=str(folder),
-        simulated=any_simulated(trials),
-        graders=graders_of(read_grades(folder, GRADES, pc.field("headline"))),
+        simulated=any_simulated(views),
+        graders=headline_graders(views),
         names=names,
-        outcomes={
-            names[run, model, condition]: {one.value: sums[one] for one in Outcome}
-            for (run, model, condition), sums in summed(found, ENTRANT).items()
-        },
-        skipped=len(skips.held),
+        outcomes={names[entrant]: dict(counts) for entrant, counts in outcomes.items()},
+        skipped=skips.trials,
         lapsed=skips.lapsed,
-        without_length=sum(cell["trials"] for cell in found if cell["length"] is None),
-        tasks=tuple(chain.from_iterable(_squares(those) for those in _by_suite(found))),
-        lengths=tuple(chain.from_iterable(_squares(_in_ranges(those)) for those in _by_suite(known))),
+        without_length=sum(cell["trials"] for cell in cells if cell["length"] is None),
+        tasks=tuple(tasks),
+        lengths=tuple(lengths),
     )
-
-
-# ── counting ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _asked(cell: Row) -> Asked:
-    return cell["run"], cell["model"], cell["condition"]
-
-
-def _by_suite(found: Iterable[Row]) -> list[list[Row]]:
-    """Return the cells of each suite, each with the name of its task among those of the suite."""
-    suites: dict[str, list[Row]] = {}
-    for cell in found:
-        suites.setdefault(cell["suite"], []).append(cell)
-    return [_named(those) for those in suites.values()]
-
-
-def _named(those: Sequence[Row]) -> list[Row]:
-    names = finest(those)
-    kinds = [(one["task"], one["variant"] or "", one["representation"] or "") for one in those]
-    return [{**one, "named": names[kind]} for one, kind in zip(those, kinds, strict=True)]
-
-
-def _in_ranges(those: Sequence[Row]) -> list[Row]:
-    """Return cells with the range of lengths that each is in."""
-    ranges = ranges_of(one["length"] for one in those)
-    return [{**one, "lengths": ranges[one["length"]]} for one in those]
 
 
 def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
@@ -240,18 +217,25 @@ def ranges_of(lengths: Iterable[int]) -> dict[int, Lengths]:
     return {length: (group[0], group[-1]) for group in groups for length in group}
 
 
-def _squares(those: Sequence[Row]) -> Iterator[Square]:
-    """Yield one for each task, and range of lengths, of everybody."""
-    keys = (*ENTRANT, "suite", "named", *(("lengths",) if those and "lengths" in those[0] else ()))
-    for (run, model, condition, suite, task, *lengths), sums in summed(those, keys).items():
+def _squares(
+    cells: Sequence[Row], names: Mapping[tuple[str, str, str], str], ranges: Mapping[int, Lengths] | None
+) -> Iterator[Square]:
+    """Yield one for each task of a suite and, where ranges are given, range of lengths, of everybody."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for cell in cells:
+        task = names[cell["task"], cell["variant"] or "", cell["representation"] or ""]
+        entrant = cell["run"], cell["model"], cell["condition"]
+        lengths = None if ranges is None else ranges[cell["length"]]
+        found.setdefault((entrant, task, lengths), []).append(cell)
+    for (entrant, task, lengths), own in found.items():
         yield Square(
-            asked=(run, model, condition),
-            suite=suite,
+            entrant=entrant,
+            suite=own[0]["suite"],
             task=task,
-            lengths=lengths[0] if lengths else None,
-            trials=sums["trials"],
-            correct=sums["correct"],
-            independent=sums["independent"],
+            lengths=lengths,
+            trials=sum(cell["trials"] for cell in own),
+            correct=sum(cell["correct"] for cell in own),
+            independent=sum(cell["independent"] for cell in own),
         )
 
 

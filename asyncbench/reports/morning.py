@@ -11,14 +11,12 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 
 from asyncbench.records import Outcome
+from asyncbench.reports.rankings import Ranking, Standing
 from asyncbench.reports.standings import (
     ALONE,
-    Ranking,
-    Standing,
     Standings,
     outcomes_of,
     over,
-    share_text,
     standing_mapping,
     standings_on,
     unranked,
@@ -231,7 +229,7 @@ class Morning(Report):
             MorningColumn("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
             MorningColumn("cost", lambda line: dollars(line.cost_usd)),
             *digits,
-            MorningColumn("of answered", lambda line: share_text(line.accuracy.over_answered.share)),
+            MorningColumn("of answered", lambda line: percent(line.accuracy.over_answered.share)),
             *per_suite,
             MorningColumn("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
         ]
@@ -242,7 +240,7 @@ class Morning(Report):
         for one in self.standings.rankings:
             for line in one.lines:
                 if one.suite is not None:
-                    found.setdefault(one.suite, {})[line.name] = share_text(line.share)
+                    found.setdefault(one.suite, {})[line.name] = percent(line.share)
         return found if len(found) > 1 else {}
 
     def _place(self, line: Standing) -> str:

@@ -1,64 +1,51 @@
-"""The core report: run × model × condition × suite/task, from a results folder, with pyarrow alone."""
+"""The core report: run × model × condition × suite/task."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, Final
 
 from asyncbench.records import Outcome
 from asyncbench.results import (
     ATTEMPT_COLUMNS,
-    SERVED_COLUMNS,
-    STOPPED_COLUMNS,
     STOPPED_MARK,
     TRIAL_COLUMNS,
-    Asked,
+    Entrant,
     Graded,
     StoppedCell,
     Unpriced,
     any_simulated,
     graded_by,
-    graders_of,
+    headline_graders,
     in_order,
+    keep_skips,
     lapsed_note,
     lost_notes,
     mixtures,
     names_of,
     no_trials,
     repriced,
-    skips_in,
-    stopped_cells_of,
+    stopped_cells,
     stopped_note,
     stopped_sheet,
 )
 from asyncbench.shown import SIMULATED, Report, Sheet, count, dollars, percent, seconds
-from asyncbench.stats import quantile, wilson
-from asyncbench.store import (
-    ENTRANT,
-    Manifest,
-    planned,
-    read_attempts,
-    read_grades,
-    read_manifest,
-    read_trials,
-)
+from asyncbench.stats import Proportion
+from asyncbench.store import CELL, planned, read_manifest
+from asyncbench.views import FolderViews, counted
 
+# Of `trials`, where they are priced again; the columns that pricing needs come on top.
 COLUMNS = (
-    *(*ENTRANT, "provider", "suite", "task", "repeat", "outcome", "input_tokens", "output_tokens"),
-    *("reasoning_tokens", "effort", "cost_usd", "ttft_s", "latency_s", *SERVED_COLUMNS),
+    *(*CELL, "repeat", "outcome", "reasoning_tokens", "effort", "ttft_s", "latency_s"),
+    *("model_served", "fingerprint", "upstream"),
 )
-GRADES = ("suite", "grader", "grader_version", "reason")
 REPEATED = (
     "Problems were asked several times: in the intervals each counts once, however often it was asked. "
     "`--style standings` has the exact ones."
 )
-Row = tuple[str, ...]
-Key = tuple[str, ...]  # a run, model, condition and suite, perhaps a task
+Key = tuple[str | None, ...]  # run, model, condition, suite and task; None: all tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,56 +114,74 @@ class Overview(Report):
         return asdict(self) | {"nothing": None if self.suites else no_trials(self.folder)}
 
     def _notes(self) -> Iterator[str]:
-        simulated = [SIMULATED] if self.simulated else []
-        prices = [f"Costs are not those of the run: {self.prices}."] if self.prices else []
-        outcomes = [graded_by(self.graders), self._outcomes()] if self.suites else [no_trials(self.folder)]
-        repeats = [REPEATED] if any(line.repeats > 1 for line in self.suites) else []
-        skipped = [stopped_note(self.stopped)] if self.stopped else []
-        skipped += [lapsed_note(self.lapsed)] if self.lapsed else []
-        lost = lost_notes(self._by_name())
-        yield from (*simulated, *prices, *outcomes, *lost, *skipped, *repeats, *self.mixtures)
-
-    def _by_name(self) -> dict[str, Counter[str]]:
-        """Return what became of everybody's trials."""
-        found: dict[str, Counter[str]] = {}
+        if self.simulated:
+            yield SIMULATED
+        if self.prices:
+            yield f"Costs are not those of the run: {self.prices}."
+        if not self.suites:
+            yield no_trials(self.folder)
+            return
+        yield graded_by(self.graders)
+        by_name: dict[str, Counter[str]] = {}
         for line in self.suites:
-            found.setdefault(line.name, Counter()).update(line.outcomes)
-        return found
+            by_name.setdefault(line.name, Counter()).update(line.outcomes)
+        yield self._outcomes(sum(by_name.values(), Counter()), len(by_name))
+        yield from lost_notes(by_name)
+        if self.stopped:
+            yield stopped_note(self.stopped)
+        if self.lapsed:
+            yield lapsed_note(self.lapsed)
+        if any(line.repeats > 1 for line in self.suites):
+            yield REPEATED
+        yield from self.mixtures
+
+    def _outcomes(self, counts: Counter[str], entrants: int) -> str:
+        together = f" of the {entrants:,} below together" if self._several else ""
+        trials, correct = counts.total(), counts[Outcome.CORRECT]
+        answers = correct + counts[Outcome.WRONG]
+        answered = f"{correct / answers:.2%}" if answers else "-"
+        return (
+            f"{trials:,} trials{together}: {counts[Outcome.FAILED]:,} failed, "
+            f"{self.empty:,} replied without text, {counts[Outcome.TRUNCATED]:,} truncated; "
+            f"accuracy {correct / trials:.2%} over all, {answered} over the {answers:,} answered."
+        )
 
     @property
     def _several(self) -> bool:
         """Whether a model has several conditions or runs."""
         return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
 
-    def _outcomes(self) -> str:
-        counts, asked = Counter[str](), len({line.name for line in self.suites})
-        for line in self.suites:
-            counts.update(line.outcomes)
-        together = f" of the {asked:,} below together" if self._several else ""
-        trials, correct, wrong = counts.total(), counts[Outcome.CORRECT], counts[Outcome.WRONG]
-        answered = f"{correct / (correct + wrong):.2%}" if correct + wrong else "-"
-        return (
-            f"{trials:,} trials{together}: {counts[Outcome.FAILED]:,} failed, "
-            f"{self.empty:,} replied without text, {counts[Outcome.TRUNCATED]:,} truncated; "
-            f"accuracy {correct / trials:.2%} over all, {answered} over the {correct + wrong:,} answered."
-        )
-
     def _sheets(self) -> Iterator[Sheet]:
-        return (sheet for sheet in self._tables() if sheet.rows)
-
-    def _tables(self) -> Iterator[Sheet]:
-        counted = bool(self.stopped or self.lapsed)
-        yield _accuracy_sheet("Accuracy by suite, with 95 % intervals", self.suites, counted=counted)
-        if by_task := [line for line in self.tasks if line.task != line.suite]:
-            yield _accuracy_sheet("Accuracy by task", by_task, counted=counted)
-        if self.stopped:
-            yield stopped_sheet(self.stopped)
-        yield _sheet("Tokens, cost and latency of the answers", COST_HEAD, map(_cost_row, self.suites))
+        yield self._accuracy("Accuracy by suite, with 95 % intervals", self.suites)
+        yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
+        yield stopped_sheet(self.stopped)
+        costs = list(map(_cost_row, self.suites))
+        yield Sheet(title="Tokens, cost and latency of the answers", head=COST_HEAD, rows=costs, labels=2)
         spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
-        spent += TOGETHER if self._several else ""
-        yield _sheet(spent, SPENT_HEAD, map(_spent_row, self.spending), labels=1)
-        if self.unpriced:
-            yield _sheet("Cannot be priced again", UNPRICED_HEAD, map(_unpriced_row, self.unpriced))
+        spent += "; a model's conditions and runs together" if self._several else ""
+        spending = [
+            (cost.model, f"{cost.attempts:,}", f"{cost.priced_attempts:,}", dollars(cost.cost_usd))
+            for cost in self.spending
+        ]
+        yield Sheet(title=spent, head=("model", "attempts", "priced", "cost"), rows=spending)
+        unpriced = [(calls.model, calls.why, f"{calls.calls:,}") for calls in self.unpriced]
+        yield Sheet(title="Cannot be priced again", head=("model", "why", "calls"), rows=unpriced, labels=2)
+
+    def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
+        """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
+        head: Sequence[str] = ("trials",)
+        counts: Sequence[Sequence[str]] = [(f"{line.trials:,}",) for line in lines]
+        if self.stopped or self.lapsed:
+            head = ("planned", "trials", "skipped", "open")
+            counts = [
+                tuple(map(count, (line.planned, line.trials, line.skipped, line.open))) for line in lines
+            ]
+        return Sheet(
+            title=title,
+            head=("model", "suite/task", *head, "accuracy", "of answered", *Outcome),
+            rows=[_accuracy_row(line, own) for line, own in zip(lines, counts, strict=True)],
+            labels=2,
+        )
 
 
 def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overview:
@@ -190,228 +195,134 @@ def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overv
         ConfigError: it is not a results folder, or, for other prices, its sweep.yaml cannot be read.
         StoreError: what it holds cannot be read.
     """
-    if prices_at is not None:
-        return _priced_again(Path(folder), prices_at)
-    trials = read_trials(folder, columns=list(COLUMNS))
-    return _report(folder, trials, read_attempts(folder, columns=["model", "cost_usd"]))
+
+    def look(views: FolderViews) -> Overview:
+        if prices_at is None:
+            return _overview(folder, views)
+        trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
+        attempts = views.table(f"SELECT {', '.join(ATTEMPT_COLUMNS)} FROM attempts")  # noqa: S608  our words
+        again = repriced(Path(folder), trials, attempts, now=prices_at)
+        views.put("trials", again.trials)
+        views.put("attempts", again.attempts)
+        told_by = ", ".join(again.sources) or "nobody"
+        prices = f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, by {told_by}"
+        return replace(_overview(folder, views), prices=prices, unpriced=again.unpriced)
+
+    return counted(folder, look)
 
 
-def _priced_again(folder: Path, at: datetime) -> Overview:
-    columns = sorted({*COLUMNS, *TRIAL_COLUMNS})
-    attempts = read_attempts(folder, columns=list(ATTEMPT_COLUMNS))
-    again = repriced(folder, read_trials(folder, columns=columns), attempts, now=at)
-    report = _report(folder, again.trials, again.attempts)
-    told_by = ", ".join(again.sources) or "nobody"
-    prices = f"they are what the same tokens would cost on {at:%Y-%m-%d}, by {told_by}"
-    return replace(report, prices=prices, unpriced=again.unpriced)
-
-
-def _report(folder: Path | str, trials: pa.Table, attempts: pa.Table) -> Overview:
-    grades, skips = (
-        read_grades(folder, GRADES, pc.field("headline")),
-        skips_in(folder, STOPPED_COLUMNS),
+def _overview(folder: Path | str, views: FolderViews) -> Overview:
+    skips, manifest = keep_skips(views, folder), read_manifest(Path(folder))
+    stopped = stopped_cells(views, skips)
+    skipped, plan = Counter[Key](), Counter[Key]()
+    for cell in stopped:
+        key = (cell.run, cell.model, cell.condition, cell.suite)
+        skipped.update({(*key, None): cell.skipped, (*key, cell.task): cell.skipped})
+    for entrant, suites in planned(manifest).items():
+        for suite, tasks in suites.items():
+            for task, trials in tasks.items():
+                plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
+    rows = views.rows(_LINES)
+    names = names_of(in_order({(row["run"], row["model"], row["condition"]) for row in rows}, manifest))
+    places = {name: place for place, name in enumerate(names.values())}
+    lines = sorted(
+        (_line(row, names, skipped, plan) for row in rows),
+        key=lambda line: (line.model, places[line.name], line.suite, line.task or ""),
     )
-    cells, manifest = stopped_cells_of(folder, skips), read_manifest(Path(folder))
-    plan, asked = _plan(manifest), trials.group_by(list(ENTRANT)).aggregate([]).to_pylist()
-    names = names_of(in_order(((row["run"], row["model"], row["condition"]) for row in asked), manifest))
+    empty = views.rows("SELECT count(*) AS empty FROM grades WHERE headline AND reason = 'empty'")
     return Overview(
         folder=str(folder),
-        simulated=any_simulated(trials),
-        graders=graders_of(grades),
-        empty=grades.filter(pc.field("reason") == "empty").num_rows,
-        suites=_lines(trials, (*ENTRANT, "suite"), names, cells, plan),
-        tasks=_lines(trials, (*ENTRANT, "suite", "task"), names, cells, plan),
-        spending=_spending(attempts),
-        mixtures=mixtures(trials),
-        stopped=cells,
+        simulated=any_simulated(views),
+        graders=headline_graders(views),
+        empty=empty[0]["empty"],
+        suites=tuple(line for line in lines if line.task is None),
+        tasks=tuple(line for line in lines if line.task is not None),
+        spending=tuple(ModelCost(**row) for row in views.rows(_SPENDING)),
+        mixtures=mixtures(views),
+        stopped=stopped,
         lapsed=skips.lapsed,
     )
 
 
-def _plan(manifest: Manifest) -> Counter[Key]:
-    """Return how many trials were planned of everybody by suite, and by suite and task."""
-    found = Counter[Key]()
-    for asked, suites in planned(manifest).items():
-        for suite, tasks in suites.items():
-            for task, trials in tasks.items():
-                found.update({(*asked, suite): trials, (*asked, suite, task): trials})
-    return found
-
-
-def _lines(
-    trials: pa.Table,
-    keys: Key,
-    names: Mapping[Asked, str],
-    stopped: Iterable[StoppedCell],
-    plan: Mapping[Key, int],
-) -> tuple[OverviewLine, ...]:
-    """Return a line for each group by some keys: by model's name, then as planned, then by suite and task."""
-    skipped = Counter[Key]()
-    for cell in stopped:
-        skipped[tuple(getattr(cell, key) for key in keys)] += cell.skipped
-    by_outcome = trials.group_by([*keys, "outcome"]).aggregate([([], "count_all")])
-    outcomes: dict[Key, dict[str, int]] = {}
-    for row in by_outcome.to_pylist():
-        outcomes.setdefault(tuple(row[key] for key in keys), {})[row["outcome"]] = row["count_all"]
-    sums = trials.group_by(list(keys)).aggregate(
-        [
-            ("repeat", "max"),
-            ("input_tokens", "sum"),
-            ("output_tokens", "sum"),
-            ("reasoning_tokens", "sum"),
-            ("effort", "distinct"),
-            ("cost_usd", "sum"),
-            ("cost_usd", "count"),
-            ("ttft_s", "list"),
-            ("latency_s", "list"),
-        ]
+# Lines of suites (their task is NULL) and lines of tasks.
+_LINES: Final = f"""
+SELECT run, model, condition, suite, task, count(*) AS trials, max(repeat) + 1 AS repeats,
+    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    sum(input_tokens)::BIGINT AS input_tokens, sum(output_tokens)::BIGINT AS output_tokens,
+    sum(reasoning_tokens)::BIGINT AS reasoning_tokens, list(DISTINCT effort) AS efforts,
+    sum_usd(cost_usd) AS cost_usd, count(cost_usd) AS priced_trials,
+    {
+    ", ".join(
+        f"quantile_cont({name}_s, {share}) AS {name}_p{round(100 * share)}_s"
+        for name in ("ttft", "latency")
+        for share in (0.5, 0.95)
     )
-    rows = {tuple(row[key] for key in keys): row for row in sums.to_pylist()}
-    lines = (
-        _line(names, key, outcomes[key], row, skipped=skipped[key], planned=plan.get(key))
-        for key, row in rows.items()
-    )
-    places = {name: place for place, name in enumerate(names.values())}
-    return tuple(sorted(lines, key=lambda one: (one.model, places[one.name], one.suite, one.task or "")))
+}
+FROM trials
+GROUP BY GROUPING SETS ((run, model, condition, suite), (run, model, condition, suite, task))
+"""  # noqa: S608  made of our own words alone
+_SPENDING: Final = """
+SELECT model, count(*) AS attempts, count(cost_usd) AS priced_attempts, sum_usd(cost_usd) AS cost_usd
+FROM attempts GROUP BY model ORDER BY model
+"""
 
 
 def _line(
-    names: Mapping[Asked, str],
-    key: Key,
-    outcomes: dict[str, int],
-    sums: dict[str, Any],  # Any: sums of both kinds
-    *,
-    skipped: int,
-    planned: int | None,
+    row: dict[str, Any],  # Any: names, counts and sums
+    names: Mapping[Entrant, str],
+    skipped: Counter[Key],
+    plan: Mapping[Key, int],
 ) -> OverviewLine:
-    run, model, condition, suite, *task = key
-    counts = {outcome.value: outcomes.get(outcome, 0) for outcome in Outcome}
-    trials, correct = sum(counts.values()), counts[Outcome.CORRECT]
-    answered = correct + counts[Outcome.WRONG]
-    repeats = sums["repeat_max"] + 1  # conditions and runs are lines of their own
-    first_tokens, latencies = (_ascending(sums[f"{name}_list"]) for name in ("ttft_s", "latency_s"))
+    key = (*(entrant := (row["run"], row["model"], row["condition"])), row["suite"], row["task"])
+    outcomes = {outcome.value: row.pop(outcome) for outcome in Outcome}
+    correct, answered = outcomes[Outcome.CORRECT], outcomes[Outcome.CORRECT] + outcomes[Outcome.WRONG]
+    over_all, of_answered = (
+        Proportion(successes=correct, trials=trials, repeats=row["repeats"])
+        for trials in (row["trials"], answered)
+    )
+    all_planned = plan.get(key)
     return OverviewLine(
-        name=names[run, model, condition],
-        run=run,
-        model=model,
-        condition=condition,
-        suite=suite,
-        task=task[0] if task else None,
-        trials=trials,
-        repeats=repeats,
-        skipped=skipped,
-        planned=planned,
-        open=None if planned is None else max(0, planned - trials - skipped),
-        outcomes=counts,
-        accuracy=correct / trials,
-        accuracy_interval=wilson(correct / trials, trials / repeats),
-        accuracy_of_answered=correct / answered if answered else None,
-        accuracy_of_answered_interval=wilson(correct / answered, answered / repeats) if answered else None,
-        input_tokens=sums["input_tokens_sum"],
-        output_tokens=sums["output_tokens_sum"],
-        reasoning_tokens=sums["reasoning_tokens_sum"],
-        efforts=tuple(sorted(filter(None, sums["effort_distinct"]))),
-        cost_usd=sums["cost_usd_sum"] if sums["cost_usd_count"] else None,
-        priced_trials=sums["cost_usd_count"],
-        ttft_p50_s=quantile(first_tokens, 0.5),
-        ttft_p95_s=quantile(first_tokens, 0.95),
-        latency_p50_s=quantile(latencies, 0.5),
-        latency_p95_s=quantile(latencies, 0.95),
-    )
-
-
-def _ascending(values: list[float | None]) -> list[float]:
-    return sorted(value for value in values if value is not None)
-
-
-def _spending(attempts: pa.Table) -> tuple[ModelCost, ...]:
-    sums = attempts.group_by("model").aggregate(
-        [([], "count_all"), ("cost_usd", "sum"), ("cost_usd", "count")]
-    )
-    return tuple(
-        ModelCost(
-            model=row["model"],
-            attempts=row["count_all"],
-            priced_attempts=row["cost_usd_count"],
-            cost_usd=row["cost_usd_sum"] if row["cost_usd_count"] else None,
-        )
-        for row in sums.sort_by("model").to_pylist()
+        **row | {"efforts": tuple(sorted(filter(None, row["efforts"])))},
+        name=names[entrant],
+        skipped=skipped[key],
+        planned=all_planned,
+        open=None if all_planned is None else max(0, all_planned - row["trials"] - skipped[key]),
+        outcomes=outcomes,
+        accuracy=over_all.share,
+        accuracy_interval=over_all.interval,
+        accuracy_of_answered=of_answered.share,
+        accuracy_of_answered_interval=of_answered.interval,
     )
 
 
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
-ACCURACY_HEAD = (
-    *("model", "suite/task", "trials", "accuracy", "of answered"),
-    *(outcome.value for outcome in Outcome),
-)
-COST_HEAD = (
+COST_HEAD: Final = (
     *("model", "suite", "effort", "input tok.", "output tok.", "reasoning", "cost", "priced"),
     *("TTFT p50", "p95", "latency p50", "p95"),
 )
-TOGETHER = "; a model's conditions and runs together"
-SPENT_HEAD = ("model", "attempts", "priced", "cost")
-UNPRICED_HEAD = ("model", "why", "calls")
 
 
-def _sheet(title: str, head: Row, rows: Iterable[Row], *, labels: int = 2) -> Sheet:
-    return Sheet(title=title, head=head, rows=list(rows), labels=labels)
-
-
-def _accuracy_sheet(title: str, lines: Sequence[OverviewLine], *, counted: bool) -> Sheet:
-    """Return a table of accuracies; `counted`: what was planned, skipped and is open stands in it, too."""
-    if not counted:
-        return _sheet(title, ACCURACY_HEAD, map(_accuracy_row, lines))
-    names, (trials, *others) = ACCURACY_HEAD[:2], ACCURACY_HEAD[2:]
-    rows = (
-        (*row[:2], *_counts(line), *row[3:])
-        for line, row in zip(lines, map(_accuracy_row, lines), strict=True)
-    )
-    return _sheet(title, (*names, "planned", trials, "skipped", "open", *others), rows)
-
-
-def _counts(line: OverviewLine) -> Row:
-    """Return how many trials were planned, asked, skipped, and are open."""
-    return tuple(count(one) for one in (line.planned, line.trials, line.skipped, line.open))
-
-
-def _accuracy_row(line: OverviewLine) -> Row:
-    answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
+def _accuracy_row(line: OverviewLine, counts: Sequence[str]) -> Sequence[str]:
     mark = STOPPED_MARK if line.skipped else ""
+    answered = percent(line.accuracy_of_answered, line.accuracy_of_answered_interval)
     return (
         line.name,
-        _suite_and_task(line),
-        f"{line.trials:,}",
+        line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}",
+        *counts,
         percent(line.accuracy, line.accuracy_interval) + mark,
         answered if line.accuracy_of_answered is None else answered + mark,
         *(f"{line.outcomes[outcome]:,}" for outcome in Outcome),
     )
 
 
-def _suite_and_task(line: OverviewLine) -> str:
-    return line.suite if line.task in (None, line.suite) else f"{line.suite}/{line.task}"
-
-
-def _cost_row(line: OverviewLine) -> tuple[str, ...]:
+def _cost_row(line: OverviewLine) -> Sequence[str]:
     return (
         line.name,
         line.suite,
         ", ".join(line.efforts) or "-",
-        count(line.input_tokens),
-        count(line.output_tokens),
-        count(line.reasoning_tokens),
+        *map(count, (line.input_tokens, line.output_tokens, line.reasoning_tokens)),
         dollars(line.cost_usd),
         f"{line.priced_trials:,} of {line.trials:,}",
-        seconds(line.ttft_p50_s),
-        seconds(line.ttft_p95_s),
-        seconds(line.latency_p50_s),
-        seconds(line.latency_p95_s),
+        *map(seconds, (line.ttft_p50_s, line.ttft_p95_s, line.latency_p50_s, line.latency_p95_s)),
     )
-
-
-def _spent_row(one: ModelCost) -> tuple[str, ...]:
-    return one.model, f"{one.attempts:,}", f"{one.priced_attempts:,}", dollars(one.cost_usd)
-
-
-def _unpriced_row(one: Unpriced) -> tuple[str, ...]:
-    return one.model, one.why, f"{one.calls:,}"

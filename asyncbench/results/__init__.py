@@ -4,7 +4,7 @@ In: a results folder. Out: records and Arrow tables that reports, charts and the
 """
 
 from asyncbench.results.calls import PRICED, TOKEN_KINDS, CallPrices, bound_of, joined, keep_calls, whole
-from asyncbench.results.cells import CELL_COLUMNS, COUNTS, GRADE_COLUMNS, SUMS, cells_of, cells_on
+from asyncbench.results.cells import COUNTS, METRICS, SUMS, Metric, repeats_of, summed
 from asyncbench.results.cost_counts import (
     CELL_KEYS,
     OK_STATUS,
@@ -16,55 +16,64 @@ from asyncbench.results.cost_counts import (
     unknown_by_cause,
     untold_in,
 )
-from asyncbench.results.entrants import Asked, in_order, names_of
-from asyncbench.results.graders import Graded, graded_by, graders_of
-from asyncbench.results.lost_replies import lost_briefly, lost_notes
-from asyncbench.results.metrics import METRICS, Metric, repeats_of, summed
 from asyncbench.results.minutes import Minute, minutes_of
-from asyncbench.results.names import finest, shortened, tasks_shown, told_apart
-from asyncbench.results.nothing_to_show import NothingToShowError, no_trials
+from asyncbench.results.names import (
+    Asked,
+    Entrant,
+    finest,
+    in_order,
+    names_of,
+    shortened,
+    tasks_shown,
+    told_apart,
+)
+from asyncbench.results.notes import (
+    Graded,
+    NothingToShowError,
+    any_simulated,
+    graded_by,
+    graders_of,
+    headline_graders,
+    left_out_at_import,
+    left_out_of,
+    lost_briefly,
+    lost_most,
+    lost_notes,
+    mixtures,
+    no_trials,
+)
 from asyncbench.results.pairing import (
-    PAIRING_COLUMNS,
     Bits,
     Ended,
     Marked,
     Marks,
     ModelPair,
-    dealt_with,
-    is_outcome,
     marked,
     pair,
     places,
-    read_coded,
     read_model,
+    skipped_problems,
 )
 from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced
-from asyncbench.results.served_models import SERVED_COLUMNS, any_simulated, mixtures
 from asyncbench.results.stopped_cells import (
-    STOPPED_COLUMNS,
     STOPPED_MARK,
+    Skips,
     StoppedCell,
     held,
+    keep_skips,
     lapsed_note,
-    skips_in,
-    stopped_cells_of,
+    stopped_cells,
     stopped_note,
     stopped_sheet,
 )
-from asyncbench.results.unimported import left_out_at_import, left_out_of
 
 __all__ = [
     "ATTEMPT_COLUMNS",
-    "CELL_COLUMNS",
     "CELL_KEYS",
     "COUNTS",
-    "GRADE_COLUMNS",
     "METRICS",
     "OK_STATUS",
-    "PAIRING_COLUMNS",
     "PRICED",
-    "SERVED_COLUMNS",
-    "STOPPED_COLUMNS",
     "STOPPED_MARK",
     "SUMS",
     "TOKEN_KINDS",
@@ -75,6 +84,7 @@ __all__ = [
     "CallPrices",
     "CostKey",
     "Ended",
+    "Entrant",
     "Graded",
     "Marked",
     "Marks",
@@ -82,6 +92,7 @@ __all__ = [
     "Minute",
     "ModelPair",
     "NothingToShowError",
+    "Skips",
     "StoppedCell",
     "UnknownCosts",
     "Unpriced",
@@ -89,21 +100,20 @@ __all__ = [
     "any_simulated",
     "bound_of",
     "call_costs",
-    "cells_of",
-    "cells_on",
-    "dealt_with",
     "finest",
     "graded_by",
     "graders_of",
+    "headline_graders",
     "held",
     "in_order",
-    "is_outcome",
     "joined",
     "keep_calls",
+    "keep_skips",
     "lapsed_note",
     "left_out_at_import",
     "left_out_of",
     "lost_briefly",
+    "lost_most",
     "lost_notes",
     "marked",
     "minutes_of",
@@ -112,13 +122,12 @@ __all__ = [
     "no_trials",
     "pair",
     "places",
-    "read_coded",
     "read_model",
     "repeats_of",
     "repriced",
     "shortened",
-    "skips_in",
-    "stopped_cells_of",
+    "skipped_problems",
+    "stopped_cells",
     "stopped_note",
     "stopped_sheet",
     "summed",

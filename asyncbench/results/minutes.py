@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asyncbench.results.entrants import Asked
+from asyncbench.results.names import Asked
 from asyncbench.views import FolderViews
 
 

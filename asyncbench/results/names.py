@@ -1,14 +1,63 @@
-"""What charts call models, lanes and tasks: harmless, not too long, and never two of them alike."""
+"""What entrants and tasks are called, in which order: in tables in full, in charts short and harmless."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import count
 from typing import Any, Final
 
 from asyncbench.shown import safe
+from asyncbench.store import Manifest, planned
 
 LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
 
+Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking
+Asked = Entrant
 Task = tuple[str, str]  # suite, task
+
+
+def in_order(entrants: Iterable[Entrant], manifest: Manifest) -> list[Entrant]:
+    """Return them as they were planned; who was not planned comes last, by name."""
+    places = {entrant: place for place, entrant in enumerate(planned(manifest))}
+    models: dict[tuple[str, str], int] = {}
+    for (run, model, _), place in places.items():
+        models.setdefault((run, model), place)
+    last = len(places)
+    return sorted(entrants, key=lambda who: (models.get(who[:2], last), places.get(who, last), who))
+
+
+def names_of(entrants: Collection[Entrant]) -> dict[Entrant, str]:
+    """Return what to call each: condition and run are named only where a model has several.
+
+    No two have one name: where aliases look like others' names (`a (b)` beside `a` under condition `b`), all
+    of these are named whole, in quotes.
+    """
+    usual, whole = _usual_names(entrants), set[Entrant]()
+    while True:
+        named = {
+            # quotes in names are escaped: no two are alike
+            entrant: "{1!r} ({2!r}), run {0!r}".format(*entrant) if entrant in whole else name
+            for entrant, name in usual.items()
+        }
+        times = Counter(named.values())
+        alike = {entrant for entrant, name in named.items() if times[name] > 1} - whole
+        if not alike:
+            return named
+        whole |= alike
+
+
+def _usual_names(entrants: Collection[Entrant]) -> dict[Entrant, str]:
+    conditions, runs = defaultdict[tuple[str, str], set[str]](set), defaultdict[str, set[str]](set)
+    for run, model, condition in entrants:
+        runs[model].add(run)
+        conditions[run, model].add(condition)
+    named = {}
+    for run, model, condition in entrants:
+        name = f"{model} ({condition})" if len(conditions[run, model]) > 1 else model
+        named[run, model, condition] = f"{name}, run {run}" if len(runs[model]) > 1 else name
+    return named
+
+
+# ── in charts ────────────────────────────────────────────────────────────────────────────────
 
 
 def told_apart(names: Iterable[str]) -> dict[str, str]:
@@ -18,19 +67,12 @@ def told_apart(names: Iterable[str]) -> dict[str, str]:
     """
     found = dict.fromkeys(names, "")  # in the order in which they are given
     taken: set[str] = set()
-    for name in sorted(found, key=lambda one: (len(one) > LONGEST_NAME, one)):
-        found[name] = _another(shortened(name), taken)
+    for name in sorted(found, key=lambda name: (len(name) > LONGEST_NAME, name)):
+        short = shortened(name)
+        numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
+        found[name] = next(shown for shown in numbered if shown not in taken)
         taken.add(found[name])
     return found
-
-
-def _another(shown: str, taken: set[str]) -> str:
-    """Return a text, with a number where it is taken."""
-    number, numbered = 1, shown
-    while numbered in taken:
-        number += 1
-        numbered = f"{shown} ({number})"
-    return numbered
 
 
 def shortened(name: str) -> str:
@@ -46,12 +88,10 @@ def shortened(name: str) -> str:
 def tasks_shown(tasks: Iterable[Task]) -> dict[Task, str]:
     """Return what to call tasks: with the suite where several suites have one of that name."""
     found = set(tasks)
-    suites = defaultdict[str, set[str]](set)
-    for suite, task in found:
-        suites[task].add(suite)
-    whole = {(suite, task): f"{suite}/{task}" if len(suites[task]) > 1 else task for suite, task in found}
+    suites = Counter(task for _, task in found)
+    whole = {(suite, task): f"{suite}/{task}" if suites[task] > 1 else task for suite, task in found}
     shown = told_apart(whole.values())
-    return {one: shown[name] for one, name in whole.items()}
+    return {task: shown[name] for task, name in whole.items()}
 
 
 def finest(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
@@ -60,7 +100,5 @@ def finest(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str
     So no curve is through unlike numbers. `Any`: the cells of a table.
     """
     found = {(cell["task"], cell["variant"] or "", cell["representation"] or "") for cell in cells}
-    forms = defaultdict[str, set[tuple[str, str]]](set)
-    for task, *form in found:
-        forms[task].add((form[0], form[1]))
-    return {one: " ".join(filter(None, one)) if len(forms[one[0]]) > 1 else one[0] for one in found}
+    forms = Counter(task for task, _, _ in found)
+    return {kind: " ".join(filter(None, kind)) if forms[kind[0]] > 1 else kind[0] for kind in found}

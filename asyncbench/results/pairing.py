@@ -4,7 +4,7 @@ A bit stands for a problem. So twenty models on fifty thousand problems are some
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -14,15 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
-from asyncbench.results.entrants import Asked
-from asyncbench.store import ENTRANT, Filters, Snapshot, steady
+from asyncbench.results.names import Entrant
+from asyncbench.store import ENTRANT, Snapshot, steady
+from asyncbench.views import FolderViews
 
-PAIRING_COLUMNS: Final = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome")
-ROWS: Final = 65_536  # at a time, while they are read
 ALL: Final = -1  # as bits: every problem
 
 Bits = int  # bit n: the problem at place n
-Ended = Mapping[str, tuple[Bits, ...]]  # outcome → the problems that ended so, by turn
+Ended = Mapping[str, Sequence[Bits]]  # outcome → the problems that ended so, by turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +64,8 @@ class Marks:
 class Marked:
     """The marks of everybody asked, over the same problems."""
 
-    marks: Mapping[Asked, Marks]
-    ended: Mapping[Asked, Ended]
+    marks: Mapping[Entrant, Marks]
+    ended: Mapping[Entrant, Ended]
     tasks: Mapping[tuple[str, str], Bits]  # (suite, task) → its problems
     problem_ids: Sequence[str]  # by place
 
@@ -203,126 +202,82 @@ def places(bits: Bits) -> list[int]:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def read_coded(folder: Path | str, columns: Sequence[str], filters: Filters | None = None) -> pa.Table:
-    """Return columns of `trials`, texts as dictionaries: a million rows fit into some hundred megabytes.
+def marked(views: FolderViews, more: Sequence[str] = ()) -> Marked:
+    """Return the marks of the trials of a folder, which later queries find as the table `answers`.
 
-    Raises:
-        ConfigError: the folder is not a results folder.
-        StoreError: it cannot be read.
+    Args:
+        views: of the folder.
+        more: columns of `answers` besides those that are counted here.
     """
+    columns = ", ".join((*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more))
+    views.keep("answers", f"SELECT {columns} FROM trials")  # noqa: S608  made of our own words alone
+    views.keep(
+        "places",  # which problem has which bit; one of several tasks is there several times
+        """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place
+        FROM (SELECT DISTINCT problem_id, suite, task FROM answers)""",
+    )
+    known = views.table("SELECT DISTINCT problem_id, place FROM places ORDER BY place")
+    problem_ids = cast("list[str]", known["problem_id"].to_pylist())
+    turns = [row["repeat"] for row in views.rows("SELECT DISTINCT repeat FROM answers ORDER BY repeat")]
+    ended: dict[Entrant, dict[str, list[Bits]]] = {}
+    by_outcome = _bits_by(views, (*ENTRANT, "repeat", "outcome"), _PLACED, len(problem_ids))
+    for run, model, condition, repeat, outcome, bits in by_outcome:
+        none = {outcome.value: [0] * len(turns) for outcome in Outcome}
+        ended.setdefault((run, model, condition), none)[outcome][turns.index(repeat)] = bits
+    by_task = _bits_by(views, ("suite", "task"), "places", len(problem_ids))
+    return Marked(
+        marks={
+            entrant: Marks(
+                asked=tuple(map(_any, zip(*found.values(), strict=True))), right=tuple(found[Outcome.CORRECT])
+            )
+            for entrant, found in ended.items()
+        },
+        ended=ended,
+        tasks={(suite, task): bits for suite, task, bits in by_task},
+        problem_ids=problem_ids,
+    )
 
-    def read(seen: Snapshot) -> list[pa.RecordBatch]:
-        return [_coded(batch) for batch in seen.batches("trials", columns, filters, rows=ROWS)]
 
-    if batches := steady(folder, read):
-        return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    return steady(folder, lambda seen: seen.read("trials", columns, filters))
+_PLACED: Final = "answers JOIN (SELECT DISTINCT problem_id, place FROM places) USING (problem_id)"
+
+
+def skipped_problems(views: FolderViews, found: Marked) -> dict[Entrant, Bits]:
+    """Return the problems that need not be asked of each, by the rows of `held_skips`, as `found` has them.
+
+    A problem that nobody was asked has no place there, and none here.
+    """
+    rows = _bits_by(views, ENTRANT, _PLACED.replace("answers", "held_skips"), len(found.problem_ids))
+    return {(run, model, condition): bits for run, model, condition, bits in rows}
+
+
+def _bits_by(
+    views: FolderViews, keys: Sequence[str], source: str, problems: int
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of some columns, and the places of their problems as bits: the last bit is place 0."""
+    if not problems:
+        return
+    most = problems - 1 + -problems % 8
+    query = f"""SELECT {", ".join(keys)}, bitstring_agg({most} - place, 0, {most})::BLOB AS bits
+        FROM {source} GROUP BY ALL"""  # noqa: S608  made of our own words alone
+    for row in views.rows(query):
+        *values, bits = row.values()
+        yield *values, int.from_bytes(bits)
 
 
 def read_model(folder: Path | str, model: str, columns: Sequence[str], filters: pc.Expression) -> pa.Table:
     """Return columns of one model's `trials`; the parts of others are not opened.
 
     Raises:
-        ConfigError, StoreError: as `read_coded` does.
+        ConfigError: the folder is not a results folder.
+        StoreError: it cannot be read.
     """
 
     def read(seen: Snapshot) -> pa.Table:
-        own = [path for path in seen.files["trials"] if _model_of(path) == model]
+        own = [
+            path for path in seen.files["trials"] if unquote(path.parent.name.removeprefix("model=")) == model
+        ]
         return replace(seen, files={**seen.files, "trials": own}).read(
             "trials", columns, filters & (pc.field("model") == model)
         )
 
     return steady(folder, read)
-
-
-def _model_of(part: Path) -> str:
-    return unquote(part.parent.name.removeprefix("model="))
-
-
-def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    arrays = [
-        cast("pa.StringArray", array).dictionary_encode() if pa.types.is_string(array.type) else array
-        for array in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(cast("list[pa.Array[Any]]", arrays), names=batch.schema.names)
-
-
-def marked(trials: pa.Table) -> Marked:
-    """Return the marks of a table with `PAIRING_COLUMNS`; a turn is a repeat."""
-    if not len(trials):
-        return Marked(marks={}, ended={}, tasks={}, problem_ids=())
-    problems = _encoded(trials["problem_id"])
-    every = pa.array(range(len(problems.dictionary)), pa.int32())
-    table = trials.select([*ENTRANT, "suite", "task", "repeat", "outcome"])
-    table = table.append_column("place", problems.indices)
-    ended = _ended(table, every)
-    return Marked(
-        marks={who: _marks(its) for who, its in ended.items()},
-        ended=ended,
-        tasks={
-            (row["suite"], row["task"]): _bits(row["places"], every)
-            for row in _listed(table, ("suite", "task"))
-        },
-        problem_ids=cast("list[str]", problems.dictionary.to_pylist()),
-    )
-
-
-def dealt_with(found: Marked, skipped: pa.Table) -> dict[Asked, Bits]:
-    """Return the problems that everybody was asked, or that rows of `skipped` say need not be asked.
-
-    Args:
-        found: who was asked what. A problem that nobody was asked has no place there, and none here.
-        skipped: the columns of `ENTRANT` and `problem_id`.
-    """
-    dealt = {who: marks.problems for who, marks in found.marks.items()}
-    every = pa.array(range(len(found.problem_ids)), pa.int32())
-    places = pc.index_in(skipped["problem_id"], value_set=pa.array(found.problem_ids, pa.string()))
-    for row in _listed(skipped.select(ENTRANT).append_column("place", places), ENTRANT):
-        who = (row["run"], row["model"], row["condition"])
-        dealt[who] = dealt.get(who, 0) | _bits(row["places"], every)
-    return dealt
-
-
-def _encoded(column: "pa.ChunkedArray[Any]") -> "pa.DictionaryArray[Any, Any]":
-    """Return a column of texts as one dictionary, as which it may have come."""
-    whole = column.combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    return whole if isinstance(whole, pa.DictionaryArray) else whole.dictionary_encode()
-
-
-def is_outcome(trials: pa.Table, outcome: Outcome) -> "pa.ChunkedArray[Any]":
-    """Return for each trial whether it ended so."""
-    found = cast("pa.ChunkedArray[pa.StringScalar]", trials["outcome"].cast(pa.string()))
-    return cast("pa.ChunkedArray[Any]", pc.equal(found, pa.scalar(outcome.value)))
-
-
-def _ended(table: pa.Table, every: "pa.Array[Any]") -> dict[Asked, Ended]:
-    turns = cast("list[int]", sorted(pc.unique(table["repeat"]).to_pylist()))
-    found: dict[Asked, dict[tuple[int, str], Bits]] = {}
-    for row in _listed(table, (*ENTRANT, "repeat", "outcome")):
-        who = (row["run"], row["model"], row["condition"])
-        found.setdefault(who, {})[row["repeat"], row["outcome"]] = _bits(row["places"], every)
-    return {
-        who: {one.value: tuple(bits.get((n, one.value), 0) for n in turns) for one in Outcome}
-        for who, bits in found.items()
-    }
-
-
-def _marks(ended: Ended) -> Marks:
-    asked = tuple(_any(turn) for turn in zip(*ended.values(), strict=True))
-    return Marks(asked=asked, right=ended[Outcome.CORRECT])
-
-
-def _listed(table: pa.Table, keys: Sequence[str]) -> Iterable[dict[str, Any]]:  # Any: keys, and an array
-    """Yield each group with the places of its problems."""
-    groups = table.group_by(list(keys), use_threads=False).aggregate([("place", "list")]).combine_chunks()
-    names = groups.select(list(keys)).to_pylist()
-    for n, row in enumerate(names):
-        yield row | {"places": groups["place_list"][n].values}  # of a list scalar of Arrow
-
-
-def _bits(found: "pa.Array[Any]", every: "pa.Array[Any]") -> Bits:
-    """Return a bit for each of all places that is among those found."""
-    mask = pc.is_in(every, value_set=found)  # Arrow packs booleans as bits, the lowest first
-    data = cast("Any", mask).buffers()[1]
-    return int.from_bytes(data, "little") & ((1 << len(every)) - 1)

@@ -1,16 +1,15 @@
 """Cells that a stopping rule ended: what was asked, what was not, and their always-valid intervals."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import pyarrow as pa
 
 from asyncbench.engine import CellCounts, still_stopped
 from asyncbench.shown import Sheet, percent
-from asyncbench.store import CELL, kept_sweep_file, read_skipped, read_trials
+from asyncbench.store import CELL, kept_sweep_file
+from asyncbench.views import FolderViews
 
 STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
@@ -18,32 +17,50 @@ HEAD = (
     *("model", "cell", "rule", "planned", "asked", "skipped"),
     "accuracy when stopped (always-valid 95 %)",
 )
-_STOP = ("rule", "asked", "correct", "low", "high")
-STOPPED_COLUMNS = (*CELL, *_STOP, "skipped_at")  # of `skipped`
+_CELL = ", ".join(CELL)
+_WHEN_STOPPED = ("rule", "asked", "correct", "low", "high")
+_STOPPED = f"""
+SELECT stopped.*, coalesce(closed.trials, 0) AS trials FROM (
+    SELECT {_CELL}, count(*) AS skipped,
+        {", ".join(f"max_by({name}, skipped_at) AS {name}" for name in _WHEN_STOPPED)}
+    FROM held_skips GROUP BY ALL
+) stopped LEFT JOIN (
+    SELECT {_CELL}, count(*) AS trials FROM trials GROUP BY ALL
+) closed ON {" AND ".join(f"stopped.{name} IS NOT DISTINCT FROM closed.{name}" for name in CELL)}
+ORDER BY {", ".join(f"stopped.{name} NULLS FIRST" for name in CELL)}
+"""  # noqa: S608  made of our own words alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skips:
-    """What a results folder says of trials that were not asked."""
+    """How many trials of a results folder were not asked."""
 
-    held: pa.Table  # rows of `skipped` that the rule in force skips still
-    lapsed: int  # other rows: the next run may ask these trials, so they are open
+    trials: int  # that the rule in force skips still
+    lapsed: int  # other ones: the next run may ask these, so they are open
 
 
-def skips_in(folder: Path | str, columns: Sequence[str]) -> Skips:
+def keep_skips(views: FolderViews, folder: Path | str) -> Skips:
     """Return what is skipped by the rule in force, that of the folder's latest run.
 
+    Later queries find the rows of `skipped` that it skips still as the table `held_skips`.
+
     Raises:
-        ConfigError, StoreError: as `read_trials` does; the folder's sweep.yaml cannot be read.
+        ConfigError: the folder's sweep.yaml cannot be read.
     """
-    rows = read_skipped(folder, sorted({*columns, "correct", "asked"}))
-    if not len(rows):
-        return Skips(held=rows, lapsed=0)
-    correct, asked = (cast("list[int]", rows[name].to_pylist()) for name in ("correct", "asked"))
-    figures = list(zip(correct, asked, strict=True))
-    holds = held(folder, figures)
-    kept = rows.filter(pa.array([one in holds for one in figures], pa.bool_()))
-    return Skips(held=kept, lapsed=len(rows) - len(kept))
+    known = views.rows("SELECT correct, asked, count(*) AS trials FROM skipped GROUP BY ALL")
+    holds = held(folder, ((row["correct"], row["asked"]) for row in known))
+    counts = pa.table(
+        {
+            name: pa.array(values, pa.int64())
+            for name, values in zip(
+                ("correct", "asked"), zip(*holds, strict=True) if holds else ((), ()), strict=True
+            )
+        }
+    )
+    views.put("holds", counts)
+    views.keep("held_skips", "SELECT * FROM skipped SEMI JOIN holds USING (correct, asked)")
+    trials = sum(row["trials"] for row in known if (row["correct"], row["asked"]) in holds)
+    return Skips(trials=trials, lapsed=sum(row["trials"] for row in known) - trials)
 
 
 def held(folder: Path | str, known: Iterable[CellCounts]) -> frozenset[CellCounts]:
@@ -91,29 +108,12 @@ class StoppedCell:
         return self.model, cell, self.rule, *(f"{count:,}" for count in counts), accuracy
 
 
-def stopped_cells_of(folder: Path | str, skips: Skips) -> tuple[StoppedCell, ...]:
-    """Return the cells of a results folder that are stopped; raises as `read_trials` does.
-
-    Args:
-        folder: the results folder.
-        skips: its own, with `STOPPED_COLUMNS`.
-    """
-    rows = skips.held.sort_by("skipped_at").to_pylist()
-    if not rows:
+def stopped_cells(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...]:
+    """Return the cells of a results folder that are stopped, given what `keep_skips` returned."""
+    if not skips.trials:
         return ()
-    skipped, last = Counter(map(_cell, rows)), {_cell(row): row for row in rows}
-    counted = read_trials(folder, CELL).group_by(list(CELL)).aggregate([([], "count_all")]).to_pylist()
-    closed = {_cell(row): row["count_all"] for row in counted}
-    return tuple(
-        StoppedCell(
-            **{name: row[name] for name in (*CELL, *_STOP)}, trials=closed.get(cell, 0), skipped=skipped[cell]
-        )
-        for cell, row in sorted(last.items(), key=lambda one: [(part is not None, part) for part in one[0]])
-    )
-
-
-def _cell(row: dict[str, Any]) -> tuple[Any, ...]:  # Any: a length beside names
-    return tuple(row[name] for name in CELL)
+    names = StoppedCell.__slots__
+    return tuple(StoppedCell(**{name: row[name] for name in names}) for row in views.rows(_STOPPED))
 
 
 def lapsed_note(lapsed: int) -> str:
@@ -126,7 +126,7 @@ def lapsed_note(lapsed: int) -> str:
 
 def stopped_note(cells: Sequence[StoppedCell]) -> str:
     """Return what a reader of accuracies has to know of stopped cells."""
-    skipped = sum(one.skipped for one in cells)
+    skipped = sum(cell.skipped for cell in cells)
     return (
         f"{skipped:,} trials of {len(cells):,} cells were skipped: enough was known of them (`stop_when`). "
         f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, "
@@ -138,5 +138,5 @@ def stopped_note(cells: Sequence[StoppedCell]) -> str:
 def stopped_sheet(cells: Sequence[StoppedCell]) -> Sheet:
     """Return the table of stopped cells."""
     more = f", the first {MOST_SHOWN} of {len(cells):,} (--json has all)" if len(cells) > MOST_SHOWN else ""
-    rows = [one.as_row() for one in cells[:MOST_SHOWN]]
+    rows = [cell.as_row() for cell in cells[:MOST_SHOWN]]
     return Sheet(title=f"Cells that were stopped{more}", head=HEAD, rows=rows, labels=3)

@@ -134,9 +134,9 @@ class Report:
         return json.dumps(self._data(), indent=indent, default=str)
 
     def _parts(self) -> Iterator[Any]:
-        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet`."""
+        """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
         yield from self._notes()
-        yield from self._sheets()
+        yield from (sheet for sheet in self._sheets() if sheet.rows)
 
     def _notes(self) -> Iterator[str]:
         return iter(())
@@ -149,11 +149,11 @@ class Report:
         return asdict(self)  # type: ignore[call-overload,no-any-return]  # a style is a dataclass, or has its own
 
 
-def percent(share: float | None, interval: tuple[float, float] | None) -> str:
-    """Return a share with its interval: 97.5 % as `97.5% (95.0-98.8)`."""
-    if share is None or interval is None:
+def percent(share: float | None, interval: tuple[float, float] | None = None) -> str:
+    """Return a share, with its interval where one is given: 97.5 % as `97.5% (95.0-98.8)`."""
+    if share is None:
         return "-"
-    return f"{share:.1%} ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})"
+    return f"{share:.1%}" + (f" ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})" if interval else "")
 
 
 def count(value: int | None) -> str:

@@ -68,6 +68,11 @@ class FolderViews:
             found = self.connection.sql(query, params=values)
             return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
+    def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the same, so many rows at a time, where all would be too much; raises as `table` does."""
+        with self.sources.telling():
+            yield from self.connection.sql(query).to_arrow_reader(rows)
+
     def keep(self, name: str, query: str, values: Mapping[str, object] | None = None) -> None:
         """Read rows once that several queries count: later queries have them as the table `name`."""
         with self.sources.telling():

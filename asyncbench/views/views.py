@@ -64,7 +64,8 @@ SELECT {_CELL}, trials, {", ".join(Outcome)},
     p AS accuracy,
     CASE WHEN correct = 0 THEN 0.0 ELSE {_CENTRE} - {_HALF} END AS accuracy_low,
     CASE WHEN correct = trials THEN 1.0 ELSE {_CENTRE} + {_HALF} END AS accuracy_high,
-    correct / nullif(correct + wrong, 0) AS accuracy_of_answered
+    correct / nullif(correct + wrong, 0) AS accuracy_of_answered,
+    n AS independent
 FROM shares
 """  # noqa: S608  made of our own words alone
 

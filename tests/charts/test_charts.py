@@ -13,9 +13,9 @@ import pytest
 from asyncbench.charts import CHARTS, METRICS, THEMES, drawn, frontier, rows, spec_of, time_rows
 from asyncbench.errors import ConfigError
 from asyncbench.reports.quota import LimitUse
-from asyncbench.reports.standings import PairLine, Ranking
-from asyncbench.results.anatomy.figures import ErrorFindings
-from asyncbench.results.metrics import summed
+from asyncbench.reports.rankings import PairLine, Ranking
+from asyncbench.results.anatomy.counts import ErrorFindings
+from asyncbench.results.cells import summed
 from asyncbench.results.minutes import Minute
 from asyncbench.results.names import told_apart
 from asyncbench.results.pairing import ModelPair

@@ -20,8 +20,13 @@ from asyncbench.page import writing
 from asyncbench.page.cells import merged, range_in, with_ranges
 from asyncbench.page.contents import contents_of
 from asyncbench.page.sample import LONGEST, sample_of
+<<<<<<< HEAD
 from asyncbench.page.writing import LARGE, data_block, element, write_page
 from asyncbench.results.cells import COUNTS, SUMS, cells_on
+=======
+from asyncbench.page.writing import write_page
+from asyncbench.results.cells import COUNTS, SUMS
+>>>>>>> 8dca702 (Count reports in SQL over one look at a folder)
 from asyncbench.store import ENTRANT
 from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of
@@ -87,7 +92,7 @@ def test_a_trial_comes_with_its_question_and_every_graders_grade(night):
 
 
 def test_cells_are_merged_step_by_step_and_no_trial_is_lost(night):
-    cells = with_ranges(cells_on(night))
+    cells = with_ranges(sql(night, "FROM cells"))
     assert merged(cells).rules == ()
     for most, rules in ((len(cells) - 1, 2), (30, 3)):
         fewer = merged(cells, most=most)

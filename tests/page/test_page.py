@@ -11,11 +11,10 @@ from asyncbench.page.writing import write_page
 from asyncbench.published import import_files
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results.anatomy.figures import read_errors
-from asyncbench.results.cells import cells_on
-from asyncbench.results.entrants import in_order, names_of
-from asyncbench.results.metrics import summed
+from asyncbench.results.anatomy.counts import read_errors
+from asyncbench.results.cells import summed
 from asyncbench.results.minutes import minutes_of
+from asyncbench.results.names import in_order, names_of
 from asyncbench.shown.tables import dollars
 from asyncbench.stats import undominated
 from asyncbench.store import ENTRANT
@@ -36,7 +35,7 @@ def cells(night):
 
 def named_cells(folder):
     """The cells of a folder as rows, with the model's own alias beside the name that is shown."""
-    table = with_ranges(cells_on(folder))
+    table = with_ranges(sql(folder, "FROM cells"))
     asked = set(zip(*(table[name].to_pylist() for name in ENTRANT), strict=True))
     table = table.append_column("alias", table["model"])
     return rows.named(table, names_of(in_order(asked, {})))

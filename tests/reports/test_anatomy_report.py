@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from asyncbench.results.anatomy.examined_sample import GROUP, chosen, most_of_a_group
 from typer.testing import CliRunner
 
 from asyncbench.charts import rows
@@ -23,11 +24,9 @@ from asyncbench.reports.standings import standings_on
 from asyncbench.results.anatomy import KINDS, Error
 from asyncbench.results.anatomy import examined_sample as rule
 from asyncbench.results.anatomy.carries import CARRIES, carries_of
-from asyncbench.results.anatomy.examined_sample import GROUP, chosen, most_of_a_group
-from asyncbench.results.anatomy.figures import MOST_TEXT, ErrorFindings, WrongExample, kinds_of
-from asyncbench.results.cells import cells_on
-from asyncbench.results.entrants import names_of
-from asyncbench.results.metrics import METRICS
+from asyncbench.results.anatomy.counts import MOST_TEXT, ErrorFindings, WrongExample, kinds_of
+from asyncbench.results.cells import METRICS, cells_on
+from asyncbench.results.names import names_of
 from asyncbench.shown.tables import SIMULATED, percent
 from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
@@ -237,7 +236,7 @@ def test_how_many_were_examined_and_by_what_rule_is_said(folder, monkeypatch):
 
 def test_a_right_answer_pays_for_the_wrong_ones(folder):
     good, bad = sorted(
-        worth_of(cells_on(folder), ENTRANT), key=lambda one: one.accuracy.successes, reverse=True
+        worth_of(sql(folder, "FROM cells"), ENTRANT), key=lambda one: one.accuracy.successes, reverse=True
     )
     assert good.cost_per_correct_usd == pytest.approx(0.001)
     assert (bad.cost_per_correct_usd, bad.cost_per_trial_usd) == (None, pytest.approx(0.0004))
@@ -360,7 +359,11 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
     ]
     folder = folder_of(tmp_path, results)
     found = anatomy_on(folder)
+<<<<<<< HEAD
     drawn = frontier_cost(rows.named(cells_on(folder), names_of(found.order)))
+=======
+    drawn = rows.frontier_cost(rows.named(sql(folder, "FROM cells"), names_of(found.order)))
+>>>>>>> 8dca702 (Count reports in SQL over one look at a folder)
     marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
     assert marked == {row["model"]: row["front"] for row in drawn}
     assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}

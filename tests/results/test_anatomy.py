@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.results.anatomy import KINDS, UNCLASSIFIED, anatomy
-from asyncbench.results.anatomy.columns import columns_of
-from asyncbench.results.anatomy.compared import sign_of
 from asyncbench.results.anatomy.kinds import ORDER
+from asyncbench.results.anatomy.numbers import columns_of, sign_of
 from asyncbench.results.anatomy.replies import MOST_READ, end_of
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.numbers import carries

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of, cells_on
+from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of
 from asyncbench.store import CELL
 from asyncbench.store.schema import GRADES, TRIALS
 from tests.reports.test_report import folder
@@ -109,7 +109,7 @@ def test_no_trials_are_no_cells():
 
 
 def test_a_folder_has_all_its_trials_in_cells(folder):
-    cells = cells_on(folder)
+    cells = sql(folder, "FROM cells")
     assert pc.sum(cells["trials"]).as_py() == 7
     assert pc.sum(cells["correct"]).as_py() == 3
     assert pc.sum(cells["cost_usd"]).as_py() == pytest.approx(1.25)

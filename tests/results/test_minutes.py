@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from asyncbench.records import Reply
-from asyncbench.results.entrants import names_of
 from asyncbench.results.minutes import minutes_of
+from asyncbench.results.names import names_of
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import ATTEMPTS
 from asyncbench.views.counting import counted

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from asyncbench.results.entrants import names_of
+from asyncbench.results.names import names_of
 
 
 def names(*asked):

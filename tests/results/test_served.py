@@ -4,10 +4,10 @@ import json
 
 import pyarrow as pa
 import pytest
+from asyncbench.results.served_models import SERVED_COLUMNS, mixtures
 
 from asyncbench.records import Reply
 from asyncbench.reports.overview import report_on
-from asyncbench.results.served_models import SERVED_COLUMNS, mixtures
 from asyncbench.store.folder import Store
 from tests.engine.night import requests
 from tests.reports.test_report import result

@@ -1,9 +1,14 @@
 """What is wrong with wrong answers, one at a time, and by model and task over a results folder."""
 
-from asyncbench.results.anatomy.carries import MOST_PROBLEMS, CarryBin
+from asyncbench.results.anatomy.carries import GROUP, MOST_PROBLEMS, CarryBin, Group
+from asyncbench.results.anatomy.counts import (
+    ErrorFindings,
+    WrongExample,
+    errors_in,
+    kinds_of,
+    most_of_a_group,
+)
 from asyncbench.results.anatomy.error import Error, anatomy
-from asyncbench.results.anatomy.examined_sample import GROUP, Group, most_of_a_group
-from asyncbench.results.anatomy.figures import ErrorFindings, WrongExample, kinds_of, read_errors
 from asyncbench.results.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
 
 __all__ = [
@@ -18,7 +23,7 @@ __all__ = [
     "Group",
     "WrongExample",
     "anatomy",
+    "errors_in",
     "kinds_of",
     "most_of_a_group",
-    "read_errors",
 ]

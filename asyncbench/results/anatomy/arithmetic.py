@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from asyncbench.results.anatomy.columns import Columns
-from asyncbench.results.anatomy.compared import NumberPair
 from asyncbench.results.anatomy.edits import missing_end, same_at_end, same_at_start, slip, wrong_run
+from asyncbench.results.anatomy.numbers import Columns, NumberPair
 
 _MOST_FLOAT = 300  # digits: beyond, no binary float holds the number
 _ESTIMATED = 1000  # an estimate is less than one part in so many off

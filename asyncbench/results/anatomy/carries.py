@@ -1,21 +1,21 @@
 """Additions and subtractions of a folder by how many carries they have, and how far one of them ripples."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from asyncbench.records import Outcome
-from asyncbench.results.anatomy.columns import columns_of
-from asyncbench.results.anatomy.compared import sign_of, whole_operands
-from asyncbench.results.anatomy.examined_sample import GROUP, Group, group_of
+from asyncbench.results.anatomy.numbers import columns_of, sign_of, whole_operands
 from asyncbench.stats import Proportion
-from asyncbench.store import iter_problems
+from asyncbench.store import CELL, iter_problems
+from asyncbench.views import FolderViews
+
+GROUP: Final = tuple(name for name in CELL if name != "length")
+Group = tuple[str, ...]  # the values of GROUP
 
 MOST_PROBLEMS: Final = 200_000  # whose carries are counted: the first of the sets, which are balanced
 
@@ -77,57 +77,44 @@ def carries_of(task: str, operands: Sequence[str]) -> tuple[int, int] | None:
     return columns.carries, columns.chain
 
 
-def bins_by_group(trials: pa.Table, carried: pa.Table) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
+_GROUP: Final = ", ".join(GROUP)
+_SIZES: Final = f"""
+SELECT {_GROUP}, carries, chain, count(*) FILTER (outcome = 'correct') AS correct, count(*) AS trials,
+    max(repeat) + 1 AS times
+FROM trials JOIN carried USING (problem_id) WHERE outcome <> 'failed'
+GROUP BY GROUPING SETS (({_GROUP}, carries), ({_GROUP}, chain)) ORDER BY carries, chain
+"""  # noqa: S608  made of our own words alone
+
+
+def bins_by_group(views: FolderViews, carried: pa.Table) -> dict[Group, tuple[tuple[CarryBin, ...], ...]]:
     """Return the bins by carries and by longest chain of each group; trials without a reply are in none."""
-    places = pc.index_in(trials["problem_id"], carried["problem_id"].combine_chunks())
-    known = trials.append_column("place", places).filter(pc.is_valid(places))
-    known = known.filter(pc.field("outcome") != Outcome.FAILED.value)
-    right = pc.equal(known["outcome"], pa.scalar(Outcome.CORRECT.value))
-    by_group = known.select([*GROUP, "repeat"]).append_column("right", pc.cast(right, pa.int64()))
-    found: dict[Group, tuple[tuple[CarryBin, ...], ...]] = {}
-    sized = [_sizes(by_group, carried[name].take(known["place"])) for name in ("carries", "chain")]
-    for group, sizes in sized[0].items():
-        found[group] = (_bins(sizes, CARRIES), _bins(sized[1][group], CHAINS))
-    return found
+    views.put("carried", carried)
+    sizes = defaultdict[Group, tuple[list[Size], list[Size]]](lambda: ([], []))
+    for row in views.rows(_SIZES):
+        *group, carries, chain, correct, trials, times = row.values()
+        by_carries, by_chain = sizes[tuple(group)]
+        if chain is None:
+            by_carries.append((carries, correct, trials, times))
+        else:
+            by_chain.append((chain, correct, trials, times))
+    return {
+        group: (tuple(_bins(by_carries, CARRIES)), tuple(_bins(by_chain, CHAINS)))
+        for group, (by_carries, by_chain) in sizes.items()
+    }
 
 
-Sizes = list[tuple[int, int, int, int]]  # size, right, trials, times that each problem was asked
+Size = tuple[int, int, int, int]  # carries or columns, right, trials, times that each problem was asked
 
 
-def _sizes(by_group: pa.Table, size: "pa.ChunkedArray[pa.Int32Scalar]") -> dict[Group, Sizes]:
-    table = by_group.append_column("size", size)
-    sums = table.group_by([*GROUP, "size"], use_threads=False).aggregate(
-        [("right", "sum"), ([], "count_all"), ("repeat", "max")]
-    )
-    found = defaultdict[Group, Sizes](list)
-    for row in sums.to_pylist():
-        one = row["size"], row["right_sum"], row["count_all"], row["repeat_max"] + 1
-        found[group_of(row)].append(one)
-    return found
-
-
-def _bins(sizes: Sizes, starts: Sequence[int]) -> tuple[CarryBin, ...]:
+def _bins(sizes: Iterable[Size], starts: Sequence[int]) -> Iterator[CarryBin]:
     right, trials, independent = Counter[int](), Counter[int](), defaultdict[int, float](float)
     for size, correct, count, times in sizes:
         first = max(start for start in starts if start <= size)
         right[first] += correct
         trials[first] += count
         independent[first] += count / times
-    return tuple(
-        CarryBin(
-            first=first,
-            last=None if after is None else after - 1,
-            right=Proportion(
-                successes=right[first],
-                trials=trials[first],
-                repeats=trials[first] / independent[first],
-            ),
-        )
-        for first, after in _with_next(starts)
-        if trials[first]
-    )
-
-
-def _with_next(starts: Sequence[int]) -> Iterator[tuple[int, int | None]]:
-    yield from pairwise(starts)
-    yield starts[-1], None
+    for first, after in (*pairwise(starts), (starts[-1], None)):
+        if count := trials[first]:
+            repeats = count / independent[first]
+            share = Proportion(successes=right[first], trials=count, repeats=repeats)
+            yield CarryBin(first=first, last=None if after is None else after - 1, right=share)

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Final
 
 from asyncbench.results.anatomy.arithmetic import flags_of
-from asyncbench.results.anatomy.compared import MOST_DIGITS, NumberPair, number, pair_of, sign_of
 from asyncbench.results.anatomy.edits import missing_end, slip, wrong_run
 from asyncbench.results.anatomy.kinds import UNCLASSIFIED, first_of
+from asyncbench.results.anatomy.numbers import MOST_DIGITS, NumberPair, number, pair_of, sign_of
 from asyncbench.results.anatomy.replies import end_of, grouped, number_in, reply_kind
 
 MOST_PLACES: Final = 40  # digits of which it is told whether they are wrong, from either end

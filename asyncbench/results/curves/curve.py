@@ -56,7 +56,7 @@ class Length:
     shortest: float  # that was asked
     longest: float
 
-    def as_text(self) -> str:
+    def __str__(self) -> str:
         """Return `12.3 (11.8 to 12.9)`, `> 20`, `< 3`, `6 to 7` or `-`."""
         if self.bound == "above":
             return f"> {self.longest:g}" + (
@@ -137,10 +137,6 @@ class Curve:
         if self.line.slope >= 0:
             return self._length(why="accuracy rises with length")
         return self._length(value=(logit - self.line.intercept) / self.line.slope, low=low, high=high)
-
-    def as_text(self) -> str:
-        """Return `digits at 90 %: 7.2 (6.9 to 7.6), at 50 %: 9.1 (8.8 to 9.5)`."""
-        return f"digits at 90 %: {self.length_at(0.9).as_text()}, at 50 %: {self.length_at(0.5).as_text()}"
 
     def _length(
         self,

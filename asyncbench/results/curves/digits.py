@@ -58,13 +58,13 @@ class Hardest:
     length: Length
     tasks: int  # among how many
 
-    def as_text(self) -> str:
+    def __str__(self) -> str:
         """Return the length and, where others are longer, whose it is: `4.7 (4.2 to 5.1) int_mul`."""
-        return self.length.as_text() + self._whose()
+        return f"{self.length}{self._whose()}"
 
     def in_short(self) -> str:
         """Return the same without limits: `4.7 int_mul`."""
-        return self.length.as_text().partition(" (")[0] + self._whose()
+        return str(self.length).partition(" (")[0] + self._whose()
 
     def _whose(self) -> str:
         return f" {self.task}" if self.tasks > 1 and self.length.bound != "above" else ""
@@ -107,7 +107,7 @@ def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, .
     is known are left out.
 
     Args:
-        cells: as `cells_of` returns them; the columns of `by`, length, correct, trials and failed are used.
+        cells: rows of the view `cells`; the columns of `by`, length, correct, trials and failed are used.
         by: the columns that tell the groups; add variant and representation where a task has several.
     """
     sums = cells.group_by([*by, "length"], use_threads=False).aggregate([(name, "sum") for name in _COUNTED])

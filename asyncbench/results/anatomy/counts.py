@@ -1,34 +1,47 @@
-"""The anatomy of a folder's wrong answers, counted by who was asked and what."""
+"""The anatomy of a folder's wrong answers, counted by who was asked and what.
+
+A million trials may hold half a million of them. Of each group (run, model, condition, task as it is asked)
+the first by trial_id are examined: that is a hash, so it is as good as a draw, and the same on every machine.
+"""
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from asyncbench.records import Outcome
-from asyncbench.results import cells
-from asyncbench.results.anatomy.carries import CarryBin, CarryProblem, bins_by_group, problems_of
+from asyncbench.results.anatomy.carries import (
+    GROUP,
+    CarryBin,
+    CarryProblem,
+    Group,
+    bins_by_group,
+    problems_of,
+)
 from asyncbench.results.anatomy.error import MOST_PLACES, Error, anatomy
-from asyncbench.results.anatomy.examined_sample import GROUP, Group, chosen, group_of, wrong_of
 from asyncbench.results.anatomy.kinds import ORDER, UNCLASSIFIED
 from asyncbench.stats import Proportion
-from asyncbench.store import Snapshot, steady
+from asyncbench.views import FolderViews
 
-TRIALS: Final = tuple(dict.fromkeys((*cells.CELL_COLUMNS, "problem_id", "provider")))
-GRADES: Final = (*cells.GRADE_COLUMNS, "grader", "grader_version")
-TEXTS: Final = ("trial_id", "problem_id", *GROUP, "expected", "answer", "reply_text")
+MOST_OF_A_GROUP: Final = 500
+MOST_IN_ALL: Final = 30_000
+LEAST_OF_A_GROUP: Final = 20
 MOST_EXAMPLES: Final = 3  # of a kind and group
 MOST_UNCLASSIFIED: Final = 20  # of a group
 MOST_TEXT: Final = 200  # characters of an example's reply
 TEXT_ROWS: Final = 256  # read at a time: replies may be long
 
 _ANSWER_TYPES: Final = {"float": "decimal"}  # by representation, where no problem file tells
+_GROUP: Final = ", ".join(GROUP)
+_EXAMINED: Final = f"""
+SELECT trial_id, problem_id FROM (
+    SELECT trial_id, problem_id, row_number() OVER (PARTITION BY {_GROUP} ORDER BY trial_id) AS place
+    FROM trials WHERE outcome IN ('{Outcome.WRONG}', '{Outcome.NO_ANSWER}')
+) WHERE place <= $most
+"""  # noqa: S608  made of our own words alone
 
 
 class WrongExample(NamedTuple):
@@ -63,9 +76,8 @@ class ErrorFindings:
     from_right: Counter[int] = field(default_factory=Counter)
     by_carries: tuple[CarryBin, ...] = ()
     by_chain: tuple[CarryBin, ...] = ()
-    examples: dict[str, list[WrongExample]] = field(
-        default_factory=dict
-    )  # of each kind the first by trial_id
+    # of each kind the first by trial_id
+    examples: dict[str, list[WrongExample]] = field(default_factory=dict)
 
     def add(self, error: Error, example: WrongExample) -> None:
         """Count one examined answer."""
@@ -100,65 +112,47 @@ class ErrorFindings:
         return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """What a folder holds of all this."""
-
-    trials: pa.Table  # TRIALS
-    grades: pa.Table  # GRADES, of the headline
-    findings: Mapping[Group, ErrorFindings]  # of each group that has trials
-
-
-def read_errors(folder: Path | str) -> Read:
-    """Return a folder's trials and what was found out about them; of one moment.
+def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindings]:
+    """Return what was found out about a folder's trials, by group.
 
     Replies are read a few at a time, and no more of them is kept than the examples show.
 
     Raises:
-        ConfigError: it is not a results folder.
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return steady(folder, lambda seen: _read(Path(folder), seen))
-
-
-def _read(folder: Path, seen: Snapshot) -> Read:
-    trials = seen.read("trials", list(TRIALS))
-    return Read(
-        trials=trials,
-        grades=seen.read("grades", list(GRADES), pc.field("headline")),
-        findings=_findings(folder, seen, trials),
+    outcomes = views.rows(
+        f"""SELECT {_GROUP}, count(*) FILTER (outcome = '{Outcome.WRONG}') AS wrong,
+        count(*) FILTER (outcome = '{Outcome.NO_ANSWER}') AS unread
+        FROM trials GROUP BY ALL ORDER BY ALL"""  # noqa: S608  made of our own words alone
     )
-
-
-def _findings(folder: Path, seen: Snapshot, trials: pa.Table) -> dict[Group, ErrorFindings]:
-    found = _counted(trials)
-    ids = chosen(wrong_of(trials)).combine_chunks()
-    wanted = pc.field("trial_id").isin(ids)
-    asked: list[Any] = trials.filter(wanted)["problem_id"].to_pylist()
-    problems, carried = problems_of(folder, set(asked))
-    for row in _rows(seen.batches("trials", list(TEXTS), wanted, rows=TEXT_ROWS)) if len(ids) else ():
-        _examine(row, problems.get(row["problem_id"]), found[group_of(row)])
-    for group, bins in bins_by_group(trials, carried).items():
+    found = {
+        group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
+        for row in outcomes
+    }
+    views.keep("examined", _EXAMINED, {"most": most_of_a_group(found.values())})
+    asked = {row["problem_id"] for row in views.rows("SELECT DISTINCT problem_id FROM examined")}
+    problems, carried = problems_of(Path(folder), asked)
+    texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text
+        FROM trials SEMI JOIN examined USING (trial_id)"""  # noqa: S608  made of our own words alone
+    for batch in views.batches(texts, rows=TEXT_ROWS):
+        for i in range(batch.num_rows):  # the text of one reply at a time is Python's
+            row = batch.slice(i, 1).to_pylist()[0]
+            _examine(row, problems.get(row["problem_id"]), found[group_of(row)])
+    for group, bins in bins_by_group(views, carried).items():
         found[group].by_carries, found[group].by_chain = bins
-    return {group: one.in_order() for group, one in found.items()}
+    return {group: findings.in_order() for group, findings in found.items()}
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
-    """Yield rows one by one, so that the text of one reply at a time is Python's."""
-    for batch in batches:
-        for i in range(batch.num_rows):
-            yield batch.slice(i, 1).to_pylist()[0]
+def group_of(row: Mapping[str, Any]) -> Group:
+    """Return the group of a row that has its columns."""
+    return tuple(row[name] for name in GROUP)
 
 
-def _counted(trials: pa.Table) -> dict[Group, ErrorFindings]:
-    counts = trials.group_by([*GROUP, "outcome"], use_threads=False).aggregate([([], "count_all")])
-    found: dict[Group, ErrorFindings] = {}
-    for row in counts.to_pylist():
-        one = found.setdefault(group_of(row), ErrorFindings(group=group_of(row)))
-        one.wrong += row["count_all"] * (row["outcome"] == Outcome.WRONG)
-        one.unread += row["count_all"] * (row["outcome"] == Outcome.NO_ANSWER)
-    return dict(sorted(found.items()))
+def most_of_a_group(findings: Iterable[ErrorFindings]) -> int:
+    """Return how many answers of each group are examined; there may be more in all where groups are many."""
+    groups = sum(1 for found in findings if found.wrong or found.unread)
+    return min(MOST_OF_A_GROUP, max(LEAST_OF_A_GROUP, MOST_IN_ALL // max(1, groups)))
 
 
 def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFindings) -> None:
@@ -186,7 +180,7 @@ def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFi
     )
 
 
-# ── for the page ─────────────────────────────────────────────────────────────────────────────
+# ── for tables and the page ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,331 @@
+"""Who is better, by how much, and is that real: rankings over problems in common, with ties."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Final
+
+from asyncbench.records import Outcome
+from asyncbench.results import (
+    Bits,
+    Entrant,
+    Marked,
+    Marks,
+    ModelPair,
+    in_order,
+    marked,
+    names_of,
+    pair,
+    skipped_problems,
+)
+from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
+from asyncbench.shown import per_correct
+from asyncbench.stats import (
+    Accuracy,
+    Proportion,
+    bootstrap_difference,
+    clustered,
+    holm,
+    pass_at_k,
+    pass_hat_k,
+    sign_flip,
+    tied,
+)
+from asyncbench.store import ENTRANT, Manifest
+from asyncbench.views import FolderViews
+
+SEED: Final = 8  # of the bootstrap
+Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One line of a ranking: a model under a condition."""
+
+    name: str
+    run: str
+    model: str
+    condition: str
+    place: int  # shared by those that are statistically tied; 1 is the best
+    share: float  # accuracy over all, on the ranking's problems
+    interval: tuple[float, float]  # 95 %; clustered by problem where these were repeated
+    repeats: int  # times that each of the ranking's problems was asked; 1 also where that differs
+    any_right: float | None  # pass@k with k = repeats: of a problem's answers at least one is; None: k is 1
+    all_right: float | None  # pass^k
+    trials: int  # its own, on whatever problems
+    outcomes: dict[str, int]  # of its own trials
+    shared: dict[str, int]  # the same of those on the ranking's problems
+    at_90: Hardest | None  # up to which length 90 % are right in its hardest task; None: of several suites
+    at_50: Hardest | None
+    cost_usd: float | None  # of the priced trials; None when none is
+    priced: int
+    cost_per_correct: float | None  # USD, of the priced trials
+    format_ok: int  # of those whose format the headline grader judged
+    format_known: int
+    latency_p50_s: float | None
+    output_tokens: int | None  # of the trials whose tokens are known; None when none are
+    reasoning_tokens: int | None
+    known_tokens: int  # trials with a known count
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """On the ranking's problems, as `share` is: over all, over answered, and the bounds."""
+        return Accuracy.of(self.shared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairLine:
+    """Two of a ranking on the problems in common."""
+
+    a: str  # placed before b
+    b: str
+    found: ModelPair
+    p: float  # exact and two-sided, of the two being equally good
+    p_holm: float  # adjusted for all pairs of the ranking
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the difference in accuracy: a paired bootstrap, made when asked for."""
+        return difference_interval(self.found)
+
+
+def difference_interval(found: ModelPair) -> tuple[float, float]:
+    """Return the 95 % interval of a pair's difference in accuracy: a bootstrap over problems, seeded."""
+    return bootstrap_difference(found.by_problem, seed=SEED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """A list that may be read from top to bottom: all in it are compared on the same problems."""
+
+    suite: str | None  # None: several suites together
+    suites: tuple[str, ...]
+    problems: int  # that all in it were asked
+    lines: tuple[Standing, ...]  # the best first
+    ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
+    pairs: tuple[PairLine, ...]
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is one that shares too few problems with any other."""
+        return len(self.lines) == 1
+
+
+def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tuple[tuple[Ranking, ...], int]:
+    """Return the rankings of a folder, those of several suites together first, and how many were asked.
+
+    Args:
+        views: of the folder, with the table `held_skips`.
+        manifest: of the folder.
+        formats: read the grades, too, for `format_ok`.
+    """
+    found = marked(views, COUNTED)
+    suites = sorted({suite for suite, _ in found.tasks})
+    entrants = in_order(found.marks, manifest)
+    counts = _Counts(names_of(entrants), views, formats=formats)
+    skipped = skipped_problems(views, found)
+    done = {entrant: found.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}
+    rankings = tuple(
+        _ranking(suite, group, found, counts)
+        for suite in [*([None] if len(suites) > 1 else []), *suites]
+        for group in _groups(entrants, found, done, suite)
+    )
+    return rankings, len(entrants)
+
+
+# ── who can be compared with whom ────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Some that can be ranked, and the problems in common, by turn."""
+
+    members: tuple[Entrant, ...]
+    common: tuple[Bits, ...]
+
+    def within(self, turns: Sequence[Bits]) -> tuple[Bits, ...]:
+        return tuple(bits & common for bits, common in zip(turns, self.common, strict=True))
+
+
+def _groups(
+    entrants: Sequence[Entrant], found: Marked, done: Mapping[Entrant, Bits], suite: str | None
+) -> Iterator[_Group]:
+    """Yield groups so that each keeps at least half of the problems, of each suite, of its first.
+
+    `done`: problems that were asked, or are skipped by a rule: nothing is missing there. But of each suite
+    one problem at least has to be asked of all.
+    """
+    universe = found.of(suite=suite)
+    by_suite = [found.of(suite=its) for its in {its for its, _ in found.tasks if suite in (None, its)}]
+    own = {entrant: found.marks[entrant].within(universe) for entrant in entrants}
+    sizes = {
+        entrant: marks.trials + (done[entrant] & universe & ~marks.problems).bit_count()
+        for entrant, marks in own.items()
+    }
+    left = sorted((entrant for entrant in entrants if own[entrant].trials), key=lambda who: -sizes[who])
+    while left:
+        first, *others = left
+        members, common, kept = [first], own[first].asked, done[first] & universe
+        least = [bits & kept for bits in by_suite if bits & kept]
+        for entrant in others:
+            both = tuple(a & b for a, b in zip(common, own[entrant].asked, strict=True))
+            problems, keeps = Marks(asked=both, right=both).problems, kept & done[entrant]
+            if all(problems & bits and 2 * (keeps & bits).bit_count() >= bits.bit_count() for bits in least):
+                members.append(entrant)
+                common, kept = both, keeps
+        yield _Group(members=tuple(members), common=common)
+        left = [entrant for entrant in left if entrant not in members]
+
+
+def _ranking(suite: str | None, group: _Group, found: Marked, counts: "_Counts") -> Ranking:
+    names = {counts.names[entrant]: entrant for entrant in counts.names if entrant in group.members}
+    marks = {
+        name: Marks(asked=group.common, right=group.within(found.marks[entrant].right))
+        for name, entrant in names.items()
+    }
+    best_first = sorted(names, key=lambda name: -marks[name].correct)
+    pairs = _pairs(best_first, marks)
+    p_of = {(line.a, line.b): line.p_holm for line in pairs}
+    ties = tied(best_first, lambda a, b: p_of[a, b])
+    places = {name: place for place, names in enumerate(ties, 1) for name in names}
+    problems = Marks(asked=group.common, right=group.common).problems
+    lines = []
+    for name in best_first:
+        ended = found.ended[names[name]]
+        shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
+        lines.append(counts.standing(names[name], suite, marks[name], place=places[name], shared=shared))
+    return Ranking(
+        suite=suite,
+        suites=tuple(sorted({its for (its, _), bits in found.tasks.items() if bits & problems})),
+        problems=problems.bit_count(),
+        lines=tuple(lines),
+        ties=ties,
+        pairs=pairs,
+    )
+
+
+def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
+    found = {(a, b): pair(marks[a], marks[b]) for a, b in combinations(best_first, 2)}
+    chances = [sign_flip(both.differences) for both in found.values()]
+    return tuple(
+        PairLine(a=a, b=b, found=both, p=p, p_holm=p_holm)
+        for ((a, b), both), p, p_holm in zip(found.items(), chances, holm(chances), strict=True)
+    )
+
+
+# ── one line ─────────────────────────────────────────────────────────────────────────────────
+
+COUNTED: Final = (
+    *(
+        "provider",
+        "variant",
+        "representation",
+        "length",
+        "cost_usd",
+        "latency_s",
+        "output_tokens",
+        "reasoning_tokens",
+    ),
+)
+_SUMS: Final = f"""
+SELECT run, model, condition, suite, count(*) AS trials,
+    {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)},
+    sum_usd(cost_usd) AS cost_usd, count(cost_usd) AS priced,
+    count(cost_usd) FILTER (outcome = 'correct') AS priced_correct,
+    quantile_cont(latency_s, 0.5) AS latency_p50_s,
+    sum(output_tokens)::BIGINT AS output_tokens, sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    count(output_tokens) AS known_tokens
+FROM answers GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
+"""  # noqa: S608  made of our own words alone
+_FORMATS: Final = """
+SELECT run, model, condition, suite, count(*) FILTER (format_ok) AS format_ok,
+    count(format_ok) AS format_known
+FROM grades JOIN {} WHERE headline
+GROUP BY GROUPING SETS ((run, model, condition), (run, model, condition, suite))
+"""
+_BY_MODEL: Final = "(SELECT DISTINCT run, model, condition FROM answers) USING (run, model)"
+_BY_TRIAL: Final = "(SELECT trial_id, condition FROM trials) USING (trial_id)"
+_CELLS: Final = f"""
+SELECT {", ".join(GROUP)}, length, count(*) AS trials,
+    count(*) FILTER (outcome = 'correct') AS correct, count(*) FILTER (outcome = 'failed') AS failed
+FROM answers GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
+
+
+class _Counts:
+    """Sums over everybody's own trials, of each suite and of all; accuracy is of those in common."""
+
+    def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
+        self.names = names
+        by = _BY_TRIAL if len({entrant[:2] for entrant in names}) < len(names) else _BY_MODEL
+        self._sums, self._formats = (
+            {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
+            for rows in (views.rows(_SUMS), views.rows(_FORMATS.format(by)) if formats else [])
+        )
+        self._digits = _digits(views)
+
+    def standing(
+        self, entrant: Entrant, suite: str | None, marks: Marks, *, place: int, shared: dict[str, int]
+    ) -> Standing:
+        key = (*entrant, suite)
+        sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
+        share, interval = _share(marks)
+        repeats, any_right, all_right = _repeated(marks)
+        run, model, condition = entrant
+        return Standing(
+            name=self.names[entrant],
+            run=run,
+            model=model,
+            condition=condition,
+            place=place,
+            share=share,
+            interval=interval,
+            repeats=repeats,
+            any_right=any_right,
+            all_right=all_right,
+            outcomes={outcome.value: sums.pop(outcome) for outcome in Outcome},
+            shared=shared,
+            at_90=at_90,
+            at_50=at_50,
+            cost_per_correct=per_correct(sums["cost_usd"], sums.pop("priced_correct")),
+            **sums,
+            **self._formats.get(key, {"format_ok": 0, "format_known": 0}),
+        )
+
+
+def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
+    """Return how often each problem was asked, and the shares of problems right at least once, and always."""
+    problems = marks.by_problem()
+    asked = {times for _, times in problems}
+    if len(asked) != 1 or (repeats := asked.pop()) == 1:
+        return 1, None, None
+    total = sum(problems.values())
+
+    def mean(measure: Callable[[int, int, int], float]) -> float:
+        return sum(measure(repeats, right, repeats) * n for (right, _), n in problems.items()) / total
+
+    return repeats, mean(pass_at_k), mean(pass_hat_k)
+
+
+def _share(marks: Marks) -> tuple[float, tuple[float, float]]:
+    """Return the share of a ranking's trials that are right, with its interval."""
+    if len(list(filter(None, marks.asked))) == 1:
+        once = Proportion(successes=marks.correct, trials=marks.trials)
+        return once.share or 0.0, once.interval or (0.0, 1.0)
+    repeated = clustered([counts for counts, problems in marks.by_problem().items() for _ in range(problems)])
+    return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
+
+
+def _digits(views: FolderViews) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
+    """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
+    by_suite = defaultdict[Key, list[DigitsCurve]](list)
+    for curve in digits_at(views.table(_CELLS), by=GROUP):
+        by_suite[curve.run, curve.model, curve.condition, curve.suite].append(curve)
+    found = {}
+    for key, curves in by_suite.items():
+        tasks = tasks_named(curves)
+        at_90 = hardest({name: curve.at_90 for name, curve in tasks.items()})
+        found[key] = at_90, hardest({name: curve.at_50 for name, curve in tasks.items()})
+    return found

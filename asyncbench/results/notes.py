@@ -1,0 +1,202 @@
+"""What every report says beside its figures: who graded, who really answered, what was lost or left out."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from asyncbench.errors import ConfigError
+from asyncbench.providers import is_simulated, same_model
+from asyncbench.records import Outcome
+from asyncbench.shown import Report
+from asyncbench.stats import Accuracy
+from asyncbench.store import Manifest, read_trials
+from asyncbench.views import FolderViews
+
+MOST_LOST: Final = 5  # names, the worst; more are counted
+
+# Column of `trials` → how its values are spoken of.
+_SERVED: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}
+
+Outcomes = Mapping[str, int]  # outcome → trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graded:
+    """Who graded a suite."""
+
+    suite: str
+    grader: str
+    versions: tuple[int, ...]  # ascending
+
+
+def graders_of(grades: pa.Table) -> tuple[Graded, ...]:
+    """Return who graded, by suite; `grades` has the columns suite, grader and grader_version."""
+    used = grades.group_by(["suite", "grader", "grader_version"], use_threads=False).aggregate([])
+    versions = defaultdict[tuple[str, str], set[int]](set)
+    for row in used.to_pylist():
+        versions[row["suite"], row["grader"]].add(row["grader_version"])
+    return tuple(
+        Graded(suite=suite, grader=grader, versions=tuple(sorted(found)))
+        for (suite, grader), found in sorted(versions.items())
+    )
+
+
+def headline_graders(views: FolderViews) -> tuple[Graded, ...]:
+    """Return who gave the grades that count."""
+    return graders_of(views.table("SELECT DISTINCT suite, grader, grader_version FROM grades WHERE headline"))
+
+
+def graded_by(graders: Iterable[Graded]) -> str:
+    """Return it as a sentence."""
+    said = (
+        f"{graded.suite} by {graded.grader} "
+        f"{' and '.join(f'v{n}' for n in graded.versions) or 'in no known version'}"
+        for graded in graders
+    )
+    return f"Graded: {', '.join(said)}."
+
+
+# ── who answered ─────────────────────────────────────────────────────────────────────────────
+
+
+def any_simulated(views: FolderViews, table: str = "trials") -> bool:
+    """Whether a simulator answered any of the trials of a table."""
+    providers = views.rows(f"SELECT DISTINCT provider FROM {table}")  # noqa: S608  a name of ours
+    return any(is_simulated(row["provider"]) for row in providers)
+
+
+def mixtures(views: FolderViews) -> tuple[str, ...]:
+    """Return a warning for each alias that several or others answered, with how many trials each.
+
+    Of a simulated one it is no news that another answered for it; what is not told is NULL.
+    """
+    columns = ", ".join(("model", "provider", "model_id", *_SERVED))
+    rows = views.rows(f"SELECT {columns}, count(*) AS trials FROM trials GROUP BY ALL")  # noqa: S608  our words
+    said = []
+    for column, things in _SERVED.items():
+        by_model = defaultdict[str, Counter[str]](Counter)
+        for row in rows:
+            if row[column] is not None:
+                by_model[row["model"]][row[column]] += row["trials"]
+        said += [
+            f"{model} was answered by {len(counts)} {things}: {_most_first(counts)}"
+            for model, counts in sorted(by_model.items())
+            if len(counts) > 1
+        ]
+    others = defaultdict[tuple[str, str], Counter[str]](Counter)
+    for row in rows:
+        asked, by = row["model_id"], row["model_served"]
+        if None not in (asked, by) and not is_simulated(row["provider"]) and not same_model(asked, by):
+            others[row["model"], asked][by] += row["trials"]
+    said += [
+        f"{model} asked for {asked}, but others answered: {_most_first(counts)}"
+        for (model, asked), counts in sorted(others.items())
+    ]
+    return tuple(said)
+
+
+def _most_first(counts: Counter[str]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{value} ({count:,})" for value, count in ordered)
+
+
+# ── what was lost, or left out ───────────────────────────────────────────────────────────────
+
+
+def lost_notes(found: Mapping[str, Outcomes]) -> list[str]:
+    """Return whose accuracy says less than it seems to, because trials were truncated or failed.
+
+    It is one sentence, or none where no more than 1 % of anybody's trials was lost.
+
+    Args:
+        found: name → its trials by outcome.
+    """
+    loud = lost_most(found)
+    if not loud:
+        return []
+    named = []
+    for name in loud[:MOST_LOST]:
+        accuracy = Accuracy.of(found[name])
+        bounds = f"{accuracy.lowest or 0:.1%}-{accuracy.highest or 0:.1%}"
+        named.append(f"{name} {bounds} ({lost_briefly(found[name])})")
+    more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
+    return [
+        f"LOST TRIALS: over 1 % truncated or failed for {len(loud)} of {len(found)}, which says nothing of "
+        f"what they can do. Accuracy if all of these had been wrong, and right: {'; '.join(named)}{more}."
+    ]
+
+
+def lost_most(found: Mapping[str, Outcomes]) -> list[str]:
+    """Return the names of those who lost over 1 % of their trials, the worst first."""
+    lost = {name: Accuracy.of(outcomes) for name, outcomes in found.items()}
+    loud = [name for name, accuracy in lost.items() if accuracy.loud]
+    return sorted(loud, key=lambda name: -(lost[name].lost_share or 0.0))
+
+
+def lost_briefly(outcomes: Outcomes) -> str:
+    """Return which trials were lost: `2,100 truncated, 12 failed, 4.2%`."""
+    kinds = (Outcome.TRUNCATED, Outcome.FAILED)
+    said = ", ".join(f"{count:,} {kind}" for kind in kinds if (count := outcomes.get(kind, 0)))
+    return f"{said}, {Accuracy.of(outcomes).lost_share or 0:.1%}"
+
+
+def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
+    """Return how many entries of their files could not be used: run → entries, never 0.
+
+    A file that gave nothing is named with any runs: it has no trials that would tell its suites.
+    """
+    return {
+        run: entries
+        for run, said in manifest.get("runs", {}).items()
+        if (entries := said.get("left_out", 0)) and (run in runs or not said["planned"])
+    }
+
+
+def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
+    """Return it as a sentence; none where nothing was left out."""
+    runs = ", ".join(f"{run} {count:,}" for run, count in entries.items())
+    return [f"Entries of files left out at import, by run: {runs}."] if runs else []
+
+
+# ── where there is nothing ───────────────────────────────────────────────────────────────────
+
+
+def no_trials(folder: Path | str) -> str:
+    """Return what to say of a folder without trials."""
+    return f"{folder} holds no trials yet: run its sweep first; `asyncbench status {folder}` tells more."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing(Report):
+    """A report in which there is nothing: which folder, and what to do."""
+
+    folder: str
+    nothing: str
+
+    def _notes(self) -> Iterator[str]:
+        yield self.nothing
+
+
+class NothingToShowError(ConfigError):
+    """A folder has nothing that a style could show; `page` is the report that says so."""
+
+    def __init__(self, folder: Path | str, said: str) -> None:
+        super().__init__(said)
+        self.page = Nothing(folder=str(folder), nothing=said)
+
+    @classmethod
+    def of_suites(cls, folder: Path | str, suites: Collection[str]) -> "NothingToShowError":
+        """Return the error for a folder without trials of some suites; raises as `read_trials` does."""
+        found = sorted(map(str, read_trials(folder, ["suite"])["suite"].unique().to_pylist()))
+        if not found:
+            return cls(folder, no_trials(folder))
+        wanted = " or ".join(suites)
+        said = (
+            f"{folder} holds no trials of {wanted}, but of {', '.join(found)}: leave `--style` out, or run a "
+            f"sweep whose problems are of {wanted}."
+        )
+        return cls(folder, said)
