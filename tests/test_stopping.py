@@ -26,10 +26,11 @@ from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.reports.status import status_of
-from asyncbench.results.stopped_cells import skips_in
+from asyncbench.results import keep_skips
 from asyncbench.run.summary import Exit
 from asyncbench.store.verify import verify_folder
 from asyncbench.sweeps.skipping import Before, SettledTrials
+from asyncbench.views import counted
 from tests.sweep_files import Said, entry, outcomes, simulator, sweep
 
 ORACLE, NOISY = "simulated-http/oracle", "simulated-http/noisy"
@@ -166,8 +167,13 @@ def cells_known(out, when, problems):
 
 def cells_skipped(out):
     """What the rows of each cell say that the rule in force skips."""
+
+    def look(views):
+        keep_skips(views, out)
+        return views.rows("SELECT task, length, rule, asked, correct FROM held_skips")
+
     found = defaultdict(set)
-    for row in skips_in(out, ["task", "length", "rule"]).held.to_pylist():
+    for row in counted(out, look):
         found[row["task"], row["length"]].add((row["rule"], row["asked"], row["correct"]))
     return found
 

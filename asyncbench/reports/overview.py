@@ -27,7 +27,7 @@ from asyncbench.results import (
     names_of,
     no_trials,
     repriced,
-    stopped_cells,
+    stopped_cells_in,
     stopped_note,
     stopped_sheet,
 )
@@ -213,7 +213,7 @@ def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overv
 
 def _overview(folder: Path | str, views: FolderViews) -> Overview:
     skips, manifest = keep_skips(views, folder), read_manifest(Path(folder))
-    stopped = stopped_cells(views, skips)
+    stopped = stopped_cells_in(views, skips)
     skipped, plan = Counter[Key](), Counter[Key]()
     for cell in stopped:
         key = (cell.run, cell.model, cell.condition, cell.suite)

@@ -62,7 +62,7 @@ from asyncbench.results.stopped_cells import (
     held,
     keep_skips,
     lapsed_note,
-    stopped_cells,
+    stopped_cells_in,
     stopped_note,
     stopped_sheet,
 )
@@ -127,7 +127,7 @@ __all__ = [
     "repriced",
     "shortened",
     "skipped_problems",
-    "stopped_cells",
+    "stopped_cells_in",
     "stopped_note",
     "stopped_sheet",
     "summed",

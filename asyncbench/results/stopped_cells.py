@@ -108,7 +108,7 @@ class StoppedCell:
         return self.model, cell, self.rule, *(f"{count:,}" for count in counts), accuracy
 
 
-def stopped_cells(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...]:
+def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...]:
     """Return the cells of a results folder that are stopped, given what `keep_skips` returned."""
     if not skips.trials:
         return ()

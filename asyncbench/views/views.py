@@ -154,10 +154,15 @@ def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: S
     connection.register(
         "problems", sources.of(PROBLEMS, partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS))
     )
+    add_sums(connection)
+    return sources
+
+
+def add_sums(connection: "duckdb.DuckDBPyConnection") -> None:
+    """Make `sum_usd`, and the views that count, over the tables of a connection."""
     connection.execute(_SUM_USD)
     for name, query in SUMS.items():
         connection.execute(f"CREATE VIEW {name} AS {query}")
-    return sources
 
 
 def _batches(

@@ -13,20 +13,15 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from asyncbench import read_trials
+from asyncbench import read_trials, sql
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.page import writing
 from asyncbench.page.cells import merged, range_in, with_ranges
 from asyncbench.page.contents import contents_of
 from asyncbench.page.sample import LONGEST, sample_of
-<<<<<<< HEAD
 from asyncbench.page.writing import LARGE, data_block, element, write_page
-from asyncbench.results.cells import COUNTS, SUMS, cells_on
-=======
-from asyncbench.page.writing import write_page
 from asyncbench.results.cells import COUNTS, SUMS
->>>>>>> 8dca702 (Count reports in SQL over one look at a folder)
 from asyncbench.store import ENTRANT
 from asyncbench.views.counting import counted
 from tests.reports.answered import Asked, folder_of

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from asyncbench import sql
 from asyncbench.charts import CHARTS, METRICS, frontier, rows, time_rows
 from asyncbench.page import writing
 from asyncbench.page.cells import with_ranges
@@ -11,7 +12,7 @@ from asyncbench.page.writing import write_page
 from asyncbench.published import import_files
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results.anatomy.counts import read_errors
+from asyncbench.results.anatomy import errors_in
 from asyncbench.results.cells import summed
 from asyncbench.results.minutes import minutes_of
 from asyncbench.results.names import in_order, names_of
@@ -112,7 +113,7 @@ def test_of_recorded_runs_the_page_draws_what_python_draws(golden, opened, tmp_p
 
 def kinds_on(folder, cells):
     """The rows of the chart of kinds, with the models in the order of other charts."""
-    findings = read_errors(folder).findings.values()
+    findings = counted(folder, lambda views: errors_in(folder, views)).values()
     asked = {(run, model, condition) for run, model, condition, *_ in (one.group for one in findings)}
     names = names_of(in_order(asked, {}))
     places = rows.models_of(cells)

@@ -82,7 +82,7 @@ def test_what_was_not_asked_is_blank(tmp_path):
 def test_conditions_and_runs_are_not_pooled(tmp_path):
     asked = [Asked(model="a", outcomes="+" * 10, condition="x"), Asked(model="a", outcomes="-" * 10)]
     report = accuracy_maps_on(folder_of(tmp_path, asked))
-    assert [(one.asked[2], one.accuracy) for one in report.tasks] == [("plain", 0.0), ("x", 1.0)]
+    assert [(one.entrant[2], one.accuracy) for one in report.tasks] == [("plain", 0.0), ("x", 1.0)]
     assert report.as_text(width=200).count("a (x)") == 2
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from asyncbench.results.anatomy.examined_sample import GROUP, chosen, most_of_a_group
 from typer.testing import CliRunner
 
+from asyncbench import sql
 from asyncbench.charts import rows
 from asyncbench.charts.frontier import frontier_cost
 from asyncbench.cli import app
@@ -22,16 +22,25 @@ from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.results.anatomy import KINDS, Error
-from asyncbench.results.anatomy import examined_sample as rule
-from asyncbench.results.anatomy.carries import CARRIES, carries_of
-from asyncbench.results.anatomy.counts import MOST_TEXT, ErrorFindings, WrongExample, kinds_of
-from asyncbench.results.cells import METRICS, cells_on
+from asyncbench.results.anatomy import counts as rule
+from asyncbench.results.anatomy.carries import CARRIES, GROUP, carries_of
+from asyncbench.results.anatomy.counts import (
+    MOST_TEXT,
+    ErrorFindings,
+    WrongExample,
+    keep_examined,
+    kinds_of,
+    most_of_a_group,
+)
+from asyncbench.results.cells import METRICS
 from asyncbench.results.names import names_of
 from asyncbench.shown.tables import SIMULATED, percent
 from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
+from asyncbench.store.schema import TRIALS
 from asyncbench.suites import grade
 from tests.store import made
+from tests.views.made import views_of
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
 HOSTILE = "<script>alert()</script>\x1b[m|\u202e no idea"
@@ -187,21 +196,24 @@ def test_for_the_page_kinds_have_counts_and_at_most_three_examples(report):
 # ── which are examined ───────────────────────────────────────────────────────────────────────
 
 
-def table(*rows):
+def test_of_many_the_first_by_trial_id_of_each_group_are_examined():
     names = ["trial_id", *GROUP]
-    return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
-
-
-def test_of_many_the_first_by_trial_id_of_each_group_are_examined(monkeypatch):
-    monkeypatch.setattr(rule, "MOST_OF_A_GROUP", 2)
     row = ("r", "m", "plain", "s", "add", "", "integer")
     other = ("r", "m", "plain", "s", "sub", "", "integer")
-    wrong = table(("c", *row), ("a", *row), ("d", *other), ("b", *row))
-    assert chosen(wrong).to_pylist() == ["a", "b", "d"]
+    rows = [("c", *row), ("a", *row), ("d", *other), ("b", *row)]
+    schema = pa.schema([field.with_nullable(True) for field in TRIALS])
+    wrong = [dict(zip(names, values, strict=True)) | {"outcome": "wrong"} for values in rows]
+    right = {**wrong[0], "trial_id": "0", "outcome": "correct"}
+    with views_of(trials=pa.Table.from_pylist([*wrong, right], schema)) as views:
+        keep_examined(views, 2)
+        found = views.rows("SELECT trial_id FROM examined ORDER BY trial_id")
+    assert [row["trial_id"] for row in found] == ["a", "b", "d"]
 
 
 def test_groups_share_what_is_examined_in_all():
-    assert [most_of_a_group(groups) for groups in (0, 1, 160, 100_000)] == [500, 500, 187, 20]
+    wrong, right = ErrorFindings(group=(), wrong=1), ErrorFindings(group=())
+    found = [most_of_a_group([wrong] * groups + [right]) for groups in (0, 1, 160, 100_000)]
+    assert found == [500, 500, 187, 20]
 
 
 def test_replies_are_not_held_together(problems, tmp_path):
@@ -251,7 +263,7 @@ def test_unpriced_trials_are_on_neither_side_of_the_cost_of_a_right_answer(probl
         result(0, one, one.expected, model="m", cost_usd=cost)
         for one, cost in zip(problems[1], costs, strict=False)
     ]
-    cells = cells_on(folder := folder_of(tmp_path, results))
+    cells = sql(folder := folder_of(tmp_path, results), "FROM cells")
     (one,) = worth_of(cells, ENTRANT)
     assert (one.accuracy.successes, one.all_priced) == (4, False)
     assert one.cost_per_correct_usd == pytest.approx(0.001)
@@ -359,11 +371,7 @@ def test_of_models_asked_the_same_the_chart_and_the_table_call_the_same_the_best
     ]
     folder = folder_of(tmp_path, results)
     found = anatomy_on(folder)
-<<<<<<< HEAD
-    drawn = frontier_cost(rows.named(cells_on(folder), names_of(found.order)))
-=======
-    drawn = rows.frontier_cost(rows.named(sql(folder, "FROM cells"), names_of(found.order)))
->>>>>>> 8dca702 (Count reports in SQL over one look at a folder)
+    drawn = frontier_cost(rows.named(sql(folder, "FROM cells"), names_of(found.order)))
     marked = {one["model"]: one["best_for_its_cost"] for one in json.loads(found.as_json())["models"]}
     assert marked == {row["model"]: row["front"] for row in drawn}
     assert {model for model, is_best in marked.items() if not is_best} == {"d", "f"}

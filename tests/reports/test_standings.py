@@ -252,7 +252,7 @@ def test_length_at_half_is_that_of_the_hardest_task(tmp_path):
     at_50 = ranking.lines[0].at_50
     assert (at_50.task, at_50.tasks) == ("mul", 2)
     assert at_50.length.value == pytest.approx(3, abs=1)  # over both tasks together it would be beyond 4
-    assert at_50.as_text().endswith(") mul")
+    assert str(at_50).endswith(") mul")
 
 
 def test_of_problems_asked_again_it_is_told_how_many_are_right_once_and_always(tmp_path):

@@ -4,10 +4,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from asyncbench.results.cells import CELL_COLUMNS, GRADE_COLUMNS, SCHEMA, cells_of
+from asyncbench import sql
+from asyncbench.results.cells import COUNTS, SUMS
 from asyncbench.store import CELL
 from asyncbench.store.schema import GRADES, TRIALS
 from tests.reports.test_report import folder
+from tests.views.made import views_of
 
 __all__ = ["folder"]
 
@@ -24,28 +26,27 @@ ASKED = {
 }
 
 
-def table(schema, names, rows):
-    fields = pa.schema([schema.field(name).with_nullable(True) for name in names])
-    return pa.Table.from_pylist(rows, fields)
+def table(schema, rows):
+    return pa.Table.from_pylist(rows, pa.schema([field.with_nullable(True) for field in schema]))
 
 
 def trials(*rows):
     return table(
-        TRIALS,
-        CELL_COLUMNS,
-        [{**ASKED, "trial_id": str(n), "outcome": "wrong", **row} for n, row in enumerate(rows)],
+        TRIALS, [{**ASKED, "trial_id": str(n), "outcome": "wrong", **row} for n, row in enumerate(rows)]
     )
 
 
 def grades(*rows):
-    asked = {name: ASKED[name] for name in CELL}
-    return table(GRADES, GRADE_COLUMNS, [{**asked, "trial_id": str(n), **row} for n, row in enumerate(rows)])
+    return table(GRADES, [{"trial_id": str(n), "headline": True, **row} for n, row in enumerate(rows)])
+
+
+def cells_of(asked, graded=None):
+    with views_of(trials=asked, grades=grades() if graded is None else graded) as views:
+        return views.rows("FROM cells")
 
 
 def test_a_cell_counts_its_trials_by_what_became_of_them():
-    (cell,) = cells_of(
-        trials({"outcome": "correct"}, {"outcome": "correct"}, {"outcome": "failed"})
-    ).to_pylist()
+    (cell,) = cells_of(trials({"outcome": "correct"}, {"outcome": "correct"}, {"outcome": "failed"}))
     assert {name: cell[name] for name in CELL} == {name: ASKED[name] for name in CELL}
     assert (cell["trials"], cell["correct"], cell["failed"], cell["wrong"]) == (3, 2, 1, 0)
 
@@ -53,12 +54,12 @@ def test_a_cell_counts_its_trials_by_what_became_of_them():
 def test_cells_differ_in_any_of_their_columns():
     others = {name: 4 if name == "length" else "other" for name in CELL}
     rows = [{}, *({name: value} for name, value in others.items())]
-    assert [cell["trials"] for cell in cells_of(trials(*rows)).to_pylist()] == [1] * (1 + len(CELL))
+    assert [cell["trials"] for cell in cells_of(trials(*rows))] == [1] * (1 + len(CELL))
 
 
 def test_an_unknown_length_is_a_cell_of_its_own():
-    graded = grades({"length": None, "format_ok": True}, {"format_ok": True})
-    cells = cells_of(trials({"length": None}, {}), graded).to_pylist()
+    graded = grades({"format_ok": True}, {"format_ok": True})
+    cells = cells_of(trials({"length": None}, {}), graded)
     assert [(cell["length"], cell["trials"], cell["format_ok"]) for cell in cells] == [
         (3, 1, 1),
         (None, 1, 1),
@@ -67,7 +68,7 @@ def test_an_unknown_length_is_a_cell_of_its_own():
 
 def test_sums_are_of_what_is_known_and_say_of_how_many_trials():
     paid = {"outcome": "correct", "cost_usd": 0.5, "output_tokens": 7, "latency_s": 2.0}
-    (cell,) = cells_of(trials(paid, {"cost_usd": 0.25}, {})).to_pylist()
+    (cell,) = cells_of(trials(paid, {"cost_usd": 0.25}, {}))
     assert (cell["cost_usd"], cell["priced"], cell["priced_correct"]) == (0.75, 2, 1)
     assert (cell["output_tokens"], cell["known_tokens"]) == (7, 1)
     assert (cell["latency_s"], cell["latencies"]) == (2.0, 1)
@@ -76,23 +77,21 @@ def test_sums_are_of_what_is_known_and_say_of_how_many_trials():
 
 def test_a_cells_trials_are_worth_one_for_each_problem_however_often_it_was_asked():
     asked = [{"repeat": repeat, "length": 4} for repeat in (0, 1, 2)] * 2
-    once, often = cells_of(trials({}, {}, *asked)).to_pylist()
+    once, often = cells_of(trials({}, {}, *asked))
     assert (once["trials"], once["independent"]) == (2, 2.0)
     assert (often["trials"], often["independent"]) == (6, 2.0)
 
 
 def test_format_and_digits_are_those_of_the_grades():
     told = {"format_ok": True, "digits_right": 2, "digits_total": 3}
-    (cell,) = cells_of(trials({}, {}, {}), grades(told, told | {"format_ok": False}, {})).to_pylist()
+    (cell,) = cells_of(trials({}, {}, {}), grades(told, told | {"format_ok": False}, {}))
     assert (cell["format_ok"], cell["format_known"]) == (1, 2)
     assert (cell["digits_right"], cell["digits_total"]) == (4, 6)
 
 
 def test_a_grade_goes_to_the_condition_of_its_trial():
     asked = trials({"condition": "plain"}, {"condition": "terse"}, {"condition": "terse"})
-    cells = cells_of(
-        asked, grades({"format_ok": True}, {"format_ok": False}, {"format_ok": True})
-    ).to_pylist()
+    cells = cells_of(asked, grades({"format_ok": True}, {"format_ok": False}, {"format_ok": True}))
     found = {cell["condition"]: (cell["format_ok"], cell["format_known"]) for cell in cells}
     assert found == {"plain": (1, 1), "terse": (1, 2)}
 
@@ -100,12 +99,16 @@ def test_a_grade_goes_to_the_condition_of_its_trial():
 def test_a_grade_whose_trial_was_not_read_yet_counts_nowhere():
     asked = trials({"condition": "plain"}, {"condition": "terse"})
     cells = cells_of(asked, grades({}, {}, {"format_ok": True}))
-    assert pc.sum(cells["format_known"]).as_py() == 0
-    assert len(cells) == 2
+    assert [cell["format_known"] for cell in cells] == [0, 0]
 
 
 def test_no_trials_are_no_cells():
-    assert cells_of(trials(), grades()).equals(SCHEMA.empty_table())
+    assert cells_of(trials()) == []
+
+
+def test_every_count_and_sum_of_a_cell_has_its_column():
+    (cell,) = cells_of(trials({}))
+    assert list(cell) == [*CELL, *COUNTS, *SUMS]
 
 
 def test_a_folder_has_all_its_trials_in_cells(folder):

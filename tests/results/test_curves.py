@@ -87,7 +87,7 @@ def test_whatever_is_said_of_a_length_holds_together(points):
         inner = [one for one in (found.low, found.value, found.high) if one is not None]
         assert inner == sorted(inner)
         assert all(curve.shortest <= one <= curve.longest for one in inner)
-        assert found.as_text()
+        assert str(found)
     for x in (0.0, *(x for x, _, _ in points), 100.0):
         value, low, high = curve.at(x)
         assert 0 <= low <= high <= 1
@@ -112,7 +112,7 @@ def test_whatever_is_said_of_a_length_holds_together(points):
 )
 def test_a_length_that_cannot_be_told_is_a_bound_or_nothing(points, at_90, at_50):
     curve = curve_of(points)
-    assert [curve.length_at(share).as_text() for share in (0.9, 0.5)] == [at_90, at_50]
+    assert [str(curve.length_at(share)) for share in (0.9, 0.5)] == [at_90, at_50]
 
 
 def test_a_length_beyond_those_asked_is_not_extrapolated():
@@ -254,9 +254,3 @@ def test_a_task_with_several_representations_is_named_with_them():
 
 def test_a_group_that_only_failed_has_no_curve():
     assert digits_at(cells(("r", "a", "plain", "s", "add", "", 3, 4, 0, 4))) == ()
-
-
-def test_a_curve_says_its_headline():
-    text = curve_of(drawn(2, **TRUE)).as_text()
-    assert text.startswith("digits at 90 %: ")
-    assert ", at 50 %: " in text

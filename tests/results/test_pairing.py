@@ -2,14 +2,15 @@
 
 from collections import Counter
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asyncbench.results.pairing import Marks, pair, places, read_coded, read_model
-from asyncbench.store.catalog import read_trials
+from asyncbench.results.pairing import Marks, marked, pair, places, read_model, skipped_problems
 from asyncbench.store.manifest import MANIFEST
+from asyncbench.views import counted
 from tests.reports.answered import Asked, folder_of
 
 PROBLEMS, TURNS = 9, 3
@@ -96,10 +97,23 @@ def folder(tmp_path):
     return folder_of(tmp_path, [Asked(model="a/b", outcomes="+-"), Asked(model="c", outcomes="+")])
 
 
-def test_texts_come_as_dictionaries_with_the_same_values(folder):
-    coded = read_coded(folder, ["model", "outcome"])
-    plain = read_trials(folder, ["model", "outcome"])
-    assert {name: coded[name].to_pylist() for name in coded.column_names} == plain.to_pydict()
+def test_marks_are_the_trials_of_each_by_problem(folder):
+    found = counted(folder, marked)
+    a, c = (found.marks["night", model, "plain"] for model in ("a/b", "c"))
+    assert (a.trials, a.correct, c.trials, c.correct) == (2, 1, 1, 1)
+    assert [len(found.problem_ids), found.of().bit_count()] == [2, 2]
+    assert (a.right, a.asked) == (c.right, (0b11,))
+
+
+def test_a_skipped_problem_is_marked_where_it_has_a_place(folder):
+    def look(views):
+        found = marked(views)
+        rows = {"run": ["night"] * 2, "model": ["c"] * 2, "condition": ["plain"] * 2}
+        skipped = [found.problem_ids[1], "asked of nobody"]
+        views.put("held_skips", pa.table(rows | {"problem_id": skipped}))
+        return skipped_problems(views, found)
+
+    assert counted(folder, look) == {("night", "c", "plain"): 0b10}
 
 
 def test_one_models_parts_are_read_alone(folder):

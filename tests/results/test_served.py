@@ -4,32 +4,36 @@ import json
 
 import pyarrow as pa
 import pytest
-from asyncbench.results.served_models import SERVED_COLUMNS, mixtures
 
 from asyncbench.records import Reply
 from asyncbench.reports.overview import report_on
+from asyncbench.results.notes import mixtures
 from asyncbench.store.folder import Store
+from asyncbench.store.schema import TRIALS
 from tests.engine.night import requests
 from tests.reports.test_report import result
 from tests.store import made
+from tests.views.made import views_of
 
 
-def trials(*rows, provider="acme", model_id=None):
-    """Rows of (model, model_served, fingerprint, upstream), all of one provider and model."""
-    names = ("model", *SERVED_COLUMNS, "provider")
-    return pa.Table.from_pylist(
-        [dict(zip(names, (*row, model_id, provider), strict=True)) for row in rows],
-        schema=pa.schema([(name, pa.string()) for name in names]),
+def told_of(*rows, provider="acme", model_id=None):
+    """What is told of rows of (model, model_served, fingerprint, upstream), all of one provider and model."""
+    names = ("model", "model_served", "fingerprint", "upstream", "provider", "model_id")
+    trials = pa.Table.from_pylist(
+        [dict(zip(names, (*row, provider, model_id), strict=True)) for row in rows],
+        schema=pa.schema([TRIALS.field(name).with_nullable(True) for name in TRIALS.names]),
     )
+    with views_of(trials=trials) as views:
+        return mixtures(views)
 
 
 def test_an_alias_answered_by_two_models_is_told_with_counts_the_commonest_first():
-    told = mixtures(trials(("m", "a-1", None, None), ("m", "a-2", None, None), ("m", "a-2", None, None)))
+    told = told_of(("m", "a-1", None, None), ("m", "a-2", None, None), ("m", "a-2", None, None))
     assert told == ("m was answered by 2 models: a-2 (2), a-1 (1)",)
 
 
 def test_fingerprints_and_upstreams_are_told_likewise():
-    told = mixtures(trials(("m", "a", "fp1", "x"), ("m", "a", "fp2", "y")))
+    told = told_of(("m", "a", "fp1", "x"), ("m", "a", "fp2", "y"))
     assert [line.split(":")[0] for line in told] == [
         "m was answered by 2 system fingerprints",
         "m was answered by 2 upstreams",
@@ -37,16 +41,16 @@ def test_fingerprints_and_upstreams_are_told_likewise():
 
 
 def test_two_aliases_with_a_model_each_are_no_mixture():
-    assert mixtures(trials(("m", "a", None, None), ("n", "b", None, None))) == ()
+    assert told_of(("m", "a", None, None), ("n", "b", None, None)) == ()
 
 
 def test_what_a_failed_trial_leaves_unknown_is_no_second_model():
-    assert mixtures(trials(("m", "a", None, None), ("m", None, None, None))) == ()
+    assert told_of(("m", "a", None, None), ("m", None, None, None)) == ()
 
 
 def test_another_model_than_the_one_asked_is_told_with_counts():
-    asked = trials(("m", "llama-3", None, None), ("m", "llama-3", None, None), model_id="qwen3-32b")
-    assert mixtures(asked) == ("m asked for qwen3-32b, but others answered: llama-3 (2)",)
+    told = told_of(("m", "llama-3", None, None), ("m", "llama-3", None, None), model_id="qwen3-32b")
+    assert told == ("m asked for qwen3-32b, but others answered: llama-3 (2)",)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +63,11 @@ def test_another_model_than_the_one_asked_is_told_with_counts():
     ],
 )
 def test_the_model_asked_is_not_told_by_its_other_names(model_id, by, provider):
-    assert mixtures(trials(("m", by, None, None), model_id=model_id, provider=provider)) == ()
+    assert told_of(("m", by, None, None), model_id=model_id, provider=provider) == ()
 
 
 def test_an_empty_folder_tells_nothing():
-    assert mixtures(trials()) == ()
+    assert told_of() == ()
 
 
 def test_the_report_warns_of_it_in_every_form(tmp_path):

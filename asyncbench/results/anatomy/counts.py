@@ -130,7 +130,7 @@ def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindin
         group_of(row): ErrorFindings(group=group_of(row), wrong=row["wrong"], unread=row["unread"])
         for row in outcomes
     }
-    views.keep("examined", _EXAMINED, {"most": most_of_a_group(found.values())})
+    keep_examined(views, most_of_a_group(found.values()))
     asked = {row["problem_id"] for row in views.rows("SELECT DISTINCT problem_id FROM examined")}
     problems, carried = problems_of(Path(folder), asked)
     texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text
@@ -142,6 +142,11 @@ def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindin
     for group, bins in bins_by_group(views, carried).items():
         found[group].by_carries, found[group].by_chain = bins
     return {group: findings.in_order() for group, findings in found.items()}
+
+
+def keep_examined(views: FolderViews, most: int) -> None:
+    """Choose which answers are examined: later queries find their trial_id and problem_id in `examined`."""
+    views.keep("examined", _EXAMINED, {"most": most})
 
 
 def group_of(row: Mapping[str, Any]) -> Group:

@@ -1,0 +1,21 @@
+"""Views over rows made by hand, as a folder's are."""
+
+from contextlib import contextmanager
+
+import duckdb
+
+from asyncbench.store import SCHEMAS, Snapshot
+from asyncbench.store.journal import Unfinished
+from asyncbench.views.counting import FolderViews
+from asyncbench.views.views import Sources, add_sums
+
+
+@contextmanager
+def views_of(**tables):
+    """Views whose tables hold these rows (Arrow tables); the others are empty."""
+    with duckdb.connect() as connection:
+        for name, schema in SCHEMAS.items():
+            connection.register(name, tables.get(name, schema.empty_table()))
+        add_sums(connection)
+        seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
+        yield FolderViews(connection=connection, sources=Sources(), snapshot=seen)
