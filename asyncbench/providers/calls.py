@@ -41,23 +41,8 @@ class Call:
     """
 
     __slots__ = (
-        "_cancelled",
-        "_due_s",
-        "_headers",
-        "_key",
-        "_limit",
-        "_loop",
-        "_overdue",
-        "_rule",
-        "_timeouts",
-        "_timer",
-        "_token",
-        "answered",
-        "body_id",
-        "handed_over",
-        "repeated",
-        "reused",
-        "sent_s",
+        *("_cancelled", "_due_s", "_headers", "_key", "_limit", "_loop", "_overdue", "_rule", "_timeouts"),
+        *("_timer", "_token", "answered", "body_id", "handed_over", "repeated", "reused", "sent_s"),
     )
 
     def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:

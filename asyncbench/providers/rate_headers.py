@@ -144,9 +144,9 @@ def allowances(headers: Mapping[str, str], *, requests_per: Span = "minute") -> 
     date = headers.get("date")
     kept: dict[tuple[str, float], Allowance] = {}
     for row, parts in told.items():
-        if (one := _allowance(row, parts, date=date, requests_per=requests_per)) is not None:
-            kind = one.what, one.period_s
-            kept[kind] = _stricter(kept[kind], one) if kind in kept else one
+        if (allowed := _allowance(row, parts, date=date, requests_per=requests_per)) is not None:
+            kind = allowed.what, allowed.period_s
+            kept[kind] = _stricter(kept[kind], allowed) if kind in kept else allowed
     return tuple(kept.values())
 
 
@@ -190,9 +190,9 @@ def _allowance(row: _Row, parts: Sequence[str], *, date: str | None, requests_pe
     return Allowance(what=row.what, period_s=period_s, limit=limit, remaining=remaining, reset_s=back_s)
 
 
-def _stricter(one: Allowance, other: Allowance) -> Allowance:
-    limits = [limit for limit in (one.limit, other.limit) if limit is not None]
-    tightest = min(one, other, key=lambda each: math.inf if each.remaining is None else each.remaining)
+def _stricter(*both: Allowance) -> Allowance:
+    limits = [allowed.limit for allowed in both if allowed.limit is not None]
+    tightest = min(both, key=lambda allowed: math.inf if allowed.remaining is None else allowed.remaining)
     return replace(tightest, limit=min(limits, default=None))
 
 

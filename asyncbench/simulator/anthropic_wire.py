@@ -161,7 +161,7 @@ def limit_headers(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
     now = datetime.now(UTC)
     headers = {}
     of_tokens = [allowances[what] for what in ("input-tokens", "output-tokens") if what in allowances]
-    strictest = {"tokens": min(of_tokens, key=lambda one: one.remaining)} if of_tokens else {}
+    strictest = {"tokens": min(of_tokens, key=lambda allowed: allowed.remaining)} if of_tokens else {}
     for what, allowance in (strictest | dict(allowances)).items():
         reset = (now + timedelta(seconds=allowance.reset_s, microseconds=999_999)).replace(microsecond=0)
         headers[f"anthropic-ratelimit-{what}-limit"] = f"{allowance.per_minute:.0f}"

@@ -59,7 +59,6 @@ class Seconds:
         self.rows: deque[Second] = deque(maxlen=LAST_S)
 
     def accepted(self, at_s: float, cost: Mapping[str, float]) -> None:
-        """Count a call that the limits let in."""
         row = self._row(at_s)
         row["accepted"] += 1
         charged = row["charged"]
@@ -67,7 +66,6 @@ class Seconds:
             charged[what] = charged.get(what, 0) + amount
 
     def rejected(self, at_s: float) -> None:
-        """Count a call that they did not."""
         self._row(at_s)["rejected"] += 1
 
     def _row(self, at_s: float) -> Second:
@@ -91,7 +89,6 @@ class RequestCounts:
     faults: Counter[FaultKind] = field(default_factory=Counter)
 
     def enter(self) -> None:
-        """Count a call that comes in."""
         self.requests += 1
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
@@ -125,7 +122,6 @@ class Visit:
         self._counts.append(counts)
 
     def met(self, fault: FaultKind) -> None:
-        """Count a fault."""
         for counts in self._counts:
             counts.faults[fault] += 1
 

@@ -64,7 +64,6 @@ async def whole(request: web.BaseRequest, page: Page) -> web.StreamResponse:
 
 
 async def cut(request: web.BaseRequest, page: Page) -> web.StreamResponse:
-    """Announce the whole body, write half of it and close the connection."""
     length = len(page.body)
     response = web.StreamResponse(status=page.status, headers={**page.headers, "content-length": str(length)})
     await response.prepare(request)
@@ -74,7 +73,6 @@ async def cut(request: web.BaseRequest, page: Page) -> web.StreamResponse:
 
 
 async def invalid_json(request: web.BaseRequest, page: Page) -> web.StreamResponse:
-    """Write a complete response whose body is no JSON."""
     return await whole(request, replace(page, body=page.body[:-1]))
 
 
@@ -93,7 +91,6 @@ async def stall(request: web.BaseRequest, content: Page | Broadcast) -> web.Stre
 
 
 async def stale(request: web.BaseRequest, page: Page) -> web.StreamResponse:
-    """Write the page out and close the connection, which was to be kept."""
     response = await whole(request, replace(page, headers={**page.headers, **KEEP_ALIVE}))
     _close(request)
     return response
@@ -116,17 +113,14 @@ async def whole_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.St
 
 
 async def stale_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
-    """Write the stream out and close the connection, which was to be kept."""
     return await whole_stream(request, replace(broadcast, closes=True))
 
 
 async def no_terminator(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
-    """Write half of the events and end as if that were all."""
     return await whole_stream(request, _half(broadcast))
 
 
 async def stream_error(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
-    """Write half of the events, then one that says that the rest will not come."""
     half = _half(broadcast).script
     return await whole_stream(request, replace(broadcast, script=replace(half, closing=[half.error])))
 
@@ -144,7 +138,6 @@ async def invalid_event(request: web.BaseRequest, broadcast: Broadcast) -> web.S
 
 
 async def cut_stream(request: web.BaseRequest, broadcast: Broadcast) -> web.StreamResponse:
-    """Write half of the events and close the connection."""
     response = await _half_written(request, broadcast)
     _close(request)
     return response

@@ -29,19 +29,11 @@ class Simulator:
         self.pid = process.pid
 
     def stats(self) -> ServerStats:
-        """Return what the server has counted.
-
-        Raises:
-            OSError: it does not answer.
-        """
+        """Return what the server has counted; raises OSError when it does not answer."""
         return cast("ServerStats", self._looked_up("/stats"))
 
     def seconds(self) -> ServerSeconds:
-        """Return what the limits of its models did, second by second.
-
-        Raises:
-            OSError: it does not answer.
-        """
+        """Return what the limits of its models did, second by second; raises OSError likewise."""
         return cast("ServerSeconds", self._looked_up("/stats/seconds"))
 
     def _looked_up(self, path: str) -> object:

@@ -1,6 +1,6 @@
 """The questions a simulator knows the answer of, read from problem sets."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -37,7 +37,9 @@ class Questions:
         self._known: dict[bytes, KnownAnswer] = {}
         for path in problem_sets:
             for row in rows(path, ["question", "expected"], also=["length"]):
-                self._known.setdefault(digest(row["question"]), _known(row))
+                expected, length = row["expected"], row.get("length")
+                known = KnownAnswer(expected, len(expected) if length is None else length)
+                self._known.setdefault(digest(row["question"]), known)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -67,35 +69,25 @@ def rows(path: Path, texts: Sequence[str], *, also: Collection[str] = ()) -> Ite
     """
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            columns = _columns(file.schema_arrow, path, texts, also)
+            schema = file.schema_arrow
+            for name in texts:
+                if name not in schema.names or not _is_text(schema.field(name).type):
+                    there = ", ".join(schema.names)
+                    raise ProblemSetError(
+                        f"{path}: a problem set needs a text column {name!r}; its columns: {there}"
+                    )
+            columns = [*texts, *(name for name in also if name in schema.names)]
             for batch in file.iter_batches(batch_size=4096, columns=columns):
-                yield from _rows_of(batch, path, texts)
+                for row in batch.to_pylist():
+                    if missing := [name for name in texts if row[name] is None]:
+                        lacks = " and no ".join(missing)
+                        raise ProblemSetError(f"{path}: a problem has no {lacks}: {row}")
+                    yield row
     except (OSError, pa.ArrowInvalid) as error:
         raise ProblemSetError(f"{path}: cannot be read as a problem set: {error}") from error
-
-
-def _columns(schema: pa.Schema, path: Path, texts: Sequence[str], also: Collection[str]) -> list[str]:
-    for name in texts:
-        if name not in schema.names or not _is_text(schema.field(name).type):
-            raise ProblemSetError(
-                f"{path}: a problem set needs a text column {name!r}; its columns: {', '.join(schema.names)}"
-            )
-    return [*texts, *(name for name in also if name in schema.names)]
 
 
 def _is_text(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.DictionaryType):
         kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _rows_of(batch: pa.RecordBatch, path: Path, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for row in batch.to_pylist():
-        if missing := [name for name in texts if row[name] is None]:
-            raise ProblemSetError(f"{path}: a problem has no {' and no '.join(missing)}: {row}")
-        yield row
-
-
-def _known(row: Mapping[str, Any]) -> KnownAnswer:
-    expected, length = row["expected"], row.get("length")
-    return KnownAnswer(expected, len(expected) if length is None else length)

@@ -56,14 +56,11 @@ async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None
     """Serve until SIGTERM or SIGINT and, if asked, until standard input ends.
 
     A process whose standard input is a pipe from its parent so dies with it, even when the parent is
-    killed. When ready, one line of JSON goes to standard output: `simulated`, `url`, `pid`.
-
-    Raises:
-        ConfigError: the port is taken, or what is to be replayed is not a results folder with trials.
-        ProblemSetError: a problem set cannot be read.
-        StoreError: a results folder cannot be read.
+    killed. When ready, one line of JSON goes to standard output: `simulated`, `url`, `pid`. Raises as
+    `listening` does.
     """
-    _allow_many_connections()
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
@@ -72,18 +69,10 @@ async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None
         threading.Thread(target=_wait_for_end_of_stdin, args=(loop, stop), daemon=True).start()
     async with listening(settings) as url:
         gc.freeze()  # millions of known answers would be walked again and again
-        _say({"simulated": True, "url": url, "pid": os.getpid()})
+        line = orjson.dumps({"simulated": True, "url": url, "pid": os.getpid()})
+        sys.stdout.write(f"{line.decode()}\n")
+        sys.stdout.flush()
         await stop.wait()
-
-
-def _say(line: dict[str, object]) -> None:
-    sys.stdout.write(f"{orjson.dumps(line).decode()}\n")
-    sys.stdout.flush()
-
-
-def _allow_many_connections() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _wait_for_end_of_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -8,7 +8,7 @@ from asyncbench.providers.failures import CUT_STREAM, bad_reply, stream_error
 from asyncbench.providers.loose_json import count_in, mapping_in, text
 from asyncbench.providers.usage import from_anthropic, merged
 from asyncbench.providers.wire import Json, Response, at, finished, text_and_thinking
-from asyncbench.records import Model, Reply, Request
+from asyncbench.records import Reply, Request
 
 # A block of content by its type → where its words stand, in the whole block and in the pieces of it.
 _WORDS: Final = {"text": "text", "thinking": "thinking"}
@@ -29,6 +29,9 @@ class MessagesWire:
         The format demands `max_tokens`; `config` sets it where the sweep does not.
         """
         model = request.trial.model
+        thinking: dict[str, object] | None = None if model.thinking is None else {"type": model.thinking}
+        if model.thinking_tokens is not None:
+            thinking = {"type": "enabled", "budget_tokens": model.thinking_tokens}
         body = {
             "model": model.model_id,
             "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
@@ -36,7 +39,7 @@ class MessagesWire:
             "temperature": model.temperature,
             "top_p": model.top_p,
             "max_tokens": model.max_tokens,
-            "thinking": _thinking(model),
+            "thinking": thinking,
             **at("output_config.effort", model.effort),
             "stream": model.stream or None,
         }
@@ -91,7 +94,11 @@ class _MessageEvents:
         if kind == "message_start":
             self._message |= mapping_in(event.get("message"))
         elif kind == "message_delta":
-            self._note_end(event)
+            told = {
+                name: value for name, value in mapping_in(event.get("delta")).items() if value is not None
+            }
+            used = merged(mapping_in(self._message.get("usage")), mapping_in(event.get("usage")))
+            self._message |= {**told, "usage": used}
         elif kind == "message_stop":
             self._stopped = True
         return 0
@@ -110,14 +117,3 @@ class _MessageEvents:
             return 0  # a signature, a citation, a tool: nothing for us to read
         self._blocks.setdefault((kind, count_in(index)), []).append(words)
         return len(words)
-
-    def _note_end(self, event: Json) -> None:
-        told = {name: value for name, value in mapping_in(event.get("delta")).items() if value is not None}
-        used = merged(mapping_in(self._message.get("usage")), mapping_in(event.get("usage")))
-        self._message |= {**told, "usage": used}
-
-
-def _thinking(model: Model) -> dict[str, object] | None:
-    if model.thinking_tokens is not None:
-        return {"type": "enabled", "budget_tokens": model.thinking_tokens}
-    return None if model.thinking is None else {"type": model.thinking}

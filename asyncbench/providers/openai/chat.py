@@ -84,7 +84,11 @@ class Chunks:
     def feed(self, event: Json) -> int:
         if event.get("error"):
             raise stream_error(event, self._response)
-        self._note(event)
+        for name in _BESIDE:
+            if value := event.get(name):
+                self._beside[name] = value
+        if used := raw_usage(event):
+            self._beside["usage"] = used
         choice = first_choice(event, self._response)
         if choice.get("index"):
             return 0  # another answer to the same question: only the first is asked for
@@ -104,13 +108,6 @@ class Chunks:
             piece=("".join(self._said), "".join(self._thought), "".join(self._refused)),
             finish_reason=self._finish_reason,
         )
-
-    def _note(self, event: Json) -> None:
-        for name in _BESIDE:
-            if value := event.get(name):
-                self._beside[name] = value
-        if used := raw_usage(event):
-            self._beside["usage"] = used
 
 
 class ChatWire:

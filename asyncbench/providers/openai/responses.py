@@ -115,7 +115,11 @@ class _ResponseEvents:
     def complete(self) -> Reply:
         if self._last is None:
             raise bad_reply(self._response, CUT_STREAM)
-        output = items(self._last.get("output")) or self._output()
+        told = [  # some servers leave the output out at the end
+            {"content": [{"type": kind, _field(kind): "".join(pieces)}]}
+            for (kind, *_), pieces in self._parts.items()
+        ]
+        output = items(self._last.get("output")) or told
         return self._wire.reply({**self._last, "output": output}, self._response)
 
     def _add(self, part: str, event: Json) -> int:
@@ -128,13 +132,6 @@ class _ResponseEvents:
         place = (part, output, content, summary)
         self._parts.setdefault(place, []).append(piece)
         return len(piece)
-
-    def _output(self) -> list[object]:
-        """Return the output as the pieces told it: some servers leave it out at the end."""
-        return [
-            {"content": [{"type": kind, _field(kind): "".join(pieces)}]}
-            for (kind, *_), pieces in self._parts.items()
-        ]
 
 
 def _parts(payload: Json, kinds: tuple[str, ...]) -> Iterator[str]:
