@@ -1,7 +1,5 @@
 """OpenAI's wire formats straight over aiohttp and orjson: for self-hosted servers, and for speed."""
 
-from dataclasses import replace
-
 import aiohttp
 
 from asyncbench.errors import ConfigError
@@ -54,11 +52,15 @@ class HttpProvider:
 
     async def _read(self, response: aiohttp.ClientResponse, call: Call, *, stream: bool) -> Reply:
         chunks, most = response.content.iter_any(), self._endpoint.most_bytes
-        requests_per = self._endpoint.requests_per
-        head = Response(status=response.status, headers=response.headers, body=b"", requests_per=requests_per)
-        if stream and response.status < 300 and not is_json(response.headers):
-            return await read_stream(chunks, self._wire, head, call, key=self._key, most=most)
-        whole = replace(head, body=await whole_body(chunks, most))
-        if whole.status >= 300:
-            raise refusal(whole, key=self._key)
-        return whole_reply(whole, self._wire, call, key=self._key)
+        streamed = stream and response.status < 300 and not is_json(response.headers)
+        answer = Response(
+            status=response.status,
+            headers=response.headers,
+            body=b"" if streamed else await whole_body(chunks, most),
+            requests_per=self._endpoint.requests_per,
+        )
+        if streamed:
+            return await read_stream(chunks, self._wire, answer, call, key=self._key, most=most)
+        if answer.status >= 300:
+            raise refusal(answer, key=self._key)
+        return whole_reply(answer, self._wire, call, key=self._key)

@@ -146,10 +146,10 @@ async def _read(
     head = _response(response, b"", endpoint.requests_per)
     try:
         # Straight from the transport where nothing is to be decompressed.
-        packed = "content-encoding" in response.headers
+        packed = "content-encoding" in head.headers
         body_as_it_comes = response.aiter_bytes() if packed else response.stream.__aiter__()  # type: ignore[union-attr]  # of an asynchronous client
         async with aclosing(body_as_it_comes) as chunks:  # type: ignore[type-var]  # a generator, either way
-            if stream and not is_json(response.headers):
+            if stream and not is_json(head.headers):
                 return await read_stream(chunks, wire, head, call, key=key, most=most)
             body = await whole_body(chunks, most)
     finally:
