@@ -57,7 +57,6 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
 
 
 def _unsayable(api: str, quirks: Quirks) -> set[str]:
-    """Return the keys that an endpoint has no word for in this format."""
     words = {
         ("seed", ("chat", "completions")): quirks.seed,
         ("effort", ("chat", "responses")): quirks.effort,

@@ -109,7 +109,6 @@ class _Connector(aiohttp.TCPConnector):
         return response
 
     def _note(self, *, gone: bool) -> None:
-        """Count a used connection that answered, or was gone."""
         if not under_way().reused:
             return
         self._gone_share += _LATELY * (gone - self._gone_share)

@@ -105,8 +105,6 @@ async def read_stream(
 
 
 class _Reading:
-    """What was read so far."""
-
     __slots__ = (
         *("_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
         *("assembly", "latest_s", "ttft_s"),

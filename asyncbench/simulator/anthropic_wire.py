@@ -62,7 +62,6 @@ def reply(exchange: Exchange) -> Json:
 
 
 def script(exchange: Exchange) -> Script:
-    """Write an answer as a stream of typed events."""
     answer = exchange.answer
     before = _message(exchange, None, [], _usage(answer, output_tokens=1))
     pieces = [
@@ -114,7 +113,6 @@ def _message(exchange: Exchange, stop: str | None, content: Sequence[Json], usag
 
 
 def _blocks(answer: WireAnswer) -> list[Json]:
-    """Return the blocks of content that are not empty."""
     thinking: Json = {"type": "thinking", "thinking": answer.reasoning, "signature": "c2ltdWxhdGVk"}
     text: Json = {"type": "text", "text": answer.text, "citations": None}
     return [*([thinking] if answer.reasoning else []), *([text] if answer.text else [])]
@@ -171,7 +169,6 @@ def limit_headers(allowances: Mapping[str, ToldAllowance]) -> dict[str, str]:
 
 
 def models(names: Sequence[str]) -> Json:
-    """Write the list of models."""
     return {
         "data": [
             {

@@ -94,7 +94,6 @@ class RequestCounts:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def stats(self) -> Stats:
-        """Return the counts as they are now."""
         statuses = {str(status): count for status, count in sorted(self.statuses.items())}
         faults = {str(kind): count for kind, count in sorted(self.faults.items())}
         numbers = {name: getattr(self, name) for name in Stats.__annotations__ if hasattr(self, name)}

@@ -43,7 +43,6 @@ _MIDWAY = RefusedError(Why.OVERLOADED, "The server is overloaded, and was not wh
 
 
 def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
-    """Write a refusal."""
     status, kind, code = _ERRORS[refused.why]
     said = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why), "code": code}
     return status, {"error": said}
@@ -77,7 +76,6 @@ def go_duration(seconds: float) -> str:
 
 
 def models(names: Sequence[str]) -> Json:
-    """Write the list of models."""
     return {
         "object": "list",
         "data": [{"id": name, "object": "model", "created": 0, "owned_by": "asyncbench"} for name in names],
@@ -141,7 +139,6 @@ def _read_chat(body: Json) -> WireRequest:
 
 
 def _chat_reply(exchange: Exchange) -> Json:
-    """Write an answer as a `chat.completion`."""
     said = {"role": "assistant", **exchange.like.message(exchange.answer), "refusal": None, "annotations": []}
     choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": _finish_of(exchange)}
     body = _chat_body(exchange, "chat.completion", [choice])
@@ -150,7 +147,6 @@ def _chat_reply(exchange: Exchange) -> Json:
 
 
 def _chat_script(exchange: Exchange) -> Script:
-    """Write an answer as a stream of `chat.completion.chunk`."""
     like, answer = exchange.like, exchange.answer
     thought = _chat_pieces(exchange, like.thought(HOLE), answer.reasoning) if like.reasoning else []
     return _script(
@@ -193,7 +189,6 @@ def _read_prompt(body: Json) -> WireRequest:
 
 
 def _completion_reply(exchange: Exchange) -> Json:
-    """Write an answer as a `text_completion`."""
     body = _completion(exchange, _text_choice(exchange.answer.text, _finish_of(exchange)))
     return body | {"usage": exchange.like.usage(exchange.answer)}
 

@@ -25,7 +25,6 @@ def read(body: Json) -> WireRequest:
 
 
 def reply(exchange: Exchange) -> Json:
-    """Write an answer as a `response`."""
     status = "incomplete" if exchange.answer.cut else "completed"
     return _response(exchange, status, _items(exchange)) | {"usage": _usage(exchange)}
 

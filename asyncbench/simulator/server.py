@@ -64,12 +64,10 @@ class ServedCall:
     undo: ExitStack = field(default_factory=ExitStack)  # done unless the answer is delivered
 
     def reply(self, exchange: Exchange) -> Page:
-        """Return the page of an answer."""
         body = self.like.blank + orjson.dumps(self.wire.reply(exchange))
         return Page(status=200, headers=self._headers(), body=body)
 
     def broadcast(self, exchange: Exchange, timing: Timing, start_s: float) -> Broadcast:
-        """Return the stream of an answer."""
         return Broadcast(
             headers=self._headers() | STREAM_HEADERS,
             script=self.wire.script(exchange),
@@ -80,7 +78,6 @@ class ServedCall:
         )
 
     def refusal(self, refused: RefusedError) -> Page:
-        """Return the page of a refusal."""
         wait_s, headers = refused.retry_after_s, self._headers()
         status, body = self.like.error(refused, *self.wire.error(refused, self.request_id))
         if wait_s is not None:
@@ -220,7 +217,6 @@ class Server:
         return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(self._names)))
 
     def stats(self) -> ServerStats:
-        """Return all counts as they are now."""
         return ServerStats(
             simulated=True,
             questions=len(self._questions),

@@ -92,7 +92,6 @@ _JSON = TypeAdapter(Settings)
 
 
 def to_json(settings: Settings) -> str:
-    """Return the settings as one line of JSON."""
     return _JSON.dump_json(settings).decode()
 
 
