@@ -3,7 +3,7 @@
 Of counts that do not fit together the larger is believed: what is missing from a bill is found too late.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import orjson
@@ -29,59 +29,38 @@ def raw_usage(payload: Mapping[str, object]) -> Mapping[str, object] | None:
 
 def from_openai(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of a chat completion or a plain one; `prompt_tokens` hold the cached ones already."""
-    prompt = mapping_in(raw.get("prompt_tokens_details"))
-    return _inclusive(
-        input_tokens=_tokens(raw.get("prompt_tokens")),
-        cached=_first(
-            prompt.get("cached_tokens"),
-            raw.get("prompt_cache_hit_tokens"),  # DeepSeek
-            raw.get("cached_tokens"),  # Moonshot
-        ),
-        written=_tokens(prompt.get("cache_write_tokens")),
-        output=_tokens(raw.get("completion_tokens")),
-        reasoning=_first(
-            mapping_in(raw.get("completion_tokens_details")).get("reasoning_tokens"),
-            raw.get("reasoning_tokens"),
-        ),
-        total=_tokens(raw.get("total_tokens")),
-    )
+    cached = raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens")  # DeepSeek, Moonshot
+    return _inclusive(raw, "prompt_tokens", "completion_tokens", cached, raw.get("reasoning_tokens"))
 
 
 def from_responses(raw: Mapping[str, object]) -> Usage:
     """Read the `usage` of OpenAI's Responses; unlike Anthropic's, its `input_tokens` hold the cached ones."""
-    details = mapping_in(raw.get("input_tokens_details"))
-    return _inclusive(
-        input_tokens=_tokens(raw.get("input_tokens")),
-        cached=_tokens(details.get("cached_tokens")),
-        written=_tokens(details.get("cache_write_tokens")),
-        output=_tokens(raw.get("output_tokens")),
-        reasoning=_tokens(mapping_in(raw.get("output_tokens_details")).get("reasoning_tokens")),
-        total=_tokens(raw.get("total_tokens")),
-    )
+    return _inclusive(raw, "input_tokens", "output_tokens")
 
 
 def _inclusive(
-    *,
-    input_tokens: int | None,
-    cached: int | None,
-    written: int | None,
-    output: int | None,
-    reasoning: int | None,
-    total: int | None,
+    raw: Mapping[str, object],
+    asked: str,
+    answered: str,
+    cached: Iterable[object] = (),
+    thought: object = None,
 ) -> Usage:
     """Return usage with all that was written as output: thinking included, however the vendor counts it.
 
     xAI and Gemini count it in the total alone, and bill it as output. Without a total, more reasoning than
     output tells that it stands beside it.
     """
+    of_input, of_output = (mapping_in(raw.get(f"{name}_details")) for name in (asked, answered))
+    input_tokens, output, total = (_tokens(raw.get(name)) for name in (asked, answered, "total_tokens"))
+    reasoning = _first(of_output.get("reasoning_tokens"), thought)
     if output is not None:
         beyond_input = 0 if total is None or input_tokens is None else total - input_tokens
         whole = max(output, beyond_input)
         output = output + reasoning if reasoning is not None and reasoning > whole else whole
     return Usage(
         input_tokens=input_tokens,
-        cached_input_tokens=cached,
-        cache_write_tokens=written,
+        cached_input_tokens=_first(of_input.get("cached_tokens"), *cached),
+        cache_write_tokens=_tokens(of_input.get("cache_write_tokens")),
         output_tokens=output,
         reasoning_tokens=reasoning,
     )
