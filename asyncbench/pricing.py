@@ -152,8 +152,10 @@ def cost_usd(usage: Usage | None, rates: Rates | None) -> float | None:
     written_5m = written - written_1h
     if min(uncached, cached, written_5m, written_1h, usage.output_tokens) < 0:
         return None
-    reached = [bracket for bracket in rates.brackets if usage.input_tokens > bracket.above]
-    bracket = reached[-1] if reached else rates.brackets[0]
+    bracket = rates.brackets[0]
+    for higher in rates.brackets[1:]:
+        if usage.input_tokens > higher.above:
+            bracket = higher
     millionths = (
         uncached * bracket.input
         + cached * bracket.cached_input
