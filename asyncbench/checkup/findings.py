@@ -69,7 +69,9 @@ class DoctorReport(Report):
     noise: Sequence[Noise] = ()
 
     def _data(self) -> dict[str, object]:
-        models = [{"fine": one.fine, **asdict(one), "cost_usd": one.cost_usd} for one in self.models]
+        models = [
+            {"fine": checkup.fine, **asdict(checkup), "cost_usd": checkup.cost_usd} for checkup in self.models
+        ]
         return {"models": models, "noise": list(map(asdict, self.noise))}
 
     def _parts(self) -> Iterator[str | Sheet]:
@@ -84,8 +86,8 @@ class DoctorReport(Report):
             yield Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
         if self.models:
             fine = sum(checkup.fine for checkup in self.models)
-            paid = [usd for one in self.models if not one.simulated for usd in one.costs_usd]
-            made_up = [usd for one in self.models if one.simulated for usd in one.costs_usd]
+            paid = [usd for checkup in self.models if not checkup.simulated for usd in checkup.costs_usd]
+            made_up = [usd for checkup in self.models if checkup.simulated for usd in checkup.costs_usd]
             beside = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
             yield f"{fine} of {len(self.models)} models fine; these calls cost {_dollars(paid)}{beside}"
         if self.noise:

@@ -1,15 +1,7 @@
 """What a sweep would cost and how long it would take, before a cent is spent.
 
 In: a sweep, and what its folder holds. Out: a `Plan`. Where trials are finished, a forecast with ranges takes
-the place of guesses. Each module imports only from lines above its own:
-
-    estimates · remaining_trials
-    records · finished
-    replies · guesses · report
-    draws · forecast_file · cuts
-    forecasting
-    assumptions
-    sweep_plan
+the place of guesses.
 """
 
 from asyncbench.planning.finished import cost_of_answers
@@ -21,16 +13,14 @@ from asyncbench.planning.forecast_file import (
     read_forecasts,
 )
 from asyncbench.planning.guesses import prices_of, rates_asked
-from asyncbench.planning.records import ModelPlan, Outlook, PlannedSet
+from asyncbench.planning.records import Outlook
 from asyncbench.planning.report import Plan
 from asyncbench.planning.sweep_plan import bounded_plan, plan, plan_of
 
 __all__ = [
     "FORECAST",
-    "ModelPlan",
     "Outlook",
     "Plan",
-    "PlannedSet",
     "bounded_plan",
     "cost_of_answers",
     "is_forecast_told",

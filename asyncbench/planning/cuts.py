@@ -27,11 +27,7 @@ class Bound:
 def shares(takes: Mapping[str, float], bounds: Sequence[Bound]) -> tuple[dict[str, float], list[str]]:
     """Return the share of its rest that each model is asked, and the names of the bounds that stop any.
 
-    All get on alike until a bound stops some.
-
-    Args:
-        takes: what the rest of each model takes, by alias.
-        bounds: what they may take; a model may be under several of them.
+    All get on alike until a bound stops some. `takes`: what the rest of each model takes, by alias.
     """
     found = {alias: 0.0 if amount > 0 else 1.0 for alias, amount in takes.items()}
     going, stopping = {alias for alias, amount in takes.items() if amount > 0}, set[str]()

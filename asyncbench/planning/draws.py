@@ -41,12 +41,7 @@ class RemainingTrials:
 
 
 def draws_for(works: Sequence[int], *, quick: bool) -> list[int]:
-    """Return how many times to draw each of several models.
-
-    Args:
-        works: what it is to draw each of them once, in cells.
-        quick: whether somebody waits for all of them; 0 where that would take longer than a second or two.
-    """
+    """Return how many times to draw each model, by the cells of it; `quick`: 0 where that takes seconds."""
     if not quick:
         return [max(FEWEST_DRAWS, min(DRAWS, WORK // max(1, work))) for work in works]
     draws = min(DRAWS, WORK // max(1, sum(works)))

@@ -90,10 +90,8 @@ class SeenUse:
 def seen_in(folder: Path, finished: Mapping[tuple[str, str], pa.StringArray]) -> Mapping[Way, SeenUse]:
     """Return what finished trials of a results folder used, by their way of asking.
 
-    Args:
-        folder: the results folder.
-        finished: the ids of the trials that count, by alias and condition. Their ids tell whose they are: the
-            folder may hold others of that model, of problems or parameters that the sweep had before.
+    `finished`: the ids of the trials that count, by alias and condition. The folder may hold others of that
+    model, of problems or parameters that the sweep had before.
 
     Raises:
         StoreError: the folder cannot be read.

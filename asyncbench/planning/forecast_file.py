@@ -39,13 +39,9 @@ def read_forecasts(folder: Path) -> tuple[Kept, ...]:
 
 
 def keep_forecast(plan: Plan, *, by: str) -> None:
-    """Add a plan's forecast to its results folder, where it tells anything new.
+    """Add a plan's forecast to its results folder, where it tells anything new; `by`: pilot or run.
 
     Models of which too little is known are left out.
-
-    Args:
-        plan: of the sweep.
-        by: pilot or run.
 
     Raises:
         StoreError: the folder cannot be read or written.
@@ -77,13 +73,7 @@ def keep_forecast(plan: Plan, *, by: str) -> None:
 
 
 def with_forecast(before: Sequence[Kept], made: Kept, *, by: str) -> bytes | None:
-    """Return the file with one forecast more; None where it would tell nothing new.
-
-    Args:
-        before: what the file holds.
-        made: what was forecast: `sweep`, `limit`, `models` and `together`.
-        by: pilot or run.
-    """
+    """Return the file with one forecast more; None where it would tell nothing new."""
     if not made["models"] or any(_made_from(kept) == _made_from(made) for kept in before):
         return None
     return _file([*before, {"made_at": datetime.now(UTC).isoformat(timespec="seconds"), "by": by, **made}])

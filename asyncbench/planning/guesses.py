@@ -61,12 +61,8 @@ def tokens_of(
 ) -> Tokens:
     """Return what a trial will use, whole tokens, rounded up.
 
-    Args:
-        model: who is asked.
-        condition: how.
-        question: characters of the question as its suite words it.
-        answer: characters of the expected answer.
-        seen: what finished trials asked alike used; None: there are none.
+    `question`: its characters as the suite words it; `answer`: those that are expected; `seen`: what finished
+    trials asked alike used.
     """
     told, replied = (seen.mean_input, seen.mean_output) if seen else (None, None)
     if told is None:
@@ -124,13 +120,7 @@ def latency_of(output_tokens: float) -> float:
 
 
 def pace(limits: Limits, needs: Needs, *, longest_s: float) -> LanePace:
-    """Return how long a lane takes when each of its trials is answered at once.
-
-    Args:
-        limits: the lane's.
-        needs: what its trials take.
-        longest_s: of one call; no lane is faster.
-    """
+    """Return how long a lane takes when each trial is answered at once; `longest_s`: of one call."""
     trials, input_tokens, output_tokens = needs.trials, round(needs.input_tokens), round(needs.output_tokens)
     if not trials:
         return LanePace(0.0, None)
@@ -168,10 +158,6 @@ def batch_rates_of(model: Model, at_s: float) -> Rates | None:
 
 
 def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:
-    """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out.
-
-    Args:
-        rates: those of a model, one for each way of asking.
-    """
+    """Return what tokens cost, USD for a million, each bracket once; an unknown price is left out."""
     brackets = dict.fromkeys(bracket for known in rates if known is not None for bracket in known.brackets)
     return [{name: float(usd) for name, usd in asdict(bracket).items()} for bracket in brackets]

@@ -103,9 +103,7 @@ class Replies:
     def draw(self, rng: random.Random, *, most: int | None) -> list[tuple[int, float]]:
         """Return, for each that was wanted, how many calls are answered and the tokens of all those replies.
 
-        Args:
-            rng: whence it is drawn.
-            most: tokens of a reply; None: nothing limits it.
+        No reply has more tokens than `most`.
         """
         # the spread itself is known as a variance of so many degrees of freedom is
         surely = rng.gammavariate(self._freedom / 2, 2 / self._freedom)

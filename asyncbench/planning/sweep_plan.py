@@ -83,14 +83,12 @@ def plan_of(
     """Return the plan of a sweep whose problem sets are at hand.
 
     Args:
-        sweep: the sweep.
-        models: those that are asked.
-        sets: what they are asked, by alias.
+        sweep, models: what is asked of whom.
+        sets: what each model is asked, by alias.
         limit: at most this many problems per model.
         finished: ids of the trials that need no call.
         begun: whether its folder holds results.
-        quick: for a run that waits for it: forecasts are drawn less often, or not at all where there are too
-            many cells, and nothing is said of budgets and deadlines.
+        quick: a run waits for it: fewer draws, none where there are many cells; no budgets, no deadlines.
 
     Raises:
         StoreError: the results folder cannot be read.

@@ -1,10 +1,7 @@
 """Statistics: exact where that is affordable, seeded where it is not, with no dependency.
 
 In: counts by problem. Out: accuracies, intervals and tests. docs/metrics.md says what each figure means and
-when it misleads. Each module imports only from lines above its own:
-
-    proportions · rankings
-    repeats · paired
+when it misleads.
 """
 
 from asyncbench.stats.paired import (

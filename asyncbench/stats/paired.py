@@ -124,7 +124,7 @@ def _few(asked: Kinds) -> Kinds:
     for kind in sorted(asked, key=moves.__getitem__):
         step = round((MOST_KINDS - 1) * (moves[kind] - lowest) / (furthest - lowest))
         together.setdefault(step, Counter())[kind] = asked[kind]
-    return {_mean(one): one.total() for one in together.values()}
+    return {_mean(alike): alike.total() for alike in together.values()}
 
 
 def _mean(asked: Kinds) -> Kind:

@@ -97,7 +97,7 @@ FORMS: Mapping[str, Form] = {
     ),
 }
 _WHOLE = {
-    name: re.compile(r"(\d+)" + "".join(rf"{re.escape(one)}(\d+)" for one in form.separators))
+    name: re.compile(r"(\d+)" + "".join(rf"{re.escape(separator)}(\d+)" for separator in form.separators))
     for name, form in FORMS.items()
 }
 
