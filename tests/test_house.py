@@ -126,6 +126,27 @@ def test_no_class_name_stands_for_two_classes():
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+FORMS = {"as_text", "as_markdown", "as_latex", "as_json"}
+WRITTEN_ELSEWHERE = {
+    "Sheet",  # a part of a report
+    "Answer",  # batches of any query's rows
+    "Tables",  # what pictures take of a report
+    "Summary",  # of a run, to become a report
+    "Written",  # likewise, of a page
+}
+
+
+def test_every_report_is_written_in_one_place():
+    found = {
+        node.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and FORMS & {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+    }
+    assert found == {"Report"} | WRITTEN_ELSEWHERE
+
+
 def test_no_room_has_the_name_of_a_public_function():
     assert set(asyncbench.__all__).isdisjoint(FLOOR)
 

@@ -57,15 +57,6 @@ class Comparison(Report):
             "only_b": list(map(asdict, found.only_b)),
         }
 
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return the tables, then the questions with the answers below each other."""
-        return "\n\n".join([Report.as_text(self, width=width), *self._examples_as_text(width)])
-
-    def as_markdown(self) -> str:
-        """Return the same in Markdown, the questions as tables."""
-        sheets = (self._questions(title, those).as_markdown() for title, those in self._ways())
-        return "\n".join([Report.as_markdown(self), *sheets])
-
     def _notes(self) -> Iterator[str]:
         found = self.found
         if found.simulated:
@@ -96,6 +87,8 @@ class Comparison(Report):
         if self.unpaired:
             cells = [[label, *_unpaired_cells(row)] for label, row in labelled]
             yield Sheet(title="On all that each was asked", head=UNPAIRED_HEAD, rows=cells)
+        for title, questions in self._ways():
+            yield self._questions(title, questions)
 
     def _ways(self) -> Iterator[tuple[str, Sequence[Question]]]:
         """Yield both directions: a title, and what is shown of it: of each problem the first trial."""
@@ -112,14 +105,16 @@ class Comparison(Report):
                 of_all = _of_all(len(shown), problems, trials)
                 yield f"Only {safe(name, most=80)} right: {of_all}, the shortest of each task first", shown
 
-    def _examples_as_text(self, width: int | None) -> Iterator[str]:
-        for title, those in self._ways():
-            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
-            yield "\n\n".join([*safe_notes([title], width=width), *blocks])
-
     def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
+        """Return questions as a table and, in text, with the answers below each other."""
+
+        def drawn(width: int | None) -> str:
+            blocks = (_as_block(self._place(one), one, self.names, width) for one in those)
+            return "\n\n".join([*safe_notes([title], width=width), *blocks])
+
         rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
-        return Sheet(title=title, head=("where", "question", "expected", *self.names), rows=rows, labels=5)
+        head = ("where", "question", "expected", *self.names)
+        return Sheet(title=title, head=head, rows=rows, labels=5, drawn=drawn)
 
     def _place(self, one: Question) -> str:
         """Return where a question is from, with its condition and repeat where there are several."""

@@ -1,12 +1,11 @@
 """What was forecast of a folder's models, beside what came: like beside like."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.planning import cost_of_answers, read_forecasts
 from asyncbench.pricing import PICO_PLACES
 from asyncbench.results import CallCosts, CostKey, keep_skips
 from asyncbench.shown import Sheet, dollars
@@ -69,7 +68,9 @@ def forecasts_of(
     Raises:
         ConfigError, StoreError: what the folder holds cannot be read.
     """
-    earliest = _earliest(folder)
+    from asyncbench.planning import cost_of_answers, read_forecasts  # 0.2 s, which other reports save
+
+    earliest = _earliest(read_forecasts(folder))
     if not earliest:
         return
     keep_skips(views, folder)
@@ -112,10 +113,10 @@ FROM trials LEFT JOIN answers USING (trial_id) GROUP BY model
 _NOTHING: Final = Counter[str]()
 
 
-def _earliest(folder: Path) -> dict[str, Mapping[str, Any]]:
+def _earliest(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Return of each model the forecast that was made from the fewest of its trials."""
     earliest: dict[str, Mapping[str, Any]] = {}
-    for kept in reversed(read_forecasts(folder)):
+    for kept in reversed(forecasts):
         for model, one in kept["models"].items():
             latest = earliest.setdefault(model, one)
             alike = all(one.get(name) == latest.get(name) for name in ("trials", "prices"))

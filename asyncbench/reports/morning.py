@@ -81,13 +81,9 @@ class Morning(Report):
             "nothing": self._nothing,
         }
 
-    def as_text(self, *, width: int | None = None, height: int = HIGHEST) -> str:
-        """Return it for a screen.
-
-        Args:
-            width: in characters, at least 60; None: the terminal's, but at most 100.
-            height: in lines, at least 16.
-        """
+    def _text(self, width: int | None, height: int | None) -> str:
+        """Return it for a screen of 60 characters and 16 lines at least, and by itself 100 wide at most."""
+        height = height or HIGHEST
         nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
         width = width or min(shown_width(), WIDEST)
         above = [*self._head(), *([] if not self._any else [self._listed()[0]])]

@@ -1,19 +1,17 @@
 """What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
 
-import json
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.results import held, lapsed_note
-from asyncbench.run import spent_text
-from asyncbench.shown import SIMULATED, dollars, fitted, safe_note, safe_notes
+from asyncbench.shown import SIMULATED, Report, Sheet, dollars, safe_note
 from asyncbench.store import (
     QUARANTINE,
     Books,
@@ -71,8 +69,10 @@ class CapStatus:
     doubted_calls: int = 0  # those calls
     unended_calls: int = 0  # those for which `reserved_usd` is
 
-    def as_text(self, *, running: bool) -> str:
+    def said(self, *, running: bool) -> str:
         """Return it in words; `running`: whether calls without an end are in flight, or lost."""
+        from asyncbench.run import spent_text  # 0.2 s, which a folder without budgets need not wait for
+
         lost_usd, lost = (0.0, 0) if running else (self.reserved_usd, self.unended_calls)
         return spent_text(
             self.name,
@@ -85,7 +85,7 @@ class CapStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class Status(Report):
     """How far a sweep is, and how its folder is."""
 
     sweep: str
@@ -102,26 +102,26 @@ class Status:
     models: tuple[ModelStatus, ...]
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
+    apart: ClassVar[str] = "\n"
 
     @property
     def running(self) -> bool:
         """Whether some process is writing to the folder."""
         return self.files.writer is not None
 
-    def as_json(self, *, indent: int | None = 2) -> str:
-        """Return everything as JSON; `indent` None: in one line."""
-        return json.dumps(asdict(self), indent=indent)
+    def _data(self) -> dict[str, object]:
+        return asdict(self)
 
-    def as_text(self) -> str:
-        """Return a table for a terminal, and sentences about the files."""
+    def _parts(self) -> Iterator[str | Sheet]:
+        if self.simulated:
+            yield SIMULATED
+        yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{self._writer()}"
         closed = ("done", "skipped") if self._skipped else ("done",)
         head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
-        table = fitted(head, self._rows(), labels=1)
-        notes = [SIMULATED] * self.simulated
-        written = f"last written {self.written_at or 'never'}{self._writer()}"
-        notes.append(f"{self.sweep} in {self.folder}, {written}")
-        below = [*(cap.as_text(running=self.running) for cap in self.budget), *self._health()]
-        return "\n".join([*safe_notes(notes), table, *safe_notes(below)])
+        yield Sheet(title="", head=head, rows=self._rows())
+        for cap in self.budget:
+            yield cap.said(running=self.running)
+        yield from self._health()
 
     def as_line(self) -> str:
         """Return how far each model is, in one line."""

@@ -1,6 +1,5 @@
 """Whether a results folder is what was written, its problem sets included, for a person and for a script."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,11 +8,12 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ProblemSetError, StoreError
 from asyncbench.problems import open_set
+from asyncbench.shown import Report
 from asyncbench.store import FolderFinding, Verified, copies, read_problems, read_trials, verify_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Report):
     """What was found in a results folder."""
 
     folder: str
@@ -23,21 +23,20 @@ class Health:
     def sound(self) -> bool:
         return self.found.sound
 
-    def as_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps({"folder": self.folder, "sound": self.sound, **asdict(self.found)}, indent=2)
+    def _data(self) -> dict[str, object]:
+        return {"folder": self.folder, "sound": self.sound, **asdict(self.found)}
 
-    def as_text(self) -> str:
-        """Return a sentence for each finding, and one for the whole."""
-        lines = [f"{one.place}: {one.what}" for one in self.found.findings]
-        rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.found.rows.items())
+    def _notes(self) -> Iterator[str]:
+        for finding in self.found.findings:
+            yield f"{finding.place}: {finding.what}"
         if self.found.unchecked:
-            lines.append(
+            yield (
                 f"{self.found.unchecked:,} parts are of a version without checksums: read, not compared; "
                 "`asyncbench compact` writes them anew"
             )
+        rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.found.rows.items())
         verdict = "sound" if self.sound else "NOT SOUND"
-        return "\n".join([*lines, f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} parts"])
+        yield f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} parts"
 
 
 def health_of(folder: Path | str) -> Health:

@@ -7,11 +7,11 @@ it exactly.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import floor, log10
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.text import Text
 
@@ -55,7 +55,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int
     """Return the same as a Markdown table under a heading."""
     rule = "|" + "---|" * labels + "---:|" * (len(head) - labels)
     lines = (_markdown_row(row) for row in [head, *rows])
-    return "\n".join([f"### {safe_markdown(title)}", "", next(lines), rule, *lines, ""])
+    heading = [f"### {safe_markdown(title)}", ""] if title else []
+    return "\n".join([*heading, next(lines), rule, *lines, ""])
 
 
 def _markdown_row(row: Sequence[Cell]) -> str:
@@ -72,13 +73,18 @@ class Sheet:
     labels: int = 1  # the first so many columns are names, or other text
     gap: int = 2  # characters between columns, in text
     instead: Sequence["Sheet"] = ()  # the same in narrower sheets, for where this one does not fit
+    drawn: Callable[[int | None], str] | None = None  # its text in so many characters, where it is no table
 
     def as_text(self, *, width: int | None = None) -> str:
         """Return it for a terminal of so many characters; what does not fit is as `fitted` has it."""
+        if self.drawn is not None:
+            return self.drawn(width)
         width = max(width or shown_width(), NARROWEST)
         if self.instead and not fits(self.head, self.rows, labels=self.labels, gap=self.gap, width=width):
             return "\n\n".join(sheet.as_text(width=width) for sheet in self.instead)
         table = fitted(self.head, self.rows, labels=self.labels, gap=self.gap, width=width)
+        if not self.title:
+            return table
         # Not the table's own title, which would be folded at the table's width.
         return f"{as_lines(Text(safe(self.title), style='bold'), width=width)}\n{table}"
 
@@ -107,16 +113,16 @@ class Report:
     """
 
     __slots__ = ()
+    apart: ClassVar[str] = "\n\n"  # what stands in text between notes and tables
 
-    def as_text(self, *, width: int | None = None) -> str:
-        """Return it for a terminal; `width` in characters, None: as wide as the terminal."""
-        shown: list[str] = []
-        for of_notes, parts in groupby(self._parts(), key=lambda part: isinstance(part, str)):
-            if of_notes:
-                shown.append("\n".join(safe_notes(parts, width=width)))
-            else:
-                shown.extend(sheet.as_text(width=width) for sheet in parts)
-        return "\n\n".join(shown)
+    def as_text(self, *, width: int | None = None, height: int | None = None) -> str:
+        """Return it for a terminal.
+
+        Args:
+            width: in characters; None: as wide as the terminal.
+            height: in lines, for a style that fits a screen; None: as that style likes.
+        """
+        return self._text(width, height)
 
     def as_markdown(self) -> str:
         """Return the same in Markdown."""
@@ -132,6 +138,15 @@ class Report:
     def as_json(self, *, indent: int | None = 2) -> str:
         """Return all data as JSON; `indent` None: on one line."""
         return json.dumps(self._data(), indent=indent, default=str)
+
+    def _text(self, width: int | None, height: int | None) -> str:  # noqa: ARG002  of a style that fits a screen
+        shown: list[str] = []
+        for of_notes, parts in groupby(self._parts(), key=lambda part: isinstance(part, str)):
+            if of_notes:
+                shown.append("\n".join(safe_notes(parts, width=width)))
+            else:
+                shown.extend(sheet.as_text(width=width) for sheet in parts)
+        return self.apart.join(shown)
 
     def _parts(self) -> Iterator[Any]:
         """Yield what is shown, from top to bottom: a `str` is a note, anything else a `Sheet` with rows."""
