@@ -49,29 +49,29 @@ def sources(folders: Sequence[Path]) -> list[Source]:
         Source(folder=folder, manifest=manifest, sweep=load_sweep(folder / SWEEP_FILE))
         for folder, manifest in zip(folders, manifests, strict=True)
     ]
-    for one, other in combinations(found, 2):
-        _check_names(one, other)
+    for source, other in combinations(found, 2):
+        _check_names(source, other)
     _check_answers(found)
     return found
 
 
-def _check_names(one: Source, other: Source) -> None:
+def _check_names(source: Source, other: Source) -> None:
     """Refuse an alias, or a condition's name, that stands for two things."""
     models = {model.alias: model for model in other.sweep.models}
     conditions = {condition.name: condition for condition in other.sweep.conditions}
-    plain = one.sweep.conditions[0]
-    for model in one.sweep.models:
+    plain = source.sweep.conditions[0]
+    for model in source.sweep.models:
         if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
             raise ConfigError(
-                f"{one.folder} and {other.folder} ask different things under the alias {model.alias!r}: see "
+                f"{source.folder} and {other.folder} ask different things under the alias {model.alias!r}: see "
                 f"`models` in the {SWEEP_FILE} of each. {KEEP_APART}."
             )
-    asking = one.sweep.models[0]
-    for condition in one.sweep.conditions:
+    asking = source.sweep.models[0]
+    for condition in source.sweep.conditions:
         namesake = conditions.get(condition.name)
         if namesake is not None and asked_as(asking, condition) != asked_as(asking, namesake):
             raise ConfigError(
-                f"{one.folder} and {other.folder} ask differently under the condition {condition.name!r}: "
+                f"{source.folder} and {other.folder} ask differently under the condition {condition.name!r}: "
                 f"see `conditions` in the {SWEEP_FILE} of each. {KEEP_APART}."
             )
 

@@ -56,6 +56,7 @@ def test_a_line_of_a_sweep_says_what_the_tables_say(tmp_path):
     headline = read_grades(folder, filters=[("grader", "==", "layered")]).to_pylist()
     grades = {row["trial_id"]: row for row in headline}
     written = lines(tmp_path / "out" / "simulated%2Fnoisy.jsonl")
+    assert len(written) == 16
     for problem, line in zip(open_set(problems).read(), written, strict=True):
         row = trials[problem.problem_id]
         grade = grades[row["trial_id"]]
