@@ -278,9 +278,10 @@ def _prices(models: Sequence[BillPair], days: Sequence[BillPair]) -> str:
 
 def _zone(pairs: Sequence[BillPair], halves: HalfHours, shift_h: float) -> Cause | None:
     """Return the time zone in which the days fit the bill best; None where they do in this one."""
-    measure = next((m for m in MEASURES if any(pair.gap(m) is not None for pair in pairs)), None)
-    if measure is None or any(pair.day is None for pair in pairs) or not halves:
+    told = [name for name in MEASURES if any(pair.gap(name) is not None for pair in pairs)]
+    if not told or any(pair.day is None for pair in pairs) or not halves:
         return None
+    measure = told[0]
     theirs: defaultdict[tuple[str, date | None], float] = defaultdict(float)
     for pair in pairs:
         theirs[pair.model, pair.day] += getattr(pair.theirs, measure) or 0

@@ -1,7 +1,7 @@
 """`reconcile`: a results folder beside a provider's usage export, the gaps, and what may be behind them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from os import PathLike
@@ -94,7 +94,9 @@ class Reconciled(Report):
             "whole": _pair_data(self.whole),
             "models": [*map(_pair_data, self.models)],
             "days": [*map(_pair_data, self.days)],
-            "left_out": [{"model": o.model, "why": o.why, **_side_data(o.told)} for o in self.left_out],
+            "left_out": [
+                {"model": part.model, "why": part.why, **_side_data(part.told)} for part in self.left_out
+            ],
             "causes": [
                 {"name": cause.name, "says": cause.says, "share": cause.share, "explains": cause.explains}
                 for cause in self.causes
@@ -132,25 +134,19 @@ class Reconciled(Report):
         if any(pair.day for pair in self.days):
             yield _pairs("By day", self.days, by_day=True)
         if self.causes:
-            yield Sheet(
-                title=NOT_CERTAIN,
-                head=["cause", "what speaks for it", "explains up to", *MEASURES.values()],
-                rows=[
-                    [c.name, c.says, f"{c.share:.0%}", *(_shown(m, c.explains.get(m)) for m in MEASURES)]
-                    for c in self.causes
-                ],
-                labels=2,
-            )
+            rows = [
+                [cause.name, cause.says, f"{cause.share:.0%}", *_amounts(cause.explains)]
+                for cause in self.causes
+            ]
+            head = ["cause", "what speaks for it", "explains up to", *MEASURES.values()]
+            yield Sheet(title=NOT_CERTAIN, head=head, rows=rows, labels=2)
         if self.left_out:
-            yield Sheet(
-                title="Not compared",
-                head=["model", "why", "lines", *MEASURES.values()],
-                rows=[
-                    [o.model, o.why, f"{o.told.lines:,}", *(_shown(m, getattr(o.told, m)) for m in MEASURES)]
-                    for o in self.left_out
-                ],
-                labels=2,
-            )
+            rows = [
+                [part.model, part.why, f"{part.told.lines:,}", *_amounts(_side_data(part.told))]
+                for part in self.left_out
+            ]
+            head = ["model", "why", "lines", *MEASURES.values()]
+            yield Sheet(title="Not compared", head=head, rows=rows, labels=2)
 
 
 def reconcile(
@@ -250,7 +246,9 @@ def _compared(
         BillPair(model=key[0], day=key[1], theirs=added([nothing, *sides[key]]), ours=ours[key])
         for key in sorted({*ours, *sides}, key=lambda key: (key[1] or date.min, key[0]))
     )
-    left_out = [LeftOut(model=m, why=why, told=added(told)) for (m, why), told in sorted(others.items())]
+    left_out = [
+        LeftOut(model=model, why=why, told=added(told)) for (model, why), told in sorted(others.items())
+    ]
     for alias, used in sorted(elsewhere.items()):
         told = BillSide(usd=used.usd, input_tokens=used.input_tokens, output=used.output)
         left_out.append(LeftOut(model=alias, why=NOT_THEIRS, told=told))
@@ -260,7 +258,7 @@ def _compared(
 # ── how it is shown ──────────────────────────────────────────────────────────────────────────
 
 
-def _side_data(side: BillSide) -> dict[str, object]:
+def _side_data(side: BillSide) -> dict[str, float | None]:
     return {name: getattr(side, name) for name in (*MEASURES, "cached_input", "requests", "lines")}
 
 
@@ -292,6 +290,10 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
             cells += [*amounts, f"{share_of(gap or 0.0, theirs or 0, ours):.2%}"]
         rows.append(cells)
     return Sheet(title=title, head=head, rows=rows, labels=1 + by_day)
+
+
+def _amounts(found: Mapping[str, float | None]) -> list[str]:
+    return [_shown(measure, found.get(measure)) for measure in MEASURES]
 
 
 def _shown(measure: str, amount: float | None) -> str:

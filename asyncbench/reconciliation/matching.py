@@ -55,11 +55,16 @@ def matched(
     by_alias: dict[str, str] = {}
     for asked, name in sorted(found.items(), key=lambda item: item[0].served is None):
         by_alias.setdefault(asked.alias, name)
-    found |= {n: by_alias[n.alias] for n in providers if n.served is None and n.alias in by_alias}
+    for asked in providers:
+        if asked.served is None and asked.alias in by_alias:
+            found[asked] = by_alias[asked.alias]
     theirs: dict[str | None, str] = {name: aliases.get(name, name) for name in {*found.values(), *aliases}}
+    ours = {asked: theirs[name] for asked, name in found.items()}
     billing = {providers[asked] for asked in found}
-    alone = {n: n.model_id or n.alias for n in providers.keys() - found.keys() if providers[n] in billing}
-    return MatchedNames(theirs=theirs, ours={n: theirs[name] for n, name in found.items()} | alone)
+    for asked, provider in providers.items():
+        if asked not in ours and provider in billing:
+            ours[asked] = asked.model_id or asked.alias
+    return MatchedNames(theirs=theirs, ours=ours)
 
 
 def _aliases_of(
