@@ -63,8 +63,8 @@ def _check_names(source: Source, other: Source) -> None:
     for model in source.sweep.models:
         if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
             raise ConfigError(
-                f"{source.folder} and {other.folder} ask different things under the alias {model.alias!r}: see "
-                f"`models` in the {SWEEP_FILE} of each. {KEEP_APART}."
+                f"{source.folder} and {other.folder} ask different things under the alias {model.alias!r}: "
+                f"see `models` in the {SWEEP_FILE} of each. {KEEP_APART}."
             )
     asking = source.sweep.models[0]
     for condition in source.sweep.conditions:
