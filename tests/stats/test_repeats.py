@@ -1,4 +1,4 @@
-"""Would one of k answers be right, would all k be?"""
+"""Problems asked several times: clustered shares, pass@k and pass^k."""
 
 from itertools import combinations
 
@@ -7,7 +7,76 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asyncbench.errors import ConfigError
-from asyncbench.stats import pass_at_k, pass_hat_k
+from asyncbench.stats import Clustered, Proportion, clustered, pass_at_k, pass_hat_k, wilson
+
+PROBLEMS = st.lists(
+    st.integers(1, 10).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))), min_size=1
+)
+
+
+def interval(counts) -> tuple[float, float]:
+    found = clustered(counts).interval
+    assert found is not None
+    return found
+
+
+@given(st.lists(st.integers(0, 1), min_size=1))
+def test_with_one_trial_a_problem_the_interval_is_wilsons(outcomes):
+    plain = Proportion(successes=sum(outcomes), trials=len(outcomes))
+    assert interval([(right, 1) for right in outcomes]) == pytest.approx(plain.interval, abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 1), min_size=1), st.integers(1, 10))
+def test_asking_again_what_is_always_answered_alike_teaches_nothing(outcomes, repeats):
+    once = interval([(right, 1) for right in outcomes])
+    again = interval([(right * repeats, repeats) for right in outcomes])
+    assert again == pytest.approx(once, abs=1e-9)
+
+
+@given(PROBLEMS)
+def test_an_interval_holds_its_share_and_lies_within_zero_and_one(counts):
+    found = clustered(counts)
+    low, high = interval(counts)
+    assert found.share is not None
+    assert 0 <= low <= found.share <= high <= 1
+
+
+@given(PROBLEMS)
+def test_it_is_as_wide_as_for_independent_trials_at_least(counts):
+    low, high = interval(counts)
+    plain = Proportion(successes=sum(right for right, _ in counts), trials=sum(n for _, n in counts)).interval
+    assert plain is not None
+    assert high - low >= plain[1] - plain[0] - 1e-12
+
+
+def test_twenty_problems_never_solved_in_ten_repeats_are_worth_twenty_trials():
+    none_right = Proportion(successes=0, trials=20).interval
+    assert interval([(0, 10)] * 20) == pytest.approx(none_right)
+
+
+@pytest.mark.parametrize("right", [0, 1, 2, 3])
+def test_a_few_problems_that_were_asked_often_are_worth_fewer_than_they_count(right):
+    counts = [*((10, 10) for _ in range(right)), *((0, 10) for _ in range(3 - right)), *[(1, 1), (0, 1)] * 15]
+    low, high = interval(counts)
+    trials, squares = 3 * 10 + 30, 3 * 100 + 30
+    assert trials**2 / squares == pytest.approx(10.9, abs=0.01)  # of 33 problems, as their shares count
+    share = (10 * right + 15) / trials
+    plain_low, plain_high = wilson(share, trials**2 / squares)
+    assert low < plain_low < plain_high < high
+
+
+def test_one_problem_tells_no_standard_error():
+    found = clustered([(3, 4)])
+    assert (found.share, found.standard_error, found.clusters, found.trials) == (0.75, None, 1, 4)
+
+
+def test_a_problem_without_trials_is_no_problem():
+    assert clustered([(1, 2), (0, 0), (2, 2)]) == clustered([(1, 2), (2, 2)])
+
+
+def test_without_trials_there_is_nothing_to_tell():
+    nothing = Clustered(share=None, standard_error=None, interval=None, clusters=0, trials=0)
+    assert clustered([]) == clustered([(0, 0)]) == nothing
 
 
 @given(st.integers(1, 9), st.data())
