@@ -8,7 +8,7 @@ from itertools import chain
 from math import sqrt
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -41,7 +41,7 @@ from asyncbench.results import (
     summed,
     told_apart,
 )
-from asyncbench.shown import SIMULATED
+from asyncbench.shown import SIMULATED, Report
 from asyncbench.store import read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -62,14 +62,6 @@ class Picture:
     rows: Sequence[Mapping[str, Any]]  # Any: as the chart's columns are
     metric: str = "accuracy"
     notes: Sequence[str] = ()
-
-
-class Tables(Protocol):
-    """A report as text for papers."""
-
-    def as_markdown(self) -> str: ...
-
-    def as_latex(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +99,12 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
     draw = _drawing()
     found = _material(Path(folder))
     files = chain(_picture_files(found, draw), _table_files(Path(folder), found))
-    return tuple(_write(out / name, content) for name, content in files)
+    written = []
+    for name, content in files:
+        with writing(out / name), replacing(out / name) as file:
+            file.write(content)
+        written.append(out / name)
+    return tuple(written)
 
 
 def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Asked, str], tuple[Minute, ...]]:
@@ -123,23 +120,21 @@ def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Asked, str
 def _material(folder: Path) -> Material:
     cells, names, minutes = counted(folder, lambda views: _counts(folder, views))
     rows, standings = charted.named(cells, names), standings_on(folder)
+    groups = summed(rows, ("model",))
+    outcomes = {
+        model: {outcome: sums[outcome] for outcome in OUTCOME_COLOURS} for (model,), sums in groups.items()
+    }
     return Material(
         simulated=standings.simulated,
         cells=rows,
         minutes=minutes,
         names=names,
         shown=told_apart(names.values()),
-        lost=lost_notes(_outcomes(rows)),
+        lost=lost_notes(outcomes),
         standings=standings,
         anatomy=anatomy_on(folder),
         quota=quota_report_on(folder),
     )
-
-
-def _outcomes(cells: charted.Cells) -> dict[str, dict[str, int]]:
-    """Return what became of each model's trials."""
-    groups = summed(cells, ("model",))
-    return {model: {one: sums[one] for one in OUTCOME_COLOURS} for (model,), sums in groups.items()}
 
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────
@@ -147,14 +142,9 @@ def _outcomes(cells: charted.Cells) -> dict[str, dict[str, int]]:
 
 def _pictures(found: Material) -> Iterator[Picture]:
     """Yield every chart that has something to show."""
-    for one in (
-        *_of_cells(found),
-        *_of_rankings(found),
-        *_of_errors(found),
-        *_over_time(found),
-    ):
-        if any(row.get("value", 0) is not None for row in one.rows):
-            yield one
+    for picture in chain(_of_cells(found), _of_rankings(found), _of_errors(found), _over_time(found)):
+        if any(row.get("value", 0) is not None for row in picture.rows):
+            yield picture
 
 
 def _of_cells(found: Material) -> Iterator[Picture]:
@@ -227,10 +217,9 @@ def _of_rankings(found: Material) -> Iterator[Picture]:
 
 def _of_errors(found: Material) -> Iterator[Picture]:
     places = {name: place for place, name in enumerate(charted.models_of(found.cells))}
-    best_first = sorted(found.names.items(), key=lambda named: places[found.shown[named[1]]])
-    names = dict(best_first)
+    names = dict(sorted(found.names.items(), key=lambda named: places[found.shown[named[1]]]))
     # of a run that goes on: newer ones have no name yet
-    findings = [one for one in found.anatomy.findings if (*one.group[:3],) in names]
+    findings = [group for group in found.anatomy.findings if (*group.group[:3],) in names]
     note = f"{found.anatomy.examined:,} of {found.anatomy.wrong:,} wrong or unread answers were examined"
     rows = charted.digit_errors(findings, names)
     yield Picture(name="digit-errors", chart="digit_errors", rows=rows, notes=[note])
@@ -239,7 +228,7 @@ def _of_errors(found: Material) -> Iterator[Picture]:
 
 def _over_time(found: Material) -> Iterator[Picture]:
     minutes = found.minutes
-    if any(one.p50_s is not None for one in minutes):  # of a recording the times of calls are not known
+    if any(minute.p50_s is not None for minute in minutes):  # of a recording the times of calls are not known
         yield Picture(name="latency", chart="latency", rows=latency_rows(minutes, found.shown))
         yield Picture(name="throughput", chart="throughput", rows=throughput_rows(minutes, found.shown))
     yield Picture(name="quota", chart="quota", rows=quota_rows(found.quota.minutes))
@@ -256,12 +245,11 @@ def _slug(text: str) -> str:
 def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
     marks = [SIMULATED] if found.simulated else []
-    for one in _pictures(found):
-        notes = [line for note in [*marks, *one.notes] for line in wrap(note, LONGEST_LINE)]
-        spec = drawn(one.chart, one.rows, metric=one.metric, notes=notes)
-        svg, png = draw(spec)
-        yield f"{one.name}.svg", svg.encode()
-        yield f"{one.name}.png", png
+    for picture in _pictures(found):
+        notes = [line for note in [*marks, *picture.notes] for line in wrap(note, LONGEST_LINE)]
+        svg, png = draw(drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes))
+        yield f"{picture.name}.svg", svg.encode()
+        yield f"{picture.name}.png", png
 
 
 def _drawing() -> Draw:
@@ -273,21 +261,17 @@ def _drawing() -> Draw:
 
     def draw(spec: Mapping[str, Any]) -> tuple[str, bytes]:  # Any: a specification of Vega-Lite
         svg = vl_convert.vegalite_to_svg(dict(spec))
-        return svg, vl_convert.svg_to_png(svg, scale=_scale(svg))
+        sizes = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', svg)
+        pixels = float(sizes[1]) * float(sizes[2]) if sizes else MOST_PIXELS
+        scale = min(SCALE, sqrt(MOST_PIXELS / max(pixels, 1.0)))
+        return svg, vl_convert.svg_to_png(svg, scale=scale)
 
     return draw
 
 
-def _scale(svg: str) -> float:
-    """Return how many pixels of a PNG one of the drawing gets."""
-    sizes = re.search(r'<svg[^>]* width="([\d.]+)" height="([\d.]+)"', svg)
-    pixels = float(sizes[1]) * float(sizes[2]) if sizes else MOST_PIXELS
-    return min(SCALE, sqrt(MOST_PIXELS / max(pixels, 1.0)))
-
-
 def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each report's files."""
-    reports: dict[str, Tables] = {
+    reports: dict[str, Report] = {
         "report": report_on(folder),
         "standings": found.standings,
         "anatomy": found.anatomy,
@@ -299,9 +283,3 @@ def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
     for name, report in reports.items():
         yield f"{name}.md", report.as_markdown().encode()
         yield f"{name}.tex", report.as_latex().encode()
-
-
-def _write(path: Path, content: bytes) -> Path:
-    with writing(path), replacing(path) as file:
-        file.write(content)
-    return path

@@ -12,7 +12,6 @@ from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts
 from asyncbench.results import (
     CELL_KEYS,
     OK_STATUS,
-    TOKEN_KINDS,
     CallCosts,
     CostKey,
     UnknownCosts,
@@ -131,13 +130,7 @@ class CostReport(Report):
     def _notes(self) -> Iterator[str]:
         if self.simulated:
             yield SIMULATED
-        if not self.whole.spent.calls:
-            yield self._nothing or ""
-        else:
-            yield self._sum_up()
-            yield from self._shares()
-        if self.sources and self.whole.spent.calls:
-            yield f"Whose prices: {', '.join(self.sources)}."
+        yield from [self._nothing] if self._nothing else self._sums()
         if self.several:
             yield "A model's conditions and runs stand together."
         if self.imported:
@@ -150,18 +143,15 @@ class CostReport(Report):
                 f"they are in no table; they may cost up to {dollars(self.unended_reserved_usd)}."
             )
 
-    def _sum_up(self) -> str:
+    def _sums(self) -> Iterator[str]:
         spent = self.whole.spent
         said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
         if spent.unknown:
             bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
             said += f", of which {spent.unknown:,} have no known cost: {bound}"
-        return f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
-
-    def _shares(self) -> Iterator[str]:
-        spent = self.whole.spent
+        yield f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
         failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
-        calls, costs = sum(one.calls for one in failed), [one.known_usd for one in failed]
+        calls, costs = sum(part.calls for part in failed), [part.known_usd for part in failed]
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
         yield (
@@ -171,6 +161,8 @@ class CostReport(Report):
             f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
             f"{_dollars_part(_of(spent.usd_again, spent.usd))}."
         )
+        if self.sources:
+            yield f"Whose prices: {', '.join(self.sources)}."
 
     def _sheets(self) -> Iterator[Sheet]:
         if self.whole.spent.calls:
@@ -183,7 +175,12 @@ class CostReport(Report):
             yield _money("By outcome", ("outcome",), self.outcomes, whole)
             yield _money("By how calls ended", ("status",), self.statuses, whole)
         if self.unknown:
-            yield _unknown(self.unknown)
+            rows = [
+                [why, f"{calls.calls:,}", _bound_text(calls.calls, calls.reserved_usd, calls.unbounded)]
+                for why, calls in self.unknown.items()
+            ]
+            head = ["why", "calls", "what bounds it"]
+            yield Sheet(title="Calls without a known cost", head=head, rows=rows)
         if self.untold:
             yield _estimates(self.untold)
         if self.forecasts:
@@ -280,59 +277,49 @@ def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
 
 
 def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
-    rows = [_money_row(one, len(names), whole) for one in groups]
     head = [*names, "calls", "no cost known", "cost", "of all", "cached", "again", "correct", "per correct"]
+    rows = []
+    for group in groups:
+        spent, each = group.spent, group.usd_a_correct
+        unknown = spent.calls and spent.known_usd is None  # then it has no share of the known dollars
+        at_least = "≥ " if spent.unknown and each is not None else ""
+        rows.append(
+            [
+                *group.name,
+                *("" for _ in range(len(names) - len(group.name))),
+                f"{spent.calls:,}",
+                f"{spent.unknown:,}" if spent.unknown else "-",
+                dollars(spent.known_usd),
+                _share(None) if unknown else _of(spent.usd, whole.usd),
+                _share(spent.cached_share),
+                _of(spent.usd_again, spent.usd),
+                f"{group.correct or 0:,}",
+                at_least + per_correct_text(spent.known_usd, each),
+            ]
+        )
     if names[0] in ("outcome", "status"):
         head, rows = head[:-2], [row[:-2] for row in rows]
     return Sheet(title=title, head=head, rows=rows, labels=len(names))
 
 
-def _money_row(one: Group, names: int, whole: CallCosts) -> list[str]:
-    spent = one.spent
-    at_least = "≥ " if spent.unknown and one.usd_a_correct is not None else ""
-    return [
-        *one.name,
-        *("" for _ in range(names - len(one.name))),
-        f"{spent.calls:,}",
-        f"{spent.unknown:,}" if spent.unknown else "-",
-        dollars(spent.known_usd),
-        _of_dollars(spent, whole),
-        _share(spent.cached_share),
-        _of(spent.usd_again, spent.usd),
-        f"{one.correct or 0:,}",
-        at_least + per_correct_text(spent.known_usd, one.usd_a_correct),
-    ]
-
-
 def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
-    counted = [(one.name[0], getattr(one.spent, which)) for one in groups]
-    kinds = (
-        [*TOKEN_KINDS, "reasoning"] if which == "tokens_by_kind" else [*TOKEN_KINDS, "reasoning", "not_split"]
-    )
-    used = [kind for kind in kinds if any(amounts[kind] for _, amounts in counted)]
+    counted = [(group.name[0], getattr(group.spent, which)) for group in groups]
+    used = [kind for kind in NAMES if any(amounts.get(kind) for _, amounts in counted)]
     show = dollars if which == "usd_by_kind" else "{:,}".format
     rows = [[name, *(show(amounts[kind]) for kind in used)] for name, amounts in counted]
     return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
 
 
-def _unknown(causes: Mapping[str, UnknownCosts]) -> Sheet:
-    rows = [
-        [cause, f"{unknown.calls:,}", _bound_text(unknown.calls, unknown.reserved_usd, unknown.unbounded)]
-        for cause, unknown in causes.items()
-    ]
-    return Sheet(title="Calls without a known cost", head=["why", "calls", "what bounds it"], rows=rows)
-
-
 def _estimates(models: Iterable[Untold]) -> Sheet:
     rows = [
         [
-            one.model,
-            f"{one.replies:,}",
-            f"{one.characters:,}",
-            f"{one.characters_per_token:.1f} ({'measured' if one.measured else 'assumed'})",
-            f"about {one.estimated_output_tokens:,}",
+            model.model,
+            f"{model.replies:,}",
+            f"{model.characters:,}",
+            f"{model.characters_per_token:.1f} ({'measured' if model.measured else 'assumed'})",
+            f"about {model.estimated_output_tokens:,}",
         ]
-        for one in models
+        for model in models
     ]
     head = ["model", "replies", "characters", "characters a token", "output tokens"]
     return Sheet(title="Replies without token counts (estimates, in no sum)", head=head, rows=rows)
@@ -341,14 +328,14 @@ def _estimates(models: Iterable[Untold]) -> Sheet:
 def _caps(budgets: Iterable[Budget]) -> Sheet:
     rows = [
         [
-            f"{one.kind} {one.of}",
-            dollars(max(0.0, one.spent_usd - one.doubted_usd)),
-            f"up to {dollars(one.doubted_usd)} of {one.doubted_calls:,} calls" if one.doubted_calls else "-",
-            dollars(one.limit_usd),
-            _of(one.spent_usd, one.limit_usd),
-            dollars(one.reserved_usd),
+            f"{cap.kind} {cap.of}",
+            dollars(max(0.0, cap.spent_usd - cap.doubted_usd)),
+            f"up to {dollars(cap.doubted_usd)} of {cap.doubted_calls:,} calls" if cap.doubted_calls else "-",
+            dollars(cap.limit_usd),
+            _of(cap.spent_usd, cap.limit_usd),
+            dollars(cap.reserved_usd),
         ]
-        for one in budgets
+        for cap in budgets
     ]
     head = ["budget", "spent", "of unknown cost", "cap", "used", "reserved"]
     return Sheet(
@@ -363,11 +350,6 @@ def fine(usd: float) -> str:
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
-
-
-def _of_dollars(part: CallCosts, whole: CallCosts) -> str:
-    """Return the share of the known dollars; none where of no call of a part it is known what it cost."""
-    return _share(None) if part.calls and part.known_usd is None else _of(part.usd, whole.usd)
 
 
 def _dollars_part(share: str) -> str:

@@ -80,10 +80,10 @@ def forecasts_of(
     calls = "SELECT trial_id, attempt, status, cost_usd, input_tokens, output_tokens FROM attempts"
     views.put("answers", cost_of_answers(trials, views.table(calls)))
     came = {row["model"]: row for row in views.rows(_CAME)}
-    for model, one in sorted(earliest.items()):
+    for model, forecast in sorted(earliest.items()):
         its = came.get(model, _NOTHING)
         for measure in MEASURES:
-            if (expected := one["total"].get(measure)) is not None:
+            if (expected := forecast["total"].get(measure)) is not None:
                 calls = its["answers" if measure == COST else "answered"]  # that came, or should have
                 known = its[f"{measure}_known"]
                 yield ForecastReview(
@@ -92,7 +92,7 @@ def forecasts_of(
                     **{name: expected[name] for name in ("p5", "p50", "p95")},
                     actual=its[measure] if known or not calls else None,
                     trials=its["trials"],
-                    planned=one["trials"],
+                    planned=forecast["trials"],
                     partial=known < calls,
                     skipped=skipped[model],
                     others=_others(costs.get((model,)), its) if measure == COST else None,
@@ -117,11 +117,11 @@ def _earliest(forecasts: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, 
     """Return of each model the forecast that was made from the fewest of its trials."""
     earliest: dict[str, Mapping[str, Any]] = {}
     for kept in reversed(forecasts):
-        for model, one in kept["models"].items():
-            latest = earliest.setdefault(model, one)
-            alike = all(one.get(name) == latest.get(name) for name in ("trials", "prices"))
-            if alike and one["observed"] < latest["observed"]:
-                earliest[model] = one
+        for model, forecast in kept["models"].items():
+            latest = earliest.setdefault(model, forecast)
+            alike = all(forecast.get(name) == latest.get(name) for name in ("trials", "prices"))
+            if alike and forecast["observed"] < latest["observed"]:
+                earliest[model] = forecast
     return earliest
 
 
@@ -140,27 +140,26 @@ def _others(made: CallCosts | None, came: Mapping[str, Any]) -> Others:
 
 def expected(forecasts: Iterable[ForecastReview]) -> Sheet:
     """Return forecasts beside what came."""
+    rows = []
+    for review in forecasts:
+        show = dollars if review.measure == COST else "{:,.0f}".format
+        at_least = "≥ " if review.partial else ""
+        skipped = f", {review.skipped:,} skipped" if review.skipped else ""
+        rows.append(
+            [
+                review.model,
+                review.measure,
+                show(review.p50),
+                f"{show(review.p5)} to {show(review.p95)}",
+                "unknown" if review.actual is None else f"{at_least}{show(review.actual)}",
+                _within(review),
+                "" if review.others is None else _others_text(review.others),
+                f"{review.trials:,} of {review.planned:,}{skipped}",
+            ]
+        )
     head = ["model", "of what", "forecast", "p5 to p95", "actual", "within", "other calls", "trials"]
-    return Sheet(
-        title="Forecast and actual (of each trial the call that gave its answer)",
-        head=head,
-        rows=[_expected_row(one) for one in forecasts],
-        labels=2,
-    )
-
-
-def _expected_row(one: ForecastReview) -> list[str]:
-    show = dollars if one.measure == COST else "{:,.0f}".format
-    return [
-        one.model,
-        one.measure,
-        show(one.p50),
-        f"{show(one.p5)} to {show(one.p95)}",
-        "unknown" if one.actual is None else f"{'≥ ' if one.partial else ''}{show(one.actual)}",
-        _within(one),
-        "" if one.others is None else _others_text(one.others),
-        f"{one.trials:,} of {one.planned:,}" + (f", {one.skipped:,} skipped" if one.skipped else ""),
-    ]
+    title = "Forecast and actual (of each trial the call that gave its answer)"
+    return Sheet(title=title, head=head, rows=rows, labels=2)
 
 
 def _others_text(others: Others) -> str:
@@ -170,9 +169,9 @@ def _others_text(others: Others) -> str:
     return f"{others.calls:,}: {'≥ ' if others.unknown else ''}{dollars(others.usd)}{unknown}"
 
 
-def _within(one: ForecastReview) -> str:
-    if one.within is not None:
-        return "yes" if one.within else "no"
-    if one.trials >= one.planned:
+def _within(review: ForecastReview) -> str:
+    if review.within is not None:
+        return "yes" if review.within else "no"
+    if review.trials >= review.planned:
         return "unknown"
-    return "stopped early" if one.trials + one.skipped >= one.planned else "still open"
+    return "stopped early" if review.trials + review.skipped >= review.planned else "still open"

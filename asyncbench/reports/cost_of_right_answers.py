@@ -51,6 +51,16 @@ class Worth:
         """How many trials have a reply."""
         return self.accuracy.trials - self.outcomes.get(Outcome.FAILED, 0)
 
+    @property
+    def asked(self) -> Asked:
+        """Who was asked; the figures are by `ENTRANT`, or by more."""
+        run, model, condition = self.of[: len(ENTRANT)]
+        return run, model, condition
+
+    def has_place(self, spent: str) -> bool:
+        """Whether it can stand on a frontier: it replied, and what it spent is known."""
+        return self.replied > 0 and getattr(self, spent) is not None
+
 
 def worth_of(cells: pa.Table, by: Sequence[str]) -> tuple[Worth, ...]:
     """Return the figures by some columns of cells, in the order of their values.
@@ -108,12 +118,12 @@ def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Asked]]
         worths, spent: as `frontier` takes them.
         alike: who was asked the same, as `asked_alike` returns it.
     """
-    known, found = [one for one in worths if _takes_part(one, spent)], dict[Asked, bool]()
+    known, found = list(worths), dict[Asked, bool]()
     for those in alike:
-        compared = [one for one in known if _asked(one) in those]
+        compared = [worth for worth in known if worth.asked in those and worth.has_place(spent)]
         if len(compared) > 1:
             undominated = frontier(compared, spent)
-            found |= {_asked(one): _asked(one) in undominated for one in compared}
+            found |= {worth.asked: worth.asked in undominated for worth in compared}
     return found
 
 
@@ -124,15 +134,6 @@ def frontier(worths: Iterable[Worth], spent: str) -> set[Asked]:
         worths: by `ENTRANT`; who has no reply is left out.
         spent: cost_per_trial_usd, reasoning_per_trial or output_per_trial; who has none is left out.
     """
-    known = [one for one in worths if _takes_part(one, spent)]
-    ahead = undominated([(getattr(one, spent), one.accuracy.share or 0.0) for one in known])
-    return {_asked(one) for one in compress(known, ahead)}
-
-
-def _takes_part(one: Worth, spent: str) -> bool:
-    return one.replied > 0 and getattr(one, spent) is not None
-
-
-def _asked(one: Worth) -> Asked:
-    run, model, condition = one.of[: len(ENTRANT)]
-    return run, model, condition
+    known = [worth for worth in worths if worth.has_place(spent)]
+    ahead = undominated([(getattr(worth, spent), worth.accuracy.share or 0.0) for worth in known])
+    return {worth.asked for worth in compress(known, ahead)}
