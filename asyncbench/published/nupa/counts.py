@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,13 +52,7 @@ class LengthTally(NamedTuple):
 
     def plus(self, other: "LengthTally") -> "LengthTally":
         """Return both together."""
-        return LengthTally(
-            answers=self.answers + other.answers,
-            exact_match=self.exact_match + other.exact_match,
-            digit_match=self.digit_match + other.digit_match,
-            dlength=self.dlength + other.dlength,
-            dlength_total=self.dlength_total + other.dlength_total,
-        )
+        return LengthTally(*map(add, self, other))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +225,9 @@ def findings(by_length: Mapping[int, LengthTally], task: NupaTask) -> TaskFindin
 
 def _figure(by_length: Mapping[int, LengthTally], name: str, length_class: int) -> Figure:
     sums = {length: Sum(getattr(one, name), one.answers) for length, one in by_length.items()}
-    answers = sum(one.answers for one in sums.values())
+    answers = sum(tally.answers for tally in sums.values())
     return Figure(
-        mean=Sum(sum(one.total for one in sums.values()), answers).mean if answers else None,
+        mean=Sum(sum(tally.total for tally in sums.values()), answers).mean if answers else None,
         ranges=by_range(sums, length_class),
         digits=digits(sums, name, length_class) if name in THRESHOLDS else None,
     )

@@ -7,8 +7,6 @@ from pathlib import Path
 from asyncbench.published.nupa.counts import (
     FIGURES,
     SUITE,
-    Figure,
-    LengthTally,
     TaskFindings,
     TaskLine,
     by_asked,
@@ -146,28 +144,24 @@ def _tables(lines: Sequence[TaskLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
     groups = by_asked(lines)
     named = names_of(groups)
-    yield _overview(groups, named)
+    yield Sheet(
+        title="Models: means over tasks (ours: the paper has none)",
+        head=OVERVIEW_HEAD,
+        rows=[_overview_row(named[asked], its) for asked, its in groups.items()],
+    )
     if len(groups) > 1:
         yield _side_by_side(groups, named)
-    for asked, those in groups.items():
+    for asked, its in groups.items():
         yield Sheet(
             title=f"{named[asked]}: exact match by task and range of lengths",
             head=TASKS_HEAD,
-            rows=[_task_row(line) for line in those],
+            rows=[_task_row(line) for line in its],
         )
         yield Sheet(
             title=f"{named[asked]}: digits, in brackets those up to which no length fails",
             head=DIGITS_HEAD,
-            rows=[_digits_row(line) for line in those],
+            rows=[[task_name(line.task), *_passed(line)] for line in its],
         )
-
-
-def _overview(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
-    return Sheet(
-        title="Models: means over tasks (ours: the paper has none)",
-        head=OVERVIEW_HEAD,
-        rows=[_overview_row(named[asked], lines) for asked, lines in groups.items()],
-    )
 
 
 def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
@@ -190,23 +184,15 @@ def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
 
 def _side_by_side(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
     """Return tasks × models."""
-    found = {
-        asked: {line.task.name: line.by_grader["strict"] for line in lines} for asked, lines in groups.items()
-    }
-    tasks = {line.task.name: line.task for lines in groups.values() for line in lines}
-    rows = [
-        [task_name(task), *(_exact(found[asked].get(name)) for asked in groups)]
-        for name, task in tasks.items()
-    ]
-    return Sheet(
-        title="Exact match by task and model",
-        head=("task", *(named[asked] for asked in groups)),
-        rows=rows,
-    )
-
-
-def _exact(findings: TaskFindings | None) -> Cell:
-    return MISSING if findings is None else _share(findings.exact_match)
+    lines = {asked: {line.task.name: line for line in its} for asked, its in groups.items()}
+    tasks = {line.task.name: line.task for its in groups.values() for line in its}
+    rows = []
+    for name, task in tasks.items():
+        found = [lines[asked].get(name) for asked in groups]
+        shares = [None if line is None else line.by_grader["strict"].exact_match for line in found]
+        rows.append([task_name(task), *map(_share, shares)])
+    head = ("task", *(named[asked] for asked in groups))
+    return Sheet(title="Exact match by task and model", head=head, rows=rows)
 
 
 def _task_row(line: TaskLine) -> list[Cell]:
@@ -223,22 +209,15 @@ def _task_row(line: TaskLine) -> list[Cell]:
     ]
 
 
-def _digits_row(line: TaskLine) -> list[Cell]:
-    figures = line.by_grader["strict"].figures
-    cells = [_mastered(figures[name]) for name in ("exact_match", "digit_match", "dlength")]
-    return [task_name(line.task), *(cell for pair in cells for cell in pair)]
-
-
-def _mastered(figure: Figure) -> tuple[str, str]:
-    of = figure.digits or PassedLengths()
-    return (
-        _with_contiguous(of.well_learned, of.well_learned_contiguous),
-        _with_contiguous(of.preserving, of.preserving_contiguous),
-    )
-
-
-def _with_contiguous(longest: int | None, contiguous: int | None) -> str:
-    return MISSING if longest is None else f"{longest} ({contiguous})"
+def _passed(line: TaskLine) -> Iterator[str]:
+    """Yield how many digits of a task are well learned, and how many are kept, by each figure."""
+    for name in ("exact_match", "digit_match", "dlength"):
+        of = line.by_grader["strict"].figures[name].digits or PassedLengths()
+        for longest, contiguous in (
+            (of.well_learned, of.well_learned_contiguous),
+            (of.preserving, of.preserving_contiguous),
+        ):
+            yield MISSING if longest is None else f"{longest} ({contiguous})"
 
 
 def task_name(task: NupaTask) -> str:
@@ -284,23 +263,21 @@ def _line(line: TaskLine) -> dict[str, object]:
 
 
 def _findings(found: TaskFindings, length_class: int) -> dict[str, object]:
-    return {
-        **{name: _figure(figure) for name, figure in found.figures.items()},
-        "by_length": [
-            {"length": length, "range": range_of(length, length_class), **_means(tally)}
-            for length, tally in found.by_length.items()
-        ],
+    by_length = [
+        {
+            "length": length,
+            "range": range_of(length, length_class),
+            "answers": tally.answers,
+            **{name: float(getattr(tally, name) / tally.answers) for name in FIGURES},
+        }
+        for length, tally in found.by_length.items()
+    ]
+    figures = {
+        name: _exactly({"mean": figure.mean, **figure.ranges})
+        | ({} if figure.digits is None else asdict(figure.digits))
+        for name, figure in found.figures.items()
     }
-
-
-def _figure(figure: Figure) -> dict[str, object]:
-    mastered = {} if figure.digits is None else asdict(figure.digits)
-    return {**_exactly({"mean": figure.mean, **figure.ranges}), **mastered}
-
-
-def _means(tally: LengthTally) -> dict[str, object]:
-    means = {name: float(getattr(tally, name) / tally.answers) for name in FIGURES}
-    return {"answers": tally.answers, **means}
+    return {**figures, "by_length": by_length}
 
 
 def _exactly(values: Mapping[str, Number | None]) -> dict[str, float | None]:
