@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from asyncbench.records import Outcome
-from asyncbench.results import Graded, NothingToShowError, graders_of, in_order
+from asyncbench.results import Asked, Graded, NothingToShowError, graders_of, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
 from asyncbench.views import FolderViews, counted
@@ -77,6 +77,11 @@ class RunLine:
     reasoning_p50_characters: float | None  # of the replies that show any
     by_length: tuple[SizeBin, ...]  # digits of the longer number, as drawn where that is known; characters
     by_carries: tuple[SizeBin, ...]  # of additions alone
+
+    @property
+    def asked(self) -> Asked:
+        """Who was asked, and how."""
+        return self.run, self.model, self.condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,18 @@ class IntegerAdditionReport(PublishedReport):
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield from _tables(self.lines)
+        return _tables(self.lines)
 
     def _outcomes(self) -> Iterator[str]:
-        yield _without_success(self.lines)
+        lines = self.lines
+        trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
+        empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
+        absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
+        more = f" {absent:,} more were planned, of which nothing is recorded." if absent else ""
+        yield (
+            f"Of {_things(trials, 'trial', 'trials')} {trials - results:,} failed (no reply), {empty:,} had "
+            f"an empty reply, {cut:,} were truncated.{more}"
+        )
 
     def _remarks(self) -> Iterator[str]:
         if count := self.without_operands:
@@ -69,18 +77,6 @@ HEAD = (
 )
 
 
-def _without_success(lines: Sequence[RunLine]) -> str:
-    """Return as a sentence which trials brought nothing, and how many there are not."""
-    trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
-    empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
-    said = (
-        f"Of {_things(trials, 'trial', 'trials')} {trials - results:,} failed (no reply), {empty:,} had an "
-        f"empty reply, {cut:,} were truncated."
-    )
-    absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
-    return f"{said} {absent:,} more were planned, of which nothing is recorded." if absent else said
-
-
 def _things(count: int, one: str, many: str) -> str:
     """Return a number of things: `1 trial`, `2 trials`."""
     return f"{count:,} {one if count == 1 else many}"
@@ -88,11 +84,11 @@ def _things(count: int, one: str, many: str) -> str:
 
 def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
     """Yield the tables from top to bottom."""
-    names = names_of([_asked(line) for line in lines])
+    names = names_of([line.asked for line in lines])
     by_suite = {suite: [line for line in lines if line.suite == suite] for suite in SUITES}
     for suite, those in by_suite.items():
         if those:
-            rows = [(names[_asked(line)], *_figures(line)) for line in those]
+            rows = [(names[line.asked], *_figures(line)) for line in those]
             yield Sheet(title=suite, head=HEAD, rows=rows)
     yield _reasons(lines, names)
     for suite, those in by_suite.items():
@@ -102,10 +98,6 @@ def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
     added = by_suite[ADDITION]
     carried = [line.by_carries for line in added]
     yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
-
-
-def _asked(line: RunLine) -> Asked:
-    return line.run, line.model, line.condition
 
 
 def _figures(line: RunLine) -> tuple[str, ...]:
@@ -132,7 +124,7 @@ def _reasons(lines: Sequence[RunLine], names: Mapping[Asked, str]) -> Sheet:
     reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
     rows = [
         (
-            names[_asked(line)],
+            names[line.asked],
             line.suite,
             *(f"{line.reasons.get(reason, 0):,}" for reason in reasons),
             _rate(line.format_ok_share),
@@ -148,14 +140,15 @@ def _bins(
     title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Asked, str]
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
-    found = {(one.first, one.last) for own in bins for one in own}
+    found = {(size.first, size.last) for own in bins for size in own}
+    if not found:
+        return
     sizes = sorted(found, key=lambda size: (size[0] is None, size[0] or 0))
     rows = []
     for line, own in zip(lines, bins, strict=True):
-        cells = {(one.first, one.last): f"{_rate(one.success_rate)} of {one.results:,}" for one in own}
-        rows.append((names[_asked(line)], *(cells.get(size, "-") for size in sizes)))
-    if sizes:
-        yield Sheet(title=title, head=("model", *(_range(*size) for size in sizes)), rows=rows)
+        cells = {(size.first, size.last): f"{_rate(size.success_rate)} of {size.results:,}" for size in own}
+        rows.append((names[line.asked], *(cells.get(size, "-") for size in sizes)))
+    yield Sheet(title=title, head=("model", *(_range(*size) for size in sizes)), rows=rows)
 
 
 def _range(first: int | None, last: int | None) -> str:

@@ -68,16 +68,13 @@ CARD_HEAD = (
 
 def overview(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
     """Return the published table: a line per row, of the trials of these depths."""
-    return Sheet(
-        title=f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %",
-        head=OVERVIEW_HEAD,
-        rows=[_overview_line(row.label, total(row.cells, depths=depths)) for row in rows],
-    )
-
-
-def _overview_line(label: str, figures: TrialSums) -> tuple[str, ...]:
-    used = (tokens(figures.output_tokens), usd(figures.cost_usd))
-    return label, *_shares(figures), *used, *_errors(figures)
+    lines = []
+    for row in rows:
+        sums = total(row.cells, depths=depths)
+        used = (tokens(sums.output_tokens), usd(sums.cost_usd))
+        lines.append((row.label, *_shares(sums), *used, *_errors(sums)))
+    title = f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %"
+    return Sheet(title=title, head=OVERVIEW_HEAD, rows=lines)
 
 
 def _shares(figures: TrialSums) -> tuple[str, ...]:
@@ -148,15 +145,13 @@ def verification(rows: Sequence[PublishedRow]) -> Sheet:
 
 def card(title: str, row: PublishedRow, depths: Depths) -> Sheet:
     """Return a row's totals and the same of each task, of the trials of these depths."""
-    groups: list[tuple[str, TrialSums]] = [("all", total(row.cells, depths=depths))]
-    groups += [(task, total(row.cells, depths=depths, task=task)) for task in tasks_of(row.cells)]
-    lines = [_card_line(name, figures) for name, figures in groups if figures.trials]
+    lines = []
+    for task in (None, *tasks_of(row.cells)):
+        sums = total(row.cells, depths=depths, task=task)
+        if sums.trials:
+            used = (tokens(sums.input_tokens), tokens(sums.output_tokens), usd(sums.cost_usd, 6))
+            lines.append((task or "all", *_shares(sums), *used, *_errors(sums)))
     return Sheet(title=f"{title}: depth {depths.first} and deeper", head=CARD_HEAD, rows=lines)
-
-
-def _card_line(name: str, figures: TrialSums) -> tuple[str, ...]:
-    used = (tokens(figures.input_tokens), tokens(figures.output_tokens), usd(figures.cost_usd, 6))
-    return name, *_shares(figures), *used, *_errors(figures)
 
 
 # ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
@@ -203,20 +198,17 @@ def models_by_task(rows: Sequence[PublishedRow]) -> Sheet | None:
 
 def grid(title: str, cells: Cells) -> Sheet:
     """Return tasks × depths for each rate side by side, or below each other where that is too wide."""
-    one_by_one = [_grid_of(rate, f"{title}: {rate.name} by depth", cells) for rate in RATES]
+    apart = [_grid_of(rate, f"{title}: {rate.name} by depth", cells) for rate in RATES]
+    rows = []
+    for first, *others in zip(*(sheet.rows for sheet in apart), strict=True):  # only the first keeps its name
+        rows.append([*first, *chain.from_iterable(("", *other[1:]) for other in others)])
     return Sheet(
         title=f"{title}: {', '.join(rate.name for rate in RATES)} by depth",
-        head=list(chain.from_iterable(sheet.head for sheet in one_by_one)),
-        rows=[_side_by_side(lines) for lines in zip(*(sheet.rows for sheet in one_by_one), strict=True)],
+        head=list(chain.from_iterable(sheet.head for sheet in apart)),
+        rows=rows,
         gap=1,
-        instead=one_by_one,
+        instead=apart,
     )
-
-
-def _side_by_side(lines: Sequence[Sequence[Cell]]) -> list[Cell]:
-    """Return the lines of several sheets as one: only the first keeps its name."""
-    first, *others = lines
-    return [*first, *chain.from_iterable(("", *other[1:]) for other in others)]
 
 
 def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
@@ -233,14 +225,14 @@ def _grid_of(rate: Rate, title: str, cells: Cells) -> Sheet:
 
 def _shading(figures: Sequence[Sequence[TrialSums]], rate: Rate) -> list[list[Cell]]:
     """Return a cell for each of some figures, all equally wide: their colours make a surface."""
-    shares = [[rate.of(one) for one in line] for line in figures]
+    shares = [[rate.of(sums) for sums in line] for line in figures]
     known = [share for line in shares for share in line if share is not None]
     decimals = 0 if all(abs(100 * share - round(100 * share)) < 1e-9 for share in known) else 1
     width = max(2, *(len(f"{100 * share:.{decimals}f}") for share in [*known, 0.0]))  # as a depth of 10
-    return [[_shade(share, rate, decimals, width) for share in line] for line in shares]
-
-
-def _shade(share: float | None, rate: Rate, decimals: int, width: int) -> Cell:
-    if share is None:
-        return MISSING
-    return shaded(f"{100 * share:{width}.{decimals}f}", rate.goodness(share))
+    return [
+        [
+            MISSING if share is None else shaded(f"{100 * share:{width}.{decimals}f}", rate.goodness(share))
+            for share in line
+        ]
+        for line in shares
+    ]

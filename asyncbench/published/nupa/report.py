@@ -47,7 +47,7 @@ class NupaReport(PublishedReport):
         }
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield from _tables(self.lines)
+        return _tables(self.lines)
 
     def _model(self, asked: Asked, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
