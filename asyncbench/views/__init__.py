@@ -4,9 +4,10 @@ In: a snapshot of a folder. Out: rows and tables of figures. `asyncbench sql` of
 """
 
 from asyncbench.views.counting import FolderViews, counted, open_views
-from asyncbench.views.views import VIEWS, Sources
+from asyncbench.views.views import USD_STEPS, VIEWS, Sources
 
 __all__ = [
+    "USD_STEPS",
     "VIEWS",
     "FolderViews",
     "Sources",

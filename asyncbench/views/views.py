@@ -70,7 +70,8 @@ FROM shares
 """  # noqa: S608  made of our own words alone
 
 # The sum of dollars, exact in any order of rows, as `math.fsum` is: in steps of 2^-80 USD.
-_STEPS = "1208925819614629174706176.0"
+USD_STEPS = 2**80  # of a dollar
+_STEPS = f"{USD_STEPS}.0"
 _SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
 
 # Every call counts, those of trials that are still open or were asked again, too.

@@ -4,7 +4,7 @@ import json
 import os
 import pty
 from dataclasses import replace
-from math import inf
+from math import fsum, inf
 
 import pytest
 
@@ -14,6 +14,7 @@ from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_r
 from asyncbench.published.llm_arithmetic.tables import number, overview, percent, tokens, usd
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
 from asyncbench.shown.tables import SIMULATED
+from asyncbench.store.catalog import read_trials
 from asyncbench.suites import grade
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.commands import asyncbench
@@ -248,6 +249,16 @@ def test_without_a_plan_the_fullest_row_tells_what_is_complete(tmp_path):
     results = [*many(["2"], model="begun"), *many(["2", "3"], model="done")]
     report = llm_arithmetic_report_on(results_folder(tmp_path, *results, runs={}))
     assert [(row.label, row.complete) for row in report.rows] == [("done", True), ("begun", False)]
+
+
+def test_dollars_add_up_as_by_fsum_whatever_cells_they_are_of(recorded):
+    costs: dict[tuple[str, str], list[float]] = {}
+    for row in read_trials(recorded, ["run", "task", "cost_usd"]).to_pylist():
+        costs.setdefault((row["run"], row["task"]), []).append(row["cost_usd"])
+    rows = {row.run: row.cells for row in llm_arithmetic_report_on(recorded).rows}
+    assert len(costs) > len(rows) > 20
+    for (run, task), usd_of in costs.items():
+        assert float(total(rows[run], task=task).cost_usd) == fsum(usd_of), (run, task)
 
 
 def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):

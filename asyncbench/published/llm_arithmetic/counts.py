@@ -7,6 +7,7 @@ row's trials of one task and one depth (our `length`, which others' problem sets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +15,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.results import Asked, Graded, NothingToShowError, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
-from asyncbench.views import counted
+from asyncbench.views import USD_STEPS, counted
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
@@ -33,7 +34,7 @@ class TrialSums:
     input_tokens: int = 0  # of the trials whose tokens are known
     output_tokens: int = 0
     uncounted: int = 0  # replies whose tokens are unknown
-    cost_usd: float = 0.0  # of the priced trials
+    cost_usd: Fraction = Fraction(0)  # of the priced trials; exact, for sums of cells have to be
     priced: int = 0
     recorded_free: int = 0  # an imported file says $0 though tokens were used: no price was known
 
@@ -198,7 +199,7 @@ SELECT run, model, condition, task, length, count(*) AS trials,
     coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
     coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
     count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted,
-    coalesce(sum_usd(cost_usd), 0) AS cost_usd, count(cost_usd) AS priced,
+    coalesce(sum((cost_usd * $usd_steps)::HUGEINT), 0) AS cost_usd, count(cost_usd) AS priced,
     count(*) FILTER (cost_usd = 0 AND price_source = $recorded AND output_tokens > 0) AS recorded_free,
     count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (reason = 'empty') AS empty,
     count(*) FILTER (outcome = 'truncated') AS truncated, count(*) FILTER (outcome = 'correct') AS right,
@@ -227,12 +228,13 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     """
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
-    given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED}
+    given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
     found = counted(folder, lambda views: views.rows(_COUNTS, given))
     if not found:
         raise NothingToShowError.of_suites(folder, [SUITE.name])
     cells = defaultdict[Asked, dict[Cell, TrialSums]](dict)
     for row in found:
+        row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
         cells[row["run"], row["model"], row["condition"]][row["task"], row["length"]] = sums
     outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}

@@ -163,7 +163,7 @@ def exact(figures: TrialSums) -> dict[str, object]:
         "input_tokens": figures.input_tokens,
         "output_tokens": figures.output_tokens,
         "trials_without_tokens": figures.uncounted,
-        "cost_usd": figures.cost_usd if figures.priced else None,
+        "cost_usd": float(figures.cost_usd) if figures.priced else None,
         "priced_trials": figures.priced,
         "recorded_free_trials": figures.recorded_free,
     }

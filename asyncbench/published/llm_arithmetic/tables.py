@@ -1,6 +1,7 @@
 """How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from itertools import chain
 from typing import NamedTuple
 
@@ -49,9 +50,9 @@ def percent(share: float | None, decimals: int) -> str:
     return MISSING if share is None else f"{number(100 * share, decimals)}%"
 
 
-def usd(cost: float, decimals: int = 4) -> str:
+def usd(cost: float | Fraction, decimals: int = 4) -> str:
     """Return dollars as published: without commas."""
-    return f"${number(cost, decimals)}"
+    return f"${number(float(cost), decimals)}"
 
 
 # ── the published tables ─────────────────────────────────────────────────────────────────────
