@@ -130,7 +130,6 @@ FORMS = {"as_text", "as_markdown", "as_latex", "as_json"}
 WRITTEN_ELSEWHERE = {
     "Sheet",  # a part of a report
     "Answer",  # batches of any query's rows
-    "Tables",  # what pictures take of a report
     "Summary",  # of a run, to become a report
     "Written",  # likewise, of a page
 }
