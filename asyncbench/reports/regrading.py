@@ -27,21 +27,19 @@ class RegradeReport(Report):
     grader: str | None  # None: the headline graders
 
     def _data(self) -> dict[str, object]:
-        shown = asdict(self.found)
-        shown |= {
-            name: [asdict(one) for one in getattr(self, f"_{name}")()] for name in ("moves", "examples")
-        }
-        return shown
+        moves, examples = list(map(asdict, self._moves())), list(map(asdict, self._examples()))
+        return asdict(self.found) | {"moves": moves, "examples": examples}
 
     def _moves(self) -> list[Move]:
-        return [one for one in self.found.moves if self._shows(one)]
+        return [
+            move
+            for move in self.found.moves
+            if (move.headline if self.grader is None else move.grader == self.grader)
+        ]
 
     def _examples(self) -> list[ChangedTrial]:
-        graders = {(one.suite, one.grader) for one in self._moves()}
-        return [one for one in self.found.examples if (one.suite, one.grader) in graders]
-
-    def _shows(self, move: Move) -> bool:
-        return move.headline if self.grader is None else move.grader == self.grader
+        graders = {(move.suite, move.grader) for move in self._moves()}
+        return [trial for trial in self.found.examples if (trial.suite, trial.grader) in graders]
 
     def _notes(self) -> Iterator[str]:
         found = self.found
@@ -61,17 +59,26 @@ class RegradeReport(Report):
     def _what_now(self) -> str:
         if self.found.written:
             return "The new grades were written."
-        if self.found.corrected or any(map(_differs, self.found.graders)):
+        if self.found.corrected or any(
+            one.changed or one.version_before != one.version for one in self.found.graders
+        ):
             return f"Nothing was written; `asyncbench regrade {self.found.folder} --write` does."
         return "The folder's grades are those of the newest graders: there is nothing to write."
 
     def _sheets(self) -> Iterator[Sheet]:
         yield Sheet(title=BY_MODEL, head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
-        if moved := [one for one in self._moves() if one.before != one.now]:
-            yield Sheet(title="What changes", head=MOVE_HEAD, rows=list(map(_move_row, moved)), labels=4)
-            examples = list(map(_example_row, self._examples()))
-            yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
-        graders = list(map(_grader_row, self.found.graders))
+        moved = [
+            (move.model, move.suite, move.before or NOT_GRADED, move.now, f"{move.trials:,}")
+            for move in self._moves()
+            if move.before != move.now
+        ]
+        yield Sheet(title="What changes", head=MOVE_HEAD, rows=moved, labels=4)
+        examples = list(map(_example_row, self._examples())) if moved else []
+        yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
+        graders = [
+            (one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}")
+            for one in self.found.graders
+        ]
         yield Sheet(title="Every grader", head=GRADER_HEAD, rows=graders, labels=3)
 
     def _by_model(self) -> Iterator[tuple[str, ...]]:
@@ -104,18 +111,6 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     if grader is not None and grader not in known:  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has it; choose of {', '.join(known)}")
     return RegradeReport(found=regrade_folder(folder, write=write), grader=grader)
-
-
-def _differs(one: Grader) -> bool:
-    return one.changed > 0 or one.version_before != one.version
-
-
-def _move_row(one: Move) -> tuple[str, ...]:
-    return one.model, one.suite, one.before or NOT_GRADED, one.now, f"{one.trials:,}"
-
-
-def _grader_row(one: Grader) -> tuple[str, ...]:
-    return one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}"
 
 
 def _versions(one: Grader) -> str:

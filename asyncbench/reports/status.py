@@ -1,8 +1,8 @@
 """What a results folder holds, at a glance: planned, done, failed, open, dollars, and how its files are."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from asyncbench.store import (
     QUARANTINE,
     Books,
     ModelCounts,
-    TrialCounts,
     Upkeep,
     planned,
     read_manifest,
@@ -109,13 +108,11 @@ class Status(Report):
         """Whether some process is writing to the folder."""
         return self.files.writer is not None
 
-    def _data(self) -> dict[str, object]:
-        return asdict(self)
-
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
             yield SIMULATED
-        yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{self._writer()}"
+        writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
+        yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         closed = ("done", "skipped") if self._skipped else ("done",)
         head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
         yield Sheet(title="", head=head, rows=self._rows())
@@ -138,18 +135,17 @@ class Status(Report):
     def _skipped(self) -> bool:
         return any(one.skipped for one in self.models)
 
-    def _writer(self) -> str:
-        if self.files.writer is None:
-            return ""
-        return f"; process {self.files.writer or 'unknown'} is writing to it"
-
     def _health(self) -> Iterator[str]:
         files = self.files
         if self._skipped:
             yield "skipped: not asked, for enough is known of their cells (`stop_when`)"
         if self.lapsed:
             yield lapsed_note(self.lapsed)
-        yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {self._journal()}"
+        journal = "the journal is empty"
+        if files.segments:
+            waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls wait in it"
+            journal = f"the journal has {_size(files.journal_bytes)}: {waiting}"
+        yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {journal}"
         if self.ungraded and not self.running:
             yield f"{self.ungraded:,} answers are not graded yet: the next run does, and does not ask again"
         if self.damaged_lines:
@@ -160,12 +156,6 @@ class Status(Report):
             shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
             more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""
             yield f"left unfinished: {shown}{more}; the next run completes it or clears it away"
-
-    def _journal(self) -> str:
-        if not self.files.segments:
-            return "the journal is empty"
-        waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls wait in it"
-        return f"the journal has {_size(self.files.journal_bytes)}: {waiting}"
 
 
 def status_of(folder: Path | str) -> Status:
@@ -182,12 +172,19 @@ def status_of(folder: Path | str) -> Status:
         found = trial_counts(path)  # a line that was just being written is whole by now
         damaged &= set(found.damaged)
     holds = held(path, (figures for one in found.models.values() for figures in one.skips))
-    models = tuple(_models(found, _planned(manifest), holds))
+    planned_trials = Counter[str]()
+    for (_, model, _), suites in planned(manifest).items():
+        planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
+    models = tuple(
+        _model(name, found.models.get(name, ModelCounts()), planned_trials.get(name), holds)
+        for name in sorted({*planned_trials, *found.models})
+    )
+    written_at = None if found.written_at is None else datetime.fromtimestamp(found.written_at, UTC)
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),
         simulated=bool(manifest.get("simulated")),
-        written_at=_iso(found.written_at),
+        written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=sum(one.cost_usd or 0.0 for one in models),
         unpriced_attempts=sum(one.unpriced_attempts for one in models),
         waiting=dict(found.waiting),
@@ -219,18 +216,6 @@ def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any
         )
 
 
-def _planned(manifest: dict[str, object]) -> Counter[str]:
-    trials = Counter[str]()
-    for (_, model, _), suites in planned(manifest).items():
-        trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
-    return trials
-
-
-def _models(found: TrialCounts, planned: Counter[str], holds: Container[CellCounts]) -> Iterator[ModelStatus]:
-    for name in sorted({*planned, *found.models}):
-        yield _model(name, found.models.get(name, ModelCounts()), planned.get(name), holds)
-
-
 def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[CellCounts]) -> ModelStatus:
     skipped = sum(trials for figures, trials in found.skips.items() if figures in holds)
     unfinished = None if planned is None else max(0, planned - found.finished - skipped)
@@ -250,22 +235,21 @@ def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[
 
 
 def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> ModelStatus:
-    return ModelStatus(
+    known = any(model.cost_usd is not None for model in models)
+    counts = ("done", "failed", "in_flight", "attempts", "skipped")
+    sums: dict[str, Any] = {name: sum(getattr(model, name) for model in models) for name in counts}
+    sums |= {name: _sum(getattr(model, name) for model in models) for name in ("planned", "open")}
+    return replace(
+        models[0],
         model="all",
-        planned=_sum(one.planned for one in models),
-        done=sum(one.done for one in models),
-        failed=sum(one.failed for one in models),
-        open=_sum(one.open for one in models),
-        in_flight=sum(one.in_flight for one in models),
         suspended=None,
-        attempts=sum(one.attempts for one in models),
         unpriced_attempts=unpriced,
-        cost_usd=cost_usd if any(one.cost_usd is not None for one in models) else None,
-        skipped=sum(one.skipped for one in models),
+        cost_usd=cost_usd if known else None,
+        **sums,
     )
 
 
-def _sum(values: Iterator[int | None]) -> int | None:
+def _sum(values: Iterable[int | None]) -> int | None:
     """Return the sum of what is known; None: one is not."""
     found = list(values)
     return None if None in found else sum(value or 0 for value in found)
@@ -281,7 +265,3 @@ def _sentence(one: ModelStatus) -> str:
 def _size(size: int) -> str:
     """Return bytes as people say them."""
     return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"
-
-
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat("T", "seconds")

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from math import log, sqrt
 from typing import Final, Literal, TypeAlias
 
@@ -47,12 +48,12 @@ class CurveState(StrEnum):
 class Length:
     """The length up to which at least some share is right, as far as the counts tell; in units of length."""
 
-    value: float | None  # where the curve crosses the share; None: see `bound`, `between` or `why`
-    low: float | None  # 95 % limits; None: not within the lengths that were asked
-    high: float | None
-    bound: Literal["above", "below"] | None  # of all lengths that were asked
-    between: tuple[float, float] | None  # neighbouring lengths, right and wrong
-    why: str | None  # there is neither a value nor a bound
+    value: float | None = None  # where the curve crosses the share; None: see `bound`, `between` or `why`
+    low: float | None = None  # 95 % limits; None: not within the lengths that were asked
+    high: float | None = None
+    bound: Literal["above", "below"] | None = None  # of all lengths that were asked
+    between: tuple[float, float] | None = None  # neighbouring lengths, right and wrong
+    why: str | None = None  # there is neither a value nor a bound
     shortest: float  # that was asked
     longest: float
 
@@ -107,7 +108,8 @@ class Curve:
     def at(self, length: float) -> At:
         """Return the share right at a length with its 95 % interval; None: the counts leave it open."""
         if self.line is not None:
-            return _on_the_line(self.line, length)
+            logit, half = self.line.logit(length), Z_95 * sqrt(self.line.variance(length))
+            return share_of(logit), share_of(logit - half), share_of(logit + half)
         if self.state == CurveState.ONE_LENGTH:
             seen = self._observed()
             return (seen.share, *(seen.interval or UNKNOWN)) if length == self.shortest else (None, *UNKNOWN)
@@ -138,26 +140,9 @@ class Curve:
             return self._length(why="accuracy rises with length")
         return self._length(value=(logit - self.line.intercept) / self.line.slope, low=low, high=high)
 
-    def _length(
-        self,
-        *,
-        value: float | None = None,
-        low: float | None = None,
-        high: float | None = None,
-        bound: Literal["above", "below"] | None = None,
-        between: tuple[float, float] | None = None,
-        why: str | None = None,
-    ) -> Length:
-        return Length(
-            value=value,
-            low=low,
-            high=high,
-            bound=bound,
-            between=between,
-            why=why,
-            shortest=self.shortest,
-            longest=self.longest,
-        )
+    @property
+    def _length(self) -> Callable[..., Length]:
+        return partial(Length, shortest=self.shortest, longest=self.longest)
 
     def _observed(self) -> Proportion:
         return Proportion(
@@ -168,11 +153,7 @@ class Curve:
 
     def _on_the_step(self, length: float) -> At:
         """Return what the step says, with the limits that a likelihood-ratio test does not refuse."""
-        share = self._step(length)
-
-        def refused(logit: float) -> bool:
-            return self._deviance(length, logit) > _REFUSED
-
+        share, refused = self._step(length), partial(self._refused(), length)
         middle = 0.0 if share is None else min(max(log(max(share, 1e-13) / max(1 - share, 1e-13)), -30), 30)
         low = _edge(refused, inside=middle, outside=-_FARTHEST)
         high = _edge(refused, inside=middle, outside=_FARTHEST)
@@ -205,13 +186,10 @@ class Curve:
     def _limits(self, logit: float) -> tuple[float | None, float | None]:
         """Return the least and the greatest length that may have this logit; None: beyond those asked."""
 
-        def refused(length: float) -> bool:
-            return self._deviance(length, logit) > _REFUSED
-
-        inside = self._likeliest(logit)
+        refused, inside = self._refused(), self._likeliest(logit)
         return (
-            _edge(refused, inside=inside, outside=self.shortest),
-            _edge(refused, inside=inside, outside=self.longest),
+            _edge(lambda length: refused(length, logit), inside=inside, outside=self.shortest),
+            _edge(lambda length: refused(length, logit), inside=inside, outside=self.longest),
         )
 
     def _likeliest(self, logit: float) -> float:
@@ -232,9 +210,10 @@ class Curve:
         seen = self._observed()
         return log(seen.successes / (seen.trials - seen.successes))
 
-    def _deviance(self, length: float, logit: float) -> float:
-        """Return how much worse the best curve through a point is: twice the loss of log-likelihood."""
-        return 2 * (self._greatest() - best_through(self.points, length, logit))
+    def _refused(self) -> Callable[[float, float], bool]:
+        """Return the test: whether the best curve through a length and logit loses too much likelihood."""
+        greatest = self._greatest()
+        return lambda length, logit: 2 * (greatest - best_through(self.points, length, logit)) > _REFUSED
 
     def _greatest(self) -> float:
         """Return the greatest log-likelihood of a curve that never rises."""
@@ -243,11 +222,6 @@ class Curve:
         if self.line.slope < 0:
             return log_likelihood(self.points, self.line.intercept, self.line.slope)
         return log_likelihood(self.points, self._reference_logit(), 0.0)
-
-
-def _on_the_line(line: Fit, length: float) -> At:
-    logit, half = line.logit(length), Z_95 * sqrt(line.variance(length))
-    return share_of(logit), share_of(logit - half), share_of(logit + half)
 
 
 def _edge(refused: Callable[[float], bool], *, inside: float, outside: float) -> float | None:

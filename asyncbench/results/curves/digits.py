@@ -91,13 +91,12 @@ def _place(length: Length) -> tuple[int, float] | None:
 def tasks_named(digits: Iterable[DigitsCurve]) -> dict[str, DigitsCurve]:
     """Return curves of one suite by what their tasks are called: with all that tells them apart."""
     found = list(digits)
-    alike = Counter(one.task for one in found)
-    return {_task_name(one, several=alike[one.task] > 1): one for one in found}
-
-
-def _task_name(one: DigitsCurve, *, several: bool) -> str:
-    more = (one.of.get("variant"), one.of.get("representation")) if several else ()
-    return " ".join(filter(None, (one.task, *more)))
+    alike = Counter(curve.task for curve in found)
+    named = {}
+    for curve in found:
+        more = (curve.of.get("variant"), curve.of.get("representation")) if alike[curve.task] > 1 else ()
+        named[" ".join(filter(None, (curve.task, *more)))] = curve
+    return named
 
 
 def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, ...]:
@@ -116,9 +115,10 @@ def digits_at(cells: pa.Table, by: Sequence[str] = TASK) -> tuple[DigitsCurve, .
         correct, trials, failed = (row[f"{name}_sum"] for name in _COUNTED)
         if row["length"] is not None:
             points[tuple(row[name] for name in by)].append((row["length"], correct, trials - failed))
-    curves = ((key, fit(points[key])) for key in sorted(points))
-    return tuple(_digits(dict(zip(by, key, strict=True)), curve) for key, curve in curves if curve)
-
-
-def _digits(of: Mapping[str, str], curve: Curve) -> DigitsCurve:
-    return DigitsCurve(of=of, curve=curve, at_90=curve.length_at(0.9), at_50=curve.length_at(0.5))
+    found = []
+    for key in sorted(points):
+        if curve := fit(points[key]):
+            of = dict(zip(by, key, strict=True))
+            at_90, at_50 = curve.length_at(0.9), curve.length_at(0.5)
+            found.append(DigitsCurve(of=of, curve=curve, at_90=at_90, at_50=at_50))
+    return tuple(found)
