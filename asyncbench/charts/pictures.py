@@ -32,7 +32,7 @@ from asyncbench.reports import (
 )
 from asyncbench.results import (
     METRICS,
-    Asked,
+    Entrant,
     Minute,
     in_order,
     lost_notes,
@@ -71,7 +71,7 @@ class Material:
     simulated: bool
     cells: charted.Cells
     minutes: Sequence[Minute]
-    names: Mapping[Asked, str]
+    names: Mapping[Entrant, str]
     shown: Mapping[str, str]  # names as charts show them, by the whole name
     lost: Sequence[str]  # the loud line, where more than 1 % of somebody's trials were lost
     standings: Standings
@@ -107,7 +107,7 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
     return tuple(written)
 
 
-def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Asked, str], tuple[Minute, ...]]:
+def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
     """Return cells, names and minutes; of one moment."""
     cells = views.table("FROM cells")
     if not len(cells):

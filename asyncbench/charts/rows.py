@@ -16,7 +16,7 @@ from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.reports import Ranking
 from asyncbench.results import (
     METRICS,
-    Asked,
+    Entrant,
     Metric,
     finest,
     repeats_of,
@@ -41,7 +41,7 @@ OTHERS: Final = "others"  # kinds of errors
 MOST_KINDS: Final = 12
 
 
-def named(cells: pa.Table, names: Mapping[Asked, str]) -> Cells:
+def named(cells: pa.Table, names: Mapping[Entrant, str]) -> Cells:
     """Return cells with `model` and `task` as they are shown, the most accurate model first.
 
     Equals stand in the order of `names`, as in standings.
@@ -236,7 +236,7 @@ def _at(
     return {"kind": kind, "length": length, **shown, "trials": trials, "label": label}
 
 
-def digit_errors(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> list[Row]:
+def digit_errors(found: Iterable[ErrorFindings], names: Mapping[Entrant, str]) -> list[Row]:
     """Return where wrong answers have wrong digits, by place from either end.
 
     A picture for each end, a colour a model; where these are too many, the other way round.
@@ -265,7 +265,7 @@ def digit_errors(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> 
     return sorted(rows, key=lambda row: ENDS.index(row["panel"]))
 
 
-def kinds(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> list[Row]:
+def kinds(found: Iterable[ErrorFindings], names: Mapping[Entrant, str]) -> list[Row]:
     """Return the kinds of errors of each model as parts of its examined answers, the commonest first.
 
     At most `MOST_KINDS` kinds are told apart; what is left is `OTHERS`.
@@ -289,7 +289,7 @@ def kinds(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> list[Ro
     return rows
 
 
-def _by_model(found: Iterable[ErrorFindings], names: Mapping[Asked, str]) -> dict[str, list[ErrorFindings]]:
+def _by_model(found: Iterable[ErrorFindings], names: Mapping[Entrant, str]) -> dict[str, list[ErrorFindings]]:
     """Return what was found by the name of who was asked, in the order of the names."""
     shown = told_apart(names.values())
     those: dict[str, list[ErrorFindings]] = {shown[name]: [] for name in names.values()}

@@ -41,7 +41,7 @@ from asyncbench.results import (
     COUNTS,
     METRICS,
     SUMS,
-    Asked,
+    Entrant,
     Minute,
     graded_by,
     headline_graders,
@@ -123,7 +123,7 @@ def _contents(folder: Path, views: FolderViews) -> Contents:
 
 
 def _asked(
-    names: Mapping[Asked, str], shown: Mapping[str, str], providers: Mapping[Asked, str]
+    names: Mapping[Entrant, str], shown: Mapping[str, str], providers: Mapping[Entrant, str]
 ) -> list[Values]:
     return [
         {
@@ -216,7 +216,7 @@ def _specs(metrics: tuple[str, ...]) -> Values:
 # ── wrong answers ────────────────────────────────────────────────────────────────────────────
 
 
-def _errors(findings: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Values:
+def _errors(findings: Iterable[ErrorFindings], places: Mapping[Entrant, int]) -> Values:
     """Return kinds and places of errors by group, and examples of each kind.
 
     Args:
@@ -247,13 +247,13 @@ def _errors(findings: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> V
     }
 
 
-def _about(found: ErrorFindings, places: Mapping[Asked, int]) -> Values:
+def _about(found: ErrorFindings, places: Mapping[Entrant, int]) -> Values:
     run, model, condition, *what = found.group
     names = ("suite", "task", "variant", "representation")
     return {"asked": places[run, model, condition], **dict(zip(names, map(safe, what), strict=True))}
 
 
-def _examples(found: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> Iterator[Values]:
+def _examples(found: Iterable[ErrorFindings], places: Mapping[Entrant, int]) -> Iterator[Values]:
     taken = Counter[tuple[int, str]]()
     for group in found:
         of = _about(group, places)
@@ -267,7 +267,7 @@ def _examples(found: Iterable[ErrorFindings], places: Mapping[Asked, int]) -> It
 # ── as a page has it ─────────────────────────────────────────────────────────────────────────
 
 
-def _columnar(cells: pa.Table, places: Mapping[Asked, int]) -> Values:
+def _columnar(cells: pa.Table, places: Mapping[Entrant, int]) -> Values:
     """Return cells column by column: texts by the list of their values, who was asked as a number."""
     columns = cells.to_pydict()
     tasks = list(zip(columns["suite"], columns["task"], strict=True))
@@ -289,7 +289,7 @@ def _coded(values: Iterable[str | None]) -> Values:
     return {"values": [safe(value or "") for value in codes], "codes": coded}
 
 
-def _with_place(trial: Mapping[str, Any], places: Mapping[Asked, int]) -> Values:
+def _with_place(trial: Mapping[str, Any], places: Mapping[Entrant, int]) -> Values:
     who = (trial["run"], trial["model"], trial["condition"])
     kept = {name: value for name, value in trial.items() if name not in ENTRANT}
     names = {name: safe(kept[name]) for name in ("suite", "task", "variant", "representation")}

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from asyncbench.records import Outcome
-from asyncbench.results import Asked
+from asyncbench.results import Entrant
 from asyncbench.shown import per_correct
 from asyncbench.stats import Proportion, undominated
 from asyncbench.store import CELL, ENTRANT
@@ -52,7 +52,7 @@ class Worth:
         return self.accuracy.trials - self.outcomes.get(Outcome.FAILED, 0)
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Entrant:
         """Who was asked; the figures are by `ENTRANT`, or by more."""
         run, model, condition = self.of[: len(ENTRANT)]
         return run, model, condition
@@ -96,29 +96,29 @@ def _mean(total: float, count: int) -> float | None:
     return total / count if count else None
 
 
-def asked_alike(cells: pa.Table) -> tuple[frozenset[Asked], ...]:
+def asked_alike(cells: pa.Table) -> tuple[frozenset[Entrant], ...]:
     """Return who can be compared with whom: those who were asked the same tasks and lengths, together.
 
     Args:
         cells: rows of the view `cells`.
     """
-    what = defaultdict[Asked, set[tuple[object, ...]]](set)
+    what = defaultdict[Entrant, set[tuple[object, ...]]](set)
     for row in cells.select(list(CELL)).to_pylist():
         what[row["run"], row["model"], row["condition"]].add(tuple(row[name] for name in _WHAT))
-    alike = defaultdict[frozenset[tuple[object, ...]], set[Asked]](set)
+    alike = defaultdict[frozenset[tuple[object, ...]], set[Entrant]](set)
     for asked, those in what.items():
         alike[frozenset(those)].add(asked)
     return tuple(map(frozenset, alike.values()))
 
 
-def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Asked]]) -> dict[Asked, bool]:
+def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Entrant]]) -> dict[Entrant, bool]:
     """Return who is dominated by nobody that was asked the same; who has nobody to compare with is left out.
 
     Args:
         worths, spent: as `frontier` takes them.
         alike: who was asked the same, as `asked_alike` returns it.
     """
-    known, found = list(worths), dict[Asked, bool]()
+    known, found = list(worths), dict[Entrant, bool]()
     for those in alike:
         compared = [worth for worth in known if worth.asked in those and worth.has_place(spent)]
         if len(compared) > 1:
@@ -127,7 +127,7 @@ def best(worths: Iterable[Worth], spent: str, alike: Iterable[Collection[Asked]]
     return found
 
 
-def frontier(worths: Iterable[Worth], spent: str) -> set[Asked]:
+def frontier(worths: Iterable[Worth], spent: str) -> set[Entrant]:
     """Return who is dominated by nobody: no other is as accurate for as little, and better in one of the two.
 
     Args:

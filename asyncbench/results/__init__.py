@@ -18,7 +18,6 @@ from asyncbench.results.cost_counts import (
 )
 from asyncbench.results.minutes import Minute, minutes_of
 from asyncbench.results.names import (
-    Asked,
     Entrant,
     finest,
     in_order,
@@ -78,7 +77,6 @@ __all__ = [
     "SUMS",
     "TOKEN_KINDS",
     "TRIAL_COLUMNS",
-    "Asked",
     "Bits",
     "CallCosts",
     "CallPrices",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asyncbench.results.names import Asked
+from asyncbench.results.names import Entrant
 from asyncbench.views import FolderViews
 
 
@@ -20,7 +20,7 @@ class Minute:
     output_tokens: int | None  # None: of no call are they known
 
 
-def minutes_of(views: FolderViews, names: Mapping[Asked, str]) -> tuple[Minute, ...]:
+def minutes_of(views: FolderViews, names: Mapping[Entrant, str]) -> tuple[Minute, ...]:
     """Return latency and throughput over time, by name and then by time: the view `minutes`.
 
     Calls of trials that are still open have no condition or run yet: where a model has several, they go by

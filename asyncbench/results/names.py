@@ -11,7 +11,6 @@ from asyncbench.store import Manifest, planned
 LONGEST_NAME: Final = 40  # characters, which axes have room for; a number that tells two apart may follow
 
 Entrant = tuple[str, str, str]  # run, model, condition: who is in a ranking
-Asked = Entrant
 Task = tuple[str, str]  # suite, task
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from asyncbench.records import Outcome
-from asyncbench.results import Asked, Graded, NothingToShowError, graders_of, in_order
+from asyncbench.results import Entrant, Graded, NothingToShowError, graders_of, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
 from asyncbench.views import FolderViews, counted
@@ -79,7 +79,7 @@ class RunLine:
     by_carries: tuple[SizeBin, ...]  # of additions alone
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Entrant:
         """Who was asked, and how."""
         return self.run, self.model, self.condition
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.results import Asked, names_of
+from asyncbench.results import Entrant, names_of
 from asyncbench.shown import Sheet, seconds
 from asyncbench.store import read_manifest
 
@@ -120,7 +120,7 @@ def _rate(share: float | None) -> str:
     return "-" if share is None else f"{share:.2%}"
 
 
-def _reasons(lines: Sequence[RunLine], names: Mapping[Asked, str]) -> Sheet:
+def _reasons(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Sheet:
     reasons = list(dict.fromkeys(reason for line in lines for reason in line.reasons))
     rows = [
         (
@@ -137,7 +137,7 @@ def _reasons(lines: Sequence[RunLine], names: Mapping[Asked, str]) -> Sheet:
 
 
 def _bins(
-    title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Asked, str]
+    title: str, lines: Sequence[RunLine], bins: Sequence[Sequence[SizeBin]], names: Mapping[Entrant, str]
 ) -> Iterator[Sheet]:
     """Yield a table with a column for each bin that any line has; none where there are no bins."""
     found = {(size.first, size.last) for own in bins for size in own}

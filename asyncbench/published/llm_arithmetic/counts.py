@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import ConfigError
-from asyncbench.results import Asked, Graded, NothingToShowError, in_order
+from asyncbench.results import Entrant, Graded, NothingToShowError, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
 from asyncbench.views import USD_STEPS, counted
@@ -183,7 +183,7 @@ class OutcomeTally:
 class GradedTrials:
     """What one grader says of a folder's trials of the suite."""
 
-    cells: Mapping[Asked, Cells]
+    cells: Mapping[Entrant, Cells]
     tally: OutcomeTally
     providers: frozenset[str]  # who was asked
     graded: Graded
@@ -232,7 +232,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     found = counted(folder, lambda views: views.rows(_COUNTS, given))
     if not found:
         raise NothingToShowError.of_suites(folder, [SUITE.name])
-    cells = defaultdict[Asked, dict[Cell, TrialSums]](dict)
+    cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
     for row in found:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
@@ -248,7 +248,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     )
 
 
-def rows_of(cells: Mapping[Asked, Cells], manifest: Manifest) -> tuple[PublishedRow, ...]:
+def rows_of(cells: Mapping[Entrant, Cells], manifest: Manifest) -> tuple[PublishedRow, ...]:
     """Return the rows in the order of the manifest's runs, models and conditions."""
     plans, conditions = planned(manifest), Counter(asked[:2] for asked in cells)
     fullest = max(total(of_row).trials for of_row in cells.values())

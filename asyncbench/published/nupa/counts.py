@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.results import Asked, Graded, NothingToShowError, in_order
+from asyncbench.results import Entrant, Graded, NothingToShowError, in_order
 from asyncbench.store import ENTRANT, Manifest
 from asyncbench.suites.nupa import (
     GRADERS,
@@ -92,7 +92,7 @@ class TaskLine:
     by_grader: Mapping[str, TaskFindings]
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Entrant:
         """Who was asked, and how."""
         return self.run, self.model, self.condition
 
@@ -233,9 +233,9 @@ def _figure(by_length: Mapping[int, LengthTally], name: str, length_class: int) 
     )
 
 
-def by_asked(lines: Iterable[TaskLine]) -> dict[Asked, list[TaskLine]]:
+def by_asked(lines: Iterable[TaskLine]) -> dict[Entrant, list[TaskLine]]:
     """Return the lines of each who was asked."""
-    found: dict[Asked, list[TaskLine]] = {}
+    found: dict[Entrant, list[TaskLine]] = {}
     for line in lines:
         found.setdefault(line.asked, []).append(line)
     return found

@@ -14,7 +14,7 @@ from asyncbench.published.nupa.counts import (
     macro,
 )
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.results import Asked, names_of
+from asyncbench.results import Entrant, names_of
 from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
 from asyncbench.store import planned, read_manifest
 from asyncbench.suites.nupa import GRADERS, Number, NupaTask, PassedLengths, range_of
@@ -32,7 +32,7 @@ class NupaReport(PublishedReport):
     """A folder's figures of NUPA, and how they are shown."""
 
     empty: int
-    planned: Mapping[Asked, int]
+    planned: Mapping[Entrant, int]
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
@@ -49,7 +49,7 @@ class NupaReport(PublishedReport):
     def _sheets(self) -> Iterator[Sheet]:
         return _tables(self.lines)
 
-    def _model(self, asked: Asked, lines: list[TaskLine]) -> dict[str, object]:
+    def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
         return {
             "run": run,
@@ -182,7 +182,7 @@ def _overview_row(name: str, lines: Sequence[TaskLine]) -> list[Cell]:
     ]
 
 
-def _side_by_side(groups: Mapping[Asked, Sequence[TaskLine]], named: Mapping[Asked, str]) -> Sheet:
+def _side_by_side(groups: Mapping[Entrant, Sequence[TaskLine]], named: Mapping[Entrant, str]) -> Sheet:
     """Return tasks × models."""
     lines = {asked: {line.task.name: line for line in its} for asked, its in groups.items()}
     tasks = {line.task.name: line.task for its in groups.values() for line in its}
