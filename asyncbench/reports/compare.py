@@ -13,7 +13,18 @@ from asyncbench.records import Outcome
 from asyncbench.reports.comparison import Compared, ComparisonRow, Question, compared, sides_of
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results import lost_notes
-from asyncbench.shown import SIMULATED, Report, Sheet, as_lines, middle_cut, safe, safe_notes, shown_width
+from asyncbench.shown import (
+    SIMULATED,
+    Report,
+    Sheet,
+    as_lines,
+    middle_cut,
+    p_text,
+    points,
+    safe,
+    safe_notes,
+    shown_width,
+)
 
 ALPHA: Final = 0.05
 EXAMPLES: Final = 5  # shown each way
@@ -213,21 +224,6 @@ def _power(found: Compared) -> str:
     unsure = whole.p is not None and whole.p > ALPHA
     more = f"; the difference seen would take {found.needed:,}" if unsure and found.needed else ""
     return f"{said}{more}."
-
-
-def points(difference: float, interval: tuple[float, float] | None = None) -> str:
-    """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
-    text = f"{100 * difference:+.1f}"
-    return text if interval is None else f"{text} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
-
-
-def p_text(p: float | None) -> str:
-    """Return a p value: three decimals, four where it is small."""
-    if p is None:
-        return "-"
-    if p < 0.0001:
-        return "<0.0001"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
 
 
 # ── as tables ────────────────────────────────────────────────────────────────────────────────

@@ -23,7 +23,7 @@ from asyncbench.results import (
     names_of,
     no_trials,
 )
-from asyncbench.shown import SIMULATED, Cell, Report, Sheet, of_accuracy, shaded
+from asyncbench.shown import SIMULATED, Cell, Report, Sheet, of_accuracy, shaded, whole_percent
 from asyncbench.store import CELL, ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -262,15 +262,6 @@ def _cell(one: Square | None, marked: bool) -> Cell:
         return ""
     mark = MARK if one.few else ""
     return shaded(f"{mark}{whole_percent(one.accuracy)}".rjust(4 if marked else 3), of_accuracy(one.accuracy))
-
-
-def whole_percent(share: float) -> str:
-    """Return a share in whole percent; 0 and 100 are exact.
-
-    >>> whole_percent(0.999), whole_percent(1.0)
-    ('99', '100')
-    """
-    return f"{share:.0%}".rstrip("%") if share in (0, 1) else str(min(99, max(1, round(100 * share))))
 
 
 def range_text(lengths: Lengths | None) -> str:

@@ -3,7 +3,23 @@
 In: rows of cells. Out: text that fits its width and is harmless, whoever wrote what it quotes.
 """
 
-from asyncbench.shown.heatmap import MISSING, Goodness, of_accuracy, of_deviate_rate, of_nan_rate, shaded
+from asyncbench.shown.numbers import (
+    MISSING,
+    Goodness,
+    count,
+    dollars,
+    of_accuracy,
+    of_deviate_rate,
+    of_nan_rate,
+    p_text,
+    per_correct,
+    per_correct_text,
+    percent,
+    points,
+    seconds,
+    shaded,
+    whole_percent,
+)
 from asyncbench.shown.screen import (
     Cell,
     as_lines,
@@ -17,19 +33,7 @@ from asyncbench.shown.screen import (
     safe_notes,
     shown_width,
 )
-from asyncbench.shown.tables import (
-    SIMULATED,
-    Report,
-    Sheet,
-    count,
-    dollars,
-    latex_of,
-    per_correct,
-    per_correct_text,
-    percent,
-    safe_note_markdown,
-    seconds,
-)
+from asyncbench.shown.tables import SIMULATED, Report, Sheet, latex_of, safe_note_markdown
 
 __all__ = [
     "MISSING",
@@ -50,9 +54,11 @@ __all__ = [
     "of_accuracy",
     "of_deviate_rate",
     "of_nan_rate",
+    "p_text",
     "per_correct",
     "per_correct_text",
     "percent",
+    "points",
     "safe",
     "safe_note",
     "safe_note_markdown",
@@ -60,4 +66,5 @@ __all__ = [
     "seconds",
     "shaded",
     "shown_width",
+    "whole_percent",
 ]

@@ -1,4 +1,4 @@
-"""How figures are written, in every table: shares, dollars, seconds, and the line for simulated results.
+"""Tables and reports as text, Markdown, LaTeX and JSON, and the line for simulated results.
 
 What others wrote (models' names, questions, replies) is made harmless here, in every cell, title and note:
 `safe` for a terminal, `safe_markdown` for Markdown, and `latex.escaped` after `safe` for LaTeX. JSON keeps
@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from math import floor, log10
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -162,43 +161,3 @@ class Report:
     def _data(self) -> Mapping[str, object]:
         """Return what `--json` has; by default every field of the record."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]  # a style is a dataclass, or has its own
-
-
-def percent(share: float | None, interval: tuple[float, float] | None = None) -> str:
-    """Return a share, with its interval where one is given: 97.5 % as `97.5% (95.0-98.8)`."""
-    if share is None:
-        return "-"
-    return f"{share:.1%}" + (f" ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})" if interval else "")
-
-
-def count(value: int | None) -> str:
-    """Return a number of things; what is not known is said to be unknown."""
-    return "unknown" if value is None else f"{value:,}"
-
-
-def dollars(cost: float | None) -> str:
-    """Return USD with four decimals, or three digits where that is less; what is not known is `unknown`."""
-    if cost is None:
-        return "unknown"
-    decimals = 2 - floor(log10(cost)) if 0 < cost < 0.001 else 4
-    return f"${cost:,.{decimals}f}"
-
-
-def per_correct(cost: float | None, correct: int | None) -> float | None:
-    """Return USD for each right answer; None: nothing is right, or no cost is known.
-
-    Args:
-        cost: of the trials whose cost is known, right and wrong; None: of none it is.
-        correct: how many of these are right.
-    """
-    return cost / correct if cost is not None and correct else None
-
-
-def per_correct_text(cost: float | None, each: float | None) -> str:
-    """Return what `per_correct` made of a cost; `unknown`: no cost is known, `-`: nothing is right."""
-    return dollars(each) if cost is None or each is not None else "-"
-
-
-def seconds(value: float | None) -> str:
-    """Return seconds with three decimals."""
-    return "-" if value is None else f"{value:.3f} s"

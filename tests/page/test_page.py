@@ -16,7 +16,7 @@ from asyncbench.results.anatomy import errors_in
 from asyncbench.results.cells import summed
 from asyncbench.results.minutes import minutes_of
 from asyncbench.results.names import in_order, names_of
-from asyncbench.shown.tables import dollars
+from asyncbench.shown.numbers import dollars
 from asyncbench.stats import undominated
 from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store

@@ -16,8 +16,8 @@ from asyncbench.reports.heatmap import (
     accuracy_maps_on,
     range_text,
     ranges_of,
-    whole_percent,
 )
+from asyncbench.shown.numbers import whole_percent
 from tests.reports.answered import Asked, folder_of
 
 TASKS = ("add", "max", "sub")

@@ -34,7 +34,8 @@ from asyncbench.results.anatomy.counts import (
 )
 from asyncbench.results.cells import METRICS
 from asyncbench.results.names import names_of
-from asyncbench.shown.tables import SIMULATED, percent
+from asyncbench.shown.numbers import percent
+from asyncbench.shown.tables import SIMULATED
 from asyncbench.stats import Proportion, wilson
 from asyncbench.store import ENTRANT
 from asyncbench.store.schema import TRIALS

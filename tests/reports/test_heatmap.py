@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.style import Style
 
-from asyncbench.shown.heatmap import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
+from asyncbench.shown.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded
 from asyncbench.shown.screen import as_lines, columns
 from asyncbench.shown.tables import markdown
 

@@ -2,15 +2,8 @@
 
 import pytest
 
-from asyncbench.shown.tables import (
-    Sheet,
-    dollars,
-    markdown,
-    per_correct,
-    per_correct_text,
-    safe_markdown,
-    safe_note_markdown,
-)
+from asyncbench.shown.numbers import dollars, per_correct, per_correct_text
+from asyncbench.shown.tables import Sheet, markdown, safe_markdown, safe_note_markdown
 
 NAME = "a-model-with-a-name-of-40-characters-here"
 

@@ -1,0 +1,115 @@
+"""How figures are written, in every table: shares, differences, dollars, seconds, and how good a share is.
+
+A share's colour is the published scale: red and dark where it is bad, green and light where it is good.
+"""
+
+from collections.abc import Callable
+from colorsys import hls_to_rgb
+from math import floor, log10
+
+from rich.color import Color
+from rich.style import Style
+from rich.text import Text
+
+
+def percent(share: float | None, interval: tuple[float, float] | None = None) -> str:
+    """Return a share, with its interval where one is given: 97.5 % as `97.5% (95.0-98.8)`."""
+    if share is None:
+        return "-"
+    return f"{share:.1%}" + (f" ({100 * interval[0]:.1f}-{100 * interval[1]:.1f})" if interval else "")
+
+
+def count(value: int | None) -> str:
+    """Return a number of things; what is not known is said to be unknown."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def dollars(cost: float | None) -> str:
+    """Return USD with four decimals, or three digits where that is less; what is not known is `unknown`."""
+    if cost is None:
+        return "unknown"
+    decimals = 2 - floor(log10(cost)) if 0 < cost < 0.001 else 4
+    return f"${cost:,.{decimals}f}"
+
+
+def per_correct(cost: float | None, correct: int | None) -> float | None:
+    """Return USD for each right answer; None: nothing is right, or no cost is known.
+
+    Args:
+        cost: of the trials whose cost is known, right and wrong; None: of none it is.
+        correct: how many of these are right.
+    """
+    return cost / correct if cost is not None and correct else None
+
+
+def per_correct_text(cost: float | None, each: float | None) -> str:
+    """Return what `per_correct` made of a cost; `unknown`: no cost is known, `-`: nothing is right."""
+    return dollars(each) if cost is None or each is not None else "-"
+
+
+def seconds(value: float | None) -> str:
+    """Return seconds with three decimals."""
+    return "-" if value is None else f"{value:.3f} s"
+
+
+def points(difference: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
+    text = f"{100 * difference:+.1f}"
+    return text if interval is None else f"{text} ({100 * interval[0]:+.1f} to {100 * interval[1]:+.1f})"
+
+
+def p_text(p: float | None) -> str:
+    """Return a p value: three decimals, four where it is small."""
+    if p is None:
+        return "-"
+    if p < 0.0001:
+        return "<0.0001"
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
+
+
+def whole_percent(share: float) -> str:
+    """Return a share in whole percent; 0 and 100 are exact.
+
+    >>> whole_percent(0.999), whole_percent(1.0)
+    ('99', '100')
+    """
+    return f"{share:.0%}".rstrip("%") if share in (0, 1) else str(min(99, max(1, round(100 * share))))
+
+
+# ── as colours ───────────────────────────────────────────────────────────────────────────────
+
+MISSING = "-"
+SATURATION = 0.5  # the published scale names hue and lightness only
+BLACK, WHITE = Color.from_rgb(0, 0, 0), Color.from_rgb(255, 255, 255)
+LIGHT = 0.3  # from this goodness on black is the easier to read
+
+Goodness = Callable[[float], float]  # a share in [0, 1] → 0 (bad) to 1 (as good as can be)
+
+
+def of_accuracy(share: float) -> float:
+    """Return how good an accuracy is."""
+    return share
+
+
+def of_deviate_rate(share: float) -> float:
+    """Return how good a rate of wrong numbers is."""
+    return 1 - share
+
+
+def of_nan_rate(share: float) -> float:
+    """Return how good a rate of unread replies is; steep near 0, where the published rates lie."""
+    return 1.0 - float(share**0.3)
+
+
+def shaded(text: str, goodness: float) -> Text:
+    """Return a cell on the colour of its goodness; what is perfect is bold instead."""
+    if goodness >= 1:
+        return Text(text, style=Style(bold=True))
+    ink = WHITE if goodness < LIGHT else BLACK
+    return Text(text, style=Style(color=ink, bgcolor=colour(goodness)))
+
+
+def colour(goodness: float) -> Color:
+    """Return the published scale: hue 0° to 120°, lightness 0.3 to 0.7."""
+    hue, lightness = goodness / 3, 0.3 + 0.4 * goodness  # hue: a share of the full circle
+    return Color.from_rgb(*(round(255 * part) for part in hls_to_rgb(hue, lightness, SATURATION)))
