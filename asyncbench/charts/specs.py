@@ -4,7 +4,7 @@ They hold no title, no data and no theme, so that the page and pictures can shar
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, Final
 
@@ -162,19 +162,11 @@ def _heat(
     return alt.layer(cells, weak.encode(text=texts), strong.encode(text=texts))
 
 
-def _lengths(metric: Metric, title: str) -> Drawn:
+def _lengths(metric: Metric, *, title: str) -> Drawn:
     x = alt.X("length:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
     tips = _tips("panel:N", "task:N", "length:Q", f"value:Q|{metric.format}", "trials:Q|,")
     layers = _heat(metric, x=x, y="task", tips=tips, field="length", within=["panel"])
     return _panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
-
-
-def _length_map(metric: Metric) -> Drawn:
-    return _lengths(metric, "length")
-
-
-def _depth_map(metric: Metric) -> Drawn:
-    return _lengths(metric, "depth (digits of each operand)")
 
 
 def _across(field: str, **axis: Any) -> alt.X:  # Any: of alt.Axis
@@ -405,9 +397,9 @@ def _quota(_: Metric) -> Drawn:
 
 _DRAWN: Final[Mapping[str, Callable[[Metric], Drawn]]] = {
     "bars": _bars,
-    "length_map": _length_map,
+    "length_map": partial(_lengths, title="length"),
     "task_map": _task_map,
-    "depth_map": _depth_map,
+    "depth_map": partial(_lengths, title="depth (digits of each operand)"),
     "curves": _curves,
     "frontier_cost": _frontier_cost,
     "frontier_reasoning": _frontier_reasoning,

@@ -3,7 +3,7 @@
 In: recorded trials, or a results folder. Out: a results folder, files in their format, and their tables. Each
 benchmark has a folder of its own; each module imports only from lines above its own:
 
-    places · recorded
+    places · recorded · reports
     exported
     llm_arithmetic · integer_addition · nupa
     formats · keeping

@@ -65,7 +65,10 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
     """
     prices = _Prices(folder, trials, now)
     attempt_costs = [prices.of_attempt(row) for row in _rows(attempts, ATTEMPT_COLUMNS)]
-    by_trial = _sums(attempts["trial_id"].to_pylist(), attempt_costs)
+    by_trial: dict[str | None, float | None] = {}  # None: that of any of its calls is unknown
+    for trial_id, cost in zip(attempts["trial_id"].to_pylist(), attempt_costs, strict=True):
+        before = by_trial.get(trial_id, 0.0)
+        by_trial[trial_id] = None if before is None or cost is None else before + cost
     trial_costs = [
         by_trial[row["trial_id"]] if row["trial_id"] in by_trial else prices.of_trial(row)
         for row in _rows(trials, TRIAL_COLUMNS)
@@ -168,15 +171,6 @@ def _rows(table: pa.Table, columns: Sequence[str]) -> Iterator[Row]:
 
 def _usage(row: Row, *, cache_write_1h: int | None = None) -> Usage:
     return Usage(**{name: row[name] for name in _TOKENS}, cache_write_1h_tokens=cache_write_1h)
-
-
-def _sums(trial_ids: Sequence[str | None], costs: Sequence[float | None]) -> dict[str | None, float | None]:
-    """Return what the calls of each trial cost together; None if that of any is unknown."""
-    sums: dict[str | None, float | None] = {}
-    for trial_id, cost in zip(trial_ids, costs, strict=True):
-        before = sums.get(trial_id, 0.0)
-        sums[trial_id] = None if before is None or cost is None else before + cost
-    return sums
 
 
 def _with_costs(table: pa.Table, costs: Sequence[float | None]) -> pa.Table:
