@@ -1,14 +1,17 @@
 """What the reports of published benchmarks share: of which folder they are, and their notes."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from asyncbench.providers import is_simulated
-from asyncbench.results import Graded, graded_by, left_out_at_import, left_out_of
+from asyncbench.results import Graded, NothingToShowError, graded_by, left_out_at_import, left_out_of
 from asyncbench.shown import SIMULATED, Report
 from asyncbench.store import Manifest
+from asyncbench.views import FolderViews, counted
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +49,21 @@ def about(
         "simulated": any(map(is_simulated, providers)),
         "left_out": left_out_of(manifest, runs=runs),
     }
+
+
+def counted_of(folder: Path | str, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:
+    """Return what `count` makes of a folder's views, where it holds any trial of these suites of ours.
+
+    Raises:
+        ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of them.
+        StoreError: it cannot be read.
+    """
+    named = ", ".join(f"'{suite}'" for suite in suites)
+    of_suites = f"SELECT 1 FROM trials WHERE suite IN ({named}) LIMIT 1"  # noqa: S608  names of ours
+
+    def look(views: FolderViews) -> T:
+        if not views.rows(of_suites):
+            raise NothingToShowError.of_suites(folder, suites)
+        return count(views)
+
+    return counted(folder, look)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, Graded, NothingToShowError, graders_of, in_order
+from asyncbench.results import Entrant, Graded, graders_of, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
-from asyncbench.views import FolderViews, counted
+from asyncbench.views import FolderViews
 
 ADDITION = "integer_addition"
 SUITES = ("string_reversal", ADDITION, "string_rehearsal")  # in the order in which they are asked
@@ -145,15 +146,13 @@ def counts_of(folder: Path, manifest: Manifest) -> AdditionCounts:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return counted(folder, lambda views: _counts(folder, views, manifest))
+    return counted_of(folder, SUITES, lambda views: _counts(views, manifest))
 
 
-def _counts(folder: Path, views: FolderViews, manifest: Manifest) -> AdditionCounts:
+def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     views.put("carries", _carries(views))
     views.keep("graded", _GRADED)
     groups = {_key(row): row for row in views.rows(_LINES)}
-    if not groups:
-        raise NothingToShowError.of_suites(folder, SUITES)
     reasons, sizes = defaultdict[Key, dict[str, int]](dict), defaultdict[Key, list[dict[str, Any]]](list)
     for row in views.rows(_REASONS):
         reasons[_key(row)][row["reason"]] = row["trials"]

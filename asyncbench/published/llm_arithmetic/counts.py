@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import ConfigError
-from asyncbench.results import Entrant, Graded, NothingToShowError, in_order
+from asyncbench.published.reports import counted_of
+from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
-from asyncbench.views import USD_STEPS, counted
+from asyncbench.views import USD_STEPS
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
@@ -229,9 +230,7 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
     given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
-    found = counted(folder, lambda views: views.rows(_COUNTS, given))
-    if not found:
-        raise NothingToShowError.of_suites(folder, [SUITE.name])
+    found = counted_of(folder, [SUITE.name], lambda views: views.rows(_COUNTS, given))
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
     for row in found:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from asyncbench.errors import ConfigError
+from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, Graded, NothingToShowError, in_order
+from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import ENTRANT, Manifest
 from asyncbench.suites.nupa import (
     GRADERS,
@@ -28,7 +29,6 @@ from asyncbench.suites.nupa import (
     digits,
     task_of,
 )
-from asyncbench.views import counted
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
@@ -147,9 +147,7 @@ def counts_of(folder: Path | str, manifest: Manifest) -> NupaCounts:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    rows = counted(folder, lambda views: views.rows(_COUNTS))
-    if not rows:
-        raise NothingToShowError.of_suites(folder, [SUITE])
+    rows = counted_of(folder, [SUITE], lambda views: views.rows(_COUNTS))
     versions = defaultdict[str, set[int]](set)
     for row in rows:
         versions[row["grader"]].update(row["versions"])
