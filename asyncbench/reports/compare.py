@@ -195,7 +195,9 @@ def compare_on(
 def _verdict(row: ComparisonRow, a: str, b: str) -> str:
     found, p = row.found, row.p if row.p is not None else 1.0
     better, worse = (a, b) if found.difference >= 0 else (b, a)
-    low, high = _ordered(row.interval or (-1.0, 1.0), found.difference)
+    low, high = row.interval or (-1.0, 1.0)
+    if found.difference < 0:
+        low, high = -high, -low
     trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
     test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
     seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {found.problems:,} problems{trials} in common"
@@ -206,12 +208,6 @@ def _verdict(row: ComparisonRow, a: str, b: str) -> str:
         f"{seen}: {better} is better than {worse} by {100 * abs(found.difference):.1f} points "
         f"({100 * low:.1f} to {100 * high:.1f}), {test} p {p_text(p)}."
     )
-
-
-def _ordered(interval: tuple[float, float], difference: float) -> tuple[float, float]:
-    """Return the interval of the difference's amount."""
-    low, high = interval
-    return (low, high) if difference >= 0 else (-high, -low)
 
 
 def _power(found: Compared) -> str:

@@ -95,7 +95,8 @@ class Morning(Report):
 
     def _notes(self) -> Iterator[str]:
         nothing = [] if self._nothing is None else [self._nothing]
-        yield from (*self._head(), *nothing, *self._attention(), *map(_on_a_line, self._commands()))
+        yield from (*self._head(), *nothing, *self._attention())
+        yield from (f"next: {' '.join(words)}" for words in self._commands())
 
     def _sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
@@ -133,9 +134,10 @@ class Morning(Report):
             yield "SIMULATED results: no model was asked."
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
+        models = "1 model" if len(status.models) == 1 else f"{len(status.models):,} models"
         planned = "" if self._planned in (None, self._trials) else f" of {self._planned:,}"
         yield (
-            f"{status.sweep}: {_things(len(status.models), 'model')}, {self._trials:,}{planned} trials, "
+            f"{status.sweep}: {models}, {self._trials:,}{planned} trials, "
             f"{dollars(status.cost_usd)}{unpriced}"
         )
 
@@ -204,7 +206,7 @@ class Morning(Report):
         found = [["report", folder, "--html"]]
         if (ranking := self._ranking) is not None:
             found.insert(0, ["compare", *(line.name for line in _rivals(ranking.lines)), folder])
-        return [["asyncbench", *map(_word, words)] for words in found]
+        return [["asyncbench", *(safe_note(shlex.quote(word)) for word in words)] for words in found]
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
@@ -293,10 +295,6 @@ def _share_of(shares: Mapping[str, str], line: Standing) -> str:
     return shares.get(line.name, "-")
 
 
-def _things(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
-
-
 def _some(named: Sequence[str], between: str = ", ") -> str:
     """Return the first few, each without its middle where it is long, and how many more there are."""
     shown = between.join(middle_cut(safe(one), LONGEST_NAMED) for one in named[:NAMED])
@@ -319,14 +317,6 @@ def _folded(lines: Iterable[str], width: int) -> list[str]:
         for line in lines
         for n, part in enumerate(folded(safe_note(line), width - 2).split("\n"))
     ]
-
-
-def _word(text: str) -> str:
-    return safe_note(shlex.quote(text))
-
-
-def _on_a_line(command: Sequence[str]) -> str:
-    return f"next: {' '.join(command)}"
 
 
 def _folded_command(words: Sequence[str], width: int) -> list[str]:
