@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
-from math import floor, log10
 from typing import TYPE_CHECKING
 
 from asyncbench.records import Price, Reply, Usage
@@ -198,12 +197,6 @@ def picodollars(usd: float | Decimal, rounding: str = ROUND_CEILING) -> int:
 def dollars_of(pico: int) -> float:
     """Return picodollars as USD."""
     return float(Decimal(pico).scaleb(-PICO_PLACES))
-
-
-def usd_text(usd: float) -> str:
-    """Return USD for a person: four decimals, and of less than a cent two figures that are not 0."""
-    places = 4 if usd >= 0.01 or usd <= 0 else max(4, 1 - floor(log10(usd)))
-    return f"${usd:,.{places}f}"
 
 
 def _bracket_of(price: Price) -> Bracket:

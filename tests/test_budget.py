@@ -291,7 +291,7 @@ def test_a_budget_holds_without_a_sweep_file(tmp_path):
 
     done = asyncbench_here("run", "--model", "anthropic/claude-haiku-4-5", *given, "0.0001")
     assert (done.returncode, read_attempts(out).num_rows) == (Exit.BUDGET, 0)
-    assert "of $0.00010 spent" in done.stdout
+    assert "of $0.000100 spent" in done.stdout
     assert f"`asyncbench run {out / 'sweep.yaml'} --budget 0.3" in done.stdout
     assert load_sweep(out / "sweep.yaml").budget_usd == 0.0001
 
@@ -939,4 +939,4 @@ def test_a_budget_that_was_passed_before_is_called_spent(tmp_path, served):
     run(sweep(out, problems, model), limit=5)
     text = run(sweep(out, problems, model, budget_usd=1e-6)).as_text()
     assert "Stopped by its budget (sweep test): more than that is spent already" in text
-    assert "of $0.0000010 spent" in text
+    assert "of $0.00000100 spent" in text

@@ -4,7 +4,7 @@ import ast
 import importlib
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -160,7 +160,53 @@ print([name for name in asyncbench.__all__ if not callable(getattr(asyncbench, n
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize("room", ["providers", "config", "planning", "reports"])
+def test_what_makes_no_call_waits_for_no_library_that_does(room):
+    code = f"import sys, asyncbench.{room}; print({{'aiohttp', 'openai', 'anthropic'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "set()\n"
+
+
 def test_every_module_can_be_imported():
     for module in MODULES:
         if not module.endswith("__main__"):
             importlib.import_module(module)
+
+
+MOST_LINES, LONGEST_FUNCTION, MOST_METHODS = 450, 60, 20
+
+
+def test_no_module_function_or_class_is_too_large():
+    too_large = []
+    for path in FILES:
+        source = path.read_text("utf-8")
+        if (lines := len(source.splitlines())) > MOST_LINES:
+            too_large.append(f"{path.name}: {lines} lines")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, FUNCTION) and (lines := _lines_of(node)) > LONGEST_FUNCTION:
+                too_large.append(f"{path.name}: {node.name} has {lines} lines")
+            if isinstance(node, ast.ClassDef):
+                methods = sum(isinstance(part, FUNCTION) for part in node.body)
+                if methods > MOST_METHODS:
+                    too_large.append(f"{path.name}: {node.name} has {methods} methods")
+    assert too_large == []
+
+
+FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_no_room_holds_more_than_a_tenth_of_the_lines():
+    lines = Counter[str]()
+    for path in FILES:
+        lines[path.relative_to(HOUSE).parts[0]] += len(path.read_text("utf-8").splitlines())
+    assert max(lines.values()) <= sum(lines.values()) / 10
+
+
+def test_hardly_any_module_is_tiny():
+    modules = [path for path in FILES if path.name != "__init__.py"]
+    tiny = [path.name for path in modules if len(path.read_text("utf-8").splitlines()) < 60]
+    assert len(tiny) <= 20, tiny

@@ -7,7 +7,7 @@ from asyncbench.engine.budget import Account
 from asyncbench.engine.trial_queue import TrialQueue
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import ProviderError
-from asyncbench.pricing import Charge, charge, dollars_of, usd_text
+from asyncbench.pricing import Charge, charge, dollars_of
 from asyncbench.records import Reply
 
 PRICED_FOR_S: Final = 60.0  # what a call may cost holds so long, as far as the clock is concerned
@@ -84,6 +84,6 @@ class Money:
             return None
         self._told_more = True
         return (
-            f"{billed.source} says that a call cost {usd_text(billed.usd)}; by the `price` in the sweep it "
-            f"would be {usd_text(billed.instead_of_usd)}. The larger of the two counts, of every call"
+            f"{billed.source} says that a call cost {billed.usd:.4g} USD; by the `price` in the sweep it "
+            f"would be {billed.instead_of_usd:.4g} USD. The larger of the two counts, of every call"
         )

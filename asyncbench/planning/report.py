@@ -7,7 +7,7 @@ from typing import cast
 from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
-from asyncbench.shown import Report, Sheet, dollars
+from asyncbench.shown import Report, Sheet, dollars, duration
 
 TRIALS_HEAD = ("model", "trials", "done", "left", "input tok.", "output tok.", "output at most")
 COST_HEAD = ("model", "cost", "at most", "in a batch", "time", "bound by", "max_tokens", "price")
@@ -201,10 +201,3 @@ def _some_dollars(costs: Sequence[float | None]) -> str:
     """Return a sum; where a part is unknown, the sum of the others."""
     known = sum(usd or 0 for usd in costs)
     return f"{dollars(known)} + unknown" if known and None in costs else dollars(total(costs))
-
-
-def duration(seconds: float) -> str:
-    """Return hours, minutes and seconds, rounded up to a second: 90.2 s as `0:01:31`."""
-    minutes, rest = divmod(-int(-seconds // 1), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,18 +1,17 @@
 """Failed calls as ProviderErrors, in one place for every adapter."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-import aiohttp
 import orjson
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.error_kinds import kind_of, read_error
 from asyncbench.providers.loose_json import UnreadableError, read
 from asyncbench.providers.rate_headers import retry_after_s
-from asyncbench.providers.secrets import hush, without_secret
+from asyncbench.providers.secrets import without_secret
 from asyncbench.providers.wire import Response
 
 LONGEST_MESSAGE: Final = 500  # characters
@@ -128,49 +127,3 @@ def _address(location: str) -> str:
     except ValueError:
         return "an address that is none"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-_BROKE_OFF: Final = "the reply broke off or was not HTTP"
-# First match wins: children before parents.
-KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
-    (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
-    (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no word within timeouts.total"),
-    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or lost before an answer"),
-    (aiohttp.ClientError, ErrorKind.BAD_REPLY, _BROKE_OFF),
-    (TimeoutError, ErrorKind.TIMEOUT, "no whole reply within timeouts.total"),  # our own deadline
-    (OSError, ErrorKind.UNREACHABLE, "no connection"),
-)
-
-
-def broken(error: BaseException, *, key: str, sent: bool = False, answered: bool = False) -> ProviderError:
-    """Say what an error without a whole response means.
-
-    Args:
-        error: of a library; its causes are looked at.
-        key: the API key, which the message must not repeat.
-        sent: the whole request was handed over: it may be worked for, and billed.
-        answered: the answer had begun, and may be billed: then nothing is called unreachable.
-
-    The names that SDKs give are not believed: openai 3.52 calls refused, unknown and reset connections
-    timeouts. Without an error of aiohttp among the causes the connection held, and what came over it
-    could not be read (a false Content-Encoding, say).
-    """
-    hush(error, key=key)
-    for cause in _causes(error):
-        for family, kind, meaning in KINDS:
-            if isinstance(cause, family):
-                if answered and kind is ErrorKind.UNREACHABLE:
-                    kind, meaning = ErrorKind.BAD_REPLY, _BROKE_OFF
-                return ProviderError(
-                    kind,
-                    told(f"{meaning}: {cause}".removesuffix(": "), key=key),
-                    may_have_been_billed=True if sent else None,
-                )
-    *_, last = _causes(error)
-    return ProviderError(ErrorKind.BAD_REPLY, told(f"the reply cannot be read: {last}", key=key))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__

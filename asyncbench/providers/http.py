@@ -5,8 +5,8 @@ import aiohttp
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Endpoint
-from asyncbench.providers.failures import broken, encoded, refusal
-from asyncbench.providers.pool import session
+from asyncbench.providers.failures import encoded, refusal
+from asyncbench.providers.pool import broken, session
 from asyncbench.providers.sse import TooLongError
 from asyncbench.providers.streams import is_json, read_stream, whole_body, whole_reply
 from asyncbench.providers.wire import Response, Wire

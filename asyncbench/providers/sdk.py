@@ -14,8 +14,8 @@ import httpx2
 from asyncbench.errors import ConfigError
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import KEEPALIVE_S, Endpoint
-from asyncbench.providers.failures import broken, encoded, refusal
-from asyncbench.providers.pool import session
+from asyncbench.providers.failures import encoded, refusal
+from asyncbench.providers.pool import broken, session
 from asyncbench.providers.rate_headers import Span
 from asyncbench.providers.secrets import hush
 from asyncbench.providers.sse import TooLongError

@@ -100,11 +100,10 @@ class Morning(Report):
 
     def _sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
-        figures = self._columns()
+        figures = _columns(self.standings.rankings)
         head = ["place", "model", *(one.name for one in figures)]
-        rows = [[self._place(line), line.name, *(one.of(line) for one in figures)] for line in lines]
         if lines:
-            yield Sheet(title=title, head=head, rows=rows, labels=2)
+            yield Sheet(title=title, head=head, rows=self._cells(figures, lines), labels=2)
 
     # ── what is said ─────────────────────────────────────────────────────────────────────────
 
@@ -170,7 +169,10 @@ class Morning(Report):
             yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
         if self.status.ungraded or self.status.damaged_lines:
             yield "! answers wait to be graded, or lines are damaged: asyncbench status tells more"
-        yield from self._unranked()
+        if (ranking := self._ranking) is not None:
+            ranked = {line.name for line in ranking.lines}
+            if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:
+                yield f"! asked too few of these problems to be ranked: {_some(others)}"
 
     def _lost(self) -> Iterator[str]:
         outcomes = outcomes_of(self.standings.rankings)
@@ -181,14 +183,6 @@ class Morning(Report):
         failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
         if some := [f"{name} {count:,}" for name, count in failed.items() if count]:
             yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_some(some)}"
-
-    def _unranked(self) -> Iterator[str]:
-        ranking = self._ranking
-        if ranking is None:
-            return
-        ranked = {line.name for line in ranking.lines}
-        if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:
-            yield f"! asked too few of these problems to be ranked: {_some(others)}"
 
     def _next(self, width: int) -> list[str]:
         """Return where to look next: on one line if it fits."""
@@ -210,40 +204,6 @@ class Morning(Report):
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
-    def _columns(self) -> list[MorningColumn]:
-        """Return the figures, those that may give way last."""
-        suites = self._by_suite()
-        per_suite = [MorningColumn(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
-        digits = (
-            []
-            if suites
-            else [
-                MorningColumn(
-                    "digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short()
-                )
-            ]
-        )
-        return [
-            MorningColumn("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
-            MorningColumn("cost", lambda line: dollars(line.cost_usd)),
-            *digits,
-            MorningColumn("of answered", lambda line: percent(line.accuracy.over_answered.share)),
-            *per_suite,
-            MorningColumn("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
-        ]
-
-    def _by_suite(self) -> dict[str, dict[str, str]]:
-        """Return the accuracy of everybody on each suite, where there are several."""
-        found: dict[str, dict[str, str]] = {}
-        for one in self.standings.rankings:
-            for line in one.lines:
-                if one.suite is not None:
-                    found.setdefault(one.suite, {})[line.name] = percent(line.share)
-        return found if len(found) > 1 else {}
-
-    def _place(self, line: Standing) -> str:
-        return "" if self._ranking is None else str(line.place)
-
     def _table(self, width: int, rows: int) -> list[str]:
         """Return so many rows at most, and their head, in so many characters."""
         _, lines = self._listed()
@@ -251,7 +211,7 @@ class Morning(Report):
         if left_out:
             left_out += 1  # its own line
             lines = [*lines[: rows - LAST - 1], *lines[-LAST:]]
-        figures = self._columns()
+        figures = _columns(self.standings.rankings)
         while len(figures) > 1 and self._width(figures, lines, SHORTEST_NAME) > width:
             figures.pop()
         longest = max(len(safe(line.name)) for line in lines)
@@ -265,10 +225,16 @@ class Morning(Report):
         return natural_width(columns(_head(figures), self._cells(figures, lines, name), labels=2))
 
     def _cells(
-        self, figures: Sequence[MorningColumn], lines: Sequence[Standing], name: int
+        self, figures: Sequence[MorningColumn], lines: Sequence[Standing], longest: int | None = None
     ) -> list[list[str]]:
+        """Return a row for each line; names are cut to the longest."""
+        ranked = self._ranking is not None
         return [
-            [self._place(line), middle_cut(safe(line.name), name), *(one.of(line) for one in figures)]
+            [
+                str(line.place) if ranked else "",
+                line.name if longest is None else middle_cut(safe(line.name), longest),
+                *(figure.of(line) for figure in figures),
+            ]
             for line in lines
         ]
 
@@ -285,6 +251,37 @@ def morning_on(folder: Path | str) -> Morning:
         status=status_of(folder),
         imported=bool(read_manifest(Path(folder)).get(IMPORTED)),
     )
+
+
+def _columns(rankings: Sequence[Ranking]) -> list[MorningColumn]:
+    """Return the figures, those that may give way last."""
+    suites = _by_suite(rankings)
+    per_suite = [MorningColumn(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
+    digits = (
+        []
+        if suites
+        else [
+            MorningColumn("digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short())
+        ]
+    )
+    return [
+        MorningColumn("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
+        MorningColumn("cost", lambda line: dollars(line.cost_usd)),
+        *digits,
+        MorningColumn("of answered", lambda line: percent(line.accuracy.over_answered.share)),
+        *per_suite,
+        MorningColumn("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
+    ]
+
+
+def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
+    """Return the accuracy of everybody on each suite, where there are several."""
+    found: dict[str, dict[str, str]] = {}
+    for ranking in rankings:
+        for line in ranking.lines:
+            if ranking.suite is not None:
+                found.setdefault(ranking.suite, {})[line.name] = percent(line.share)
+    return found if len(found) > 1 else {}
 
 
 def _head(figures: Sequence[MorningColumn]) -> list[str]:

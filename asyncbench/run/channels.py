@@ -4,13 +4,17 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from asyncbench.config import ADDRESS_RULE, Notify, is_address
 from asyncbench.errors import ConfigError
@@ -97,11 +101,56 @@ async def _post(address: str, message: Message) -> str | None:
     """Post a message as JSON; Slack and others show its `text`, Discord its `content`."""
     body = orjson.dumps({**message, "content": message["text"], "allowed_mentions": {"parse": []}})
     headers = {"content-type": "application/json"}
+    connector = aiohttp.TCPConnector(resolver=_Resolver())
     try:
         async with (
-            aiohttp.ClientSession(trust_env=True) as session,
+            aiohttp.ClientSession(connector=connector, trust_env=True) as session,
             session.post(address, data=body, headers=headers, allow_redirects=False) as response,
         ):
             return None if response.status < 300 else f"answered with HTTP {response.status}"
     except (aiohttp.ClientError, OSError, ValueError) as error:  # their words may hold the address
         return f"cannot be reached ({type(error).__name__})"
+
+
+class _Resolver(AbstractResolver):
+    """Looks each name up in a daemon thread of its own.
+
+    The event loop waits for its own threads at its end, and writes results with them. A name server may be
+    silent for minutes.
+    """
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found: Future[list[ResolveResult]] = Future()
+        found.set_running_or_notify_cancel()  # from here on nobody but the thread ends it
+
+        def look_up() -> None:
+            try:
+                found.set_result(_addresses(host, port, family))
+            except Exception as error:
+                found.set_exception(error)  # raised again where it is waited for
+
+        threading.Thread(target=look_up, name=f"notify {host}", daemon=True).start()
+        return await asyncio.wrap_future(found)
+
+    async def close(self) -> None:
+        """Leave a thread that still waits alone: it ends with the process, and changes nothing."""
+
+
+def _addresses(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    """Return where a host is, as aiohttp wants it; takes as long as its name servers."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG)
+    numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return [
+        ResolveResult(
+            hostname=host,
+            # As a number again, with the interface that a link-local address needs.
+            host=socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0],
+            port=port,
+            family=found,
+            proto=proto,
+            flags=numeric,
+        )
+        for found, _, proto, _, address in infos
+    ]

@@ -48,6 +48,7 @@ class Notifier:
     simulated: bool
     channels: Mapping[str, Send]  # by the name under which one that fails is said
     say: Callable[[str], None]
+    ready: bool = False  # what the command asks for was accepted: it may be given again to go on
     summary: Summary | None = None  # of the run, once it has one
     _sending: set[asyncio.Task[None]] = field(default_factory=set)
     _failed: set[str] = field(default_factory=set)
@@ -93,7 +94,8 @@ class Notifier:
         """Tell that a model is given up until the next run."""
         shown, way_on = _plain(reason), self._way_on()
         lines = [f"{alias} is suspended ({shown}); the others go on"]
-        lines.append(f"when that is mended and this run is over: {way_on}")
+        if way_on is not None:
+            lines.append(f"when that is mended and this run is over: {way_on}")
         self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
 
     def _finished(
@@ -140,10 +142,18 @@ class Notifier:
         """Tell of a bug at once; its words stay here, for they might hold anything."""
         kind, way_on = type(error).__name__, self._way_on()
         line = f"crashed: {kind}, a bug of ours. What was answered is saved; run it again to go on."
-        self._tell("crashed", [line, way_on], exit=Exit.BUG.value, error=kind, go_on=way_on)
+        self._tell(
+            "crashed", [line, *([way_on] if way_on else [])], exit=Exit.BUG.value, error=kind, go_on=way_on
+        )
 
-    def _way_on(self, *, retry: bool = False) -> str:
-        """Return the command that goes on, from wherever it is typed; `retry`: it also asks what failed."""
+    def _way_on(self, *, retry: bool = False) -> str | None:
+        """Return the command that goes on, from wherever it is typed; None: the same would be refused again.
+
+        Args:
+            retry: it also asks what failed.
+        """
+        if not self.ready:
+            return None
         models = {} if self.summary is None else self.summary.models
         command = self.options.command(self.sweep) if self.summary is None else self.summary.command
         if retry and "--retry" not in command and any(counters.failed for counters in models.values()):

@@ -94,6 +94,7 @@ async def prepare(run: RunState) -> None:
     run.room = await asyncio.to_thread(Room, store, options.max_tokens)
     other = options.reuse
     answers = None if other is None else await asyncio.to_thread(Answers.of, other, ignore=options.ignore)
+    run.notifier.ready = True
     if run.death is not None:
         run.notifier.died(run.death)
     await asyncio.to_thread(store.begin_run)
@@ -104,8 +105,9 @@ async def prepare(run: RunState) -> None:
     await asyncio.to_thread(_describe, run)
     if options.pilot is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
-    for caution in await asyncio.to_thread(list, _cautions(run)):
-        run.screen.say(caution)
+    cautions = _cautions(run)
+    while (caution := await asyncio.to_thread(next, cautions, None)) is not None:
+        run.screen.say(caution)  # at once: what comes next may raise
     if answers is not None:
         await _take_over(run, answers)
     if run.sweep.stop_when is not None:

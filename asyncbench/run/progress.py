@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from asyncbench.engine import Cap, Counters
-from asyncbench.pricing import dollars_of, usd_text
+from asyncbench.pricing import dollars_of
+from asyncbench.shown import dollars, duration
 
 WINDOW_S = 10.0  # rates are those of the last ten seconds
 
@@ -166,7 +167,7 @@ def cost_text(counters: Counters) -> str:
     if counters.unpriced == counters.attempts and counters.attempts:
         # Of attempts without a reply the cost is unknown even where the price is known.
         return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"
-    return f"${counters.cost_usd:,.4f}" + ("+?" if counters.unpriced else "")
+    return dollars(counters.cost_usd) + ("+?" if counters.unpriced else "")
 
 
 def cap_text(cap: Cap) -> str:
@@ -196,13 +197,13 @@ def spent_text(
     `reserved_usd` is set aside for calls in flight. `doubted_usd` is the part of `spent_usd` that
     `doubted_calls` calls of unknown cost could cost at most.
     """
-    in_flight = f" (+ {usd_text(reserved_usd)} in flight)" if reserved_usd else ""
+    in_flight = f" (+ {dollars(reserved_usd)} in flight)" if reserved_usd else ""
     if not doubted_usd:
-        return f"{name}: {usd_text(spent_usd)}{in_flight} of {usd_text(limit_usd)} spent"
+        return f"{name}: {dollars(spent_usd)}{in_flight} of {dollars(limit_usd)} spent"
     known = max(0.0, spent_usd - doubted_usd)
     return (
-        f"{name}: {usd_text(known)}{in_flight} spent + up to {usd_text(doubted_usd)} of {doubted_calls:,} "
-        f"calls whose cost is unknown, of {usd_text(limit_usd)}"
+        f"{name}: {dollars(known)}{in_flight} spent + up to {dollars(doubted_usd)} of {doubted_calls:,} "
+        f"calls whose cost is unknown, of {dollars(limit_usd)}"
     )
 
 
@@ -216,6 +217,4 @@ def eta_text(counters: Counters, rate: float) -> str:
         return "done"
     if rate <= 0:
         return "-"
-    minutes, seconds = divmod(round(counters.open / rate), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"
+    return duration(round(counters.open / rate))

@@ -8,10 +8,11 @@ from enum import IntEnum
 from pathlib import Path
 
 from asyncbench.engine import Cap, Counters, Ledger
-from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars, usd_text
+from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.run.faults import FAULTS
 from asyncbench.run.progress import cap_text, cost_text
+from asyncbench.shown import dollars
 from asyncbench.simulator import ServerStats
 
 
@@ -212,7 +213,7 @@ class Summary:
         if use.rest_usd is None:
             return f"{said} (`asyncbench plan` says what the rest takes)"
         return (
-            f"{said} (the rest takes up to {usd_text(use.rest_usd)}, as the replies here tell; "
+            f"{said} (the rest takes up to {dollars(use.rest_usd)}, as the replies here tell; "
             f"--budget {use.least_to_go_on} is the least with which another call is made)"
         )
 

@@ -52,6 +52,13 @@ def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f} s"
 
 
+def duration(seconds: float) -> str:
+    """Return hours, minutes and seconds, rounded up to a second: 90.2 s as `0:01:31`."""
+    minutes, rest = divmod(-int(-seconds // 1), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
+
+
 def points(difference: float, interval: tuple[float, float] | None = None) -> str:
     """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
     text = f"{100 * difference:+.1f}"

@@ -72,6 +72,8 @@ class Store:
             self._recover(held)
             if accept:
                 accept_missing_calls(folder)
+            if again is None:  # else whatever looks for known trials compares again
+                check_holdings(folder)
             known = KnownTrials() if again is None else known_trials(folder, again=again)
             self.finished, self.failed = known.finished, known.failed
             self.again, self.histories = known.again, known.histories

@@ -133,7 +133,8 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
     trials, grades, attempts = (
         pc.unique(seen.read(name, ["trial_id"])["trial_id"]) for name in ("trials", "grades", "attempts")
     )
-    called = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)["trial_id"]  # not taken over
+    asked = seen.read("trials", ["trial_id"], pc.field("attempts") > 0)  # not taken over
+    called = pc.unique(asked["trial_id"])
     for place, what, ids, others in (
         ("grades", "trials have no grades", trials, grades),
         ("trials", "trials have grades but no row", grades, trials),

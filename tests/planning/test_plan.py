@@ -19,12 +19,12 @@ from asyncbench.planning import plan
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.forecasting import seconds_of
 from asyncbench.planning.guesses import EFFORT_TOKENS, pace, thinking, tokens_of
-from asyncbench.planning.report import duration
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.problems import open_set
 from asyncbench.prompting.requests import request_for
 from asyncbench.providers.params import longest_reply_of
 from asyncbench.records import Condition, Limits
+from asyncbench.shown import duration
 from asyncbench.store.catalog import read_trials
 from asyncbench.sweeps.budget_bounds import held_models, most_of
 from asyncbench.sweeps.trials import asked_by_model, trials_of

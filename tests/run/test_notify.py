@@ -8,6 +8,7 @@ import shlex
 import signal
 import socket
 import sys
+import threading
 from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -244,6 +245,7 @@ async def test_where_trials_failed_the_command_asks_again_and_many_models_hide_i
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
         notifier = notifier_of(wanted, wanted.models, {}, print, RunOptions())
+        notifier.ready = True
         async with notifier.until_the_end():
             notifier.summary = Summary(
                 sweep="test",
@@ -327,6 +329,7 @@ async def test_what_a_server_said_can_do_nothing_where_it_is_shown(tmp_path, ser
     async with channel() as (address, posted):
         wanted = asked(server, tmp_path / "out", GOOD, notify=address)
         notifier = notifier_of(wanted, wanted.models, {}, print, RunOptions())
+        notifier.ready = True
         async with notifier.until_the_end():
             notifier.suspended("m", "auth: <!channel> @everyone\x1b[31m\n\u202e\ud800" + "x" * 10_000)
     told = next(told for told in posted if told["event"] == "suspended")
@@ -443,15 +446,34 @@ async def test_a_webhook_that_never_answers_is_waited_for_no_longer_than_its_tim
     assert any("not done within 0.2 s" in line for line in said.lines)
 
 
-async def test_a_webhook_is_found_by_its_name_and_an_unknown_name_is_said(tmp_path, server, monkeypatch):
-    known = socket.getaddrinfo
+@pytest.fixture
+def silent_names(monkeypatch):
+    """Name servers that are silent until they are let go; yields that, and the names that failed."""
+    let_go, looked_up, known = threading.Event(), [], socket.getaddrinfo
 
     def look_up(host, *arguments, **keywords):
         if host != "hooks.example":
             return known(host, *arguments, **keywords)
+        let_go.wait(20)
+        looked_up.append(host)
         raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    yield let_go, looked_up
+    let_go.set()
+
+
+def test_a_name_that_nobody_resolves_holds_nothing_up(tmp_path, server, silent_names):
+    notify = {"webhook": f"https://hooks.example/{SECRET}", "timeout": 0.2}
+    wanted, said = asked(server, tmp_path / "out", GOOD, notify=notify), Said()
+    summary = asyncio.run(ran(wanted, limit=1, screen=said))
+    assert silent_names[1] == []  # it is still being looked up, and the event loop has ended
+    assert summary.exit is Exit.COMPLETE
+    assert any("hooks.example: not done within 0.2 s" in line for line in said.lines)
+
+
+async def test_a_webhook_is_found_by_its_name_and_an_unknown_name_is_said(tmp_path, server, silent_names):
+    silent_names[0].set()
     async with channel() as (address, posted):
         for host in ("localhost", "hooks.example"):
             wanted = asked(server, tmp_path / "out", GOOD, notify=address.replace("127.0.0.1", host))
