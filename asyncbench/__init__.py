@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from asyncbench.queries import sql
     from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
-    from asyncbench.reports import compare_on as compare
-    from asyncbench.reports import report
-    from asyncbench.reports import status_of as status
+    from asyncbench.reports import compare_on as compare, report, status_of as status
     from asyncbench.run import run_sweep
     from asyncbench.store import (
         iter_attempts,

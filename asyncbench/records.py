@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from asyncbench.errors import Allowance as Allowance
-from asyncbench.errors import ProviderError
+from asyncbench.errors import Allowance as Allowance, ProviderError
 
 
 class Outcome(StrEnum):

@@ -11,8 +11,7 @@ from asyncbench.run.summary import Exit, Summary
 from tests.providers.asking import ADAPTERS, KEY
 from tests.providers.hostile import beside, nested, used, written
 from tests.providers.raw_server import answering, raw_server
-from tests.sweep_files import ADAPTERS as NAMES
-from tests.sweep_files import problem_set, sweep
+from tests.sweep_files import ADAPTERS as NAMES, problem_set, sweep
 
 OPENAI = ADAPTERS[0]
 

@@ -8,8 +8,7 @@ import genai_prices
 import pytest
 from genai_prices.data import providers
 from genai_prices.types import TimeOfDateConstraint
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.pricing import (
     PERIOD_S,

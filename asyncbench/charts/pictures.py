@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from asyncbench.charts import frontier
-from asyncbench.charts import rows as charted
+from asyncbench.charts import frontier, rows as charted
 from asyncbench.charts.drawing import INSTALL, drawn
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.charts.time_rows import latency_rows, quota_rows, throughput_rows

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from asyncbench.charts.frontier import ASIDE, BELOW, MARGIN, PADDING
-from asyncbench.charts.frontier import HEIGHT as HIGH
+from asyncbench.charts.frontier import ASIDE, BELOW, HEIGHT as HIGH, MARGIN, PADDING
 from asyncbench.charts.themes import OUTCOME_COLOURS, STRONG
 from asyncbench.results import METRICS, Metric
 

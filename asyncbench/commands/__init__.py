@@ -4,32 +4,20 @@ In: arguments, keys of the environment or a file. Out: lines on standard output,
 not 0. Other rooms are imported inside the commands: `--help` must not wait for SDKs and Arrow.
 """
 
-from asyncbench.commands.keeping import compact, export_results, import_results, merge, regrade
-from asyncbench.commands.making import generate, init, suites
-from asyncbench.commands.providers import doctor, models, simulate
-from asyncbench.commands.reading import compare_two, reconcile, report, sql
-from asyncbench.commands.running import plan, run, status
-from asyncbench.commands.terminal import harmless, withheld
-
-__all__ = [
-    "compact",
-    "compare_two",
-    "doctor",
-    "export_results",
-    "generate",
-    "harmless",
-    "import_results",
-    "init",
-    "merge",
-    "models",
-    "plan",
-    "reconcile",
-    "regrade",
-    "report",
-    "run",
-    "simulate",
-    "sql",
-    "status",
-    "suites",
-    "withheld",
-]
+from asyncbench.commands.keeping import (
+    compact as compact,
+    export_results as export_results,
+    import_results as import_results,
+    merge as merge,
+    regrade as regrade,
+)
+from asyncbench.commands.making import generate as generate, init as init, suites as suites
+from asyncbench.commands.providers import doctor as doctor, models as models, simulate as simulate
+from asyncbench.commands.reading import (
+    compare_two as compare_two,
+    reconcile as reconcile,
+    report as report,
+    sql as sql,
+)
+from asyncbench.commands.running import plan as plan, run as run, status as status
+from asyncbench.commands.terminal import harmless as harmless, withheld as withheld

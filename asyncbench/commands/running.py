@@ -53,8 +53,7 @@ def plan(
     with a range. --pilot makes real calls first: they are results like any other, and nothing is asked twice.
     """
     from asyncbench.config import load_sweep
-    from asyncbench.planning import bounded_plan
-    from asyncbench.planning import plan as plan_sweep
+    from asyncbench.planning import bounded_plan, plan as plan_sweep
 
     sweep = load_sweep(sweep_file)
     meant = bounded_plan(sweep, budget, deadline)  # before a pilot spends anything

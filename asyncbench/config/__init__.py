@@ -9,54 +9,31 @@ sweep file. Each module imports only from lines above its own:
     sweep · starter
 """
 
-from asyncbench.config.conditions import condition_complaint
-from asyncbench.config.deadline import deadline_from, seconds_left
-from asyncbench.config.entry import ENV_VARIABLE, NOT_BUILT
-from asyncbench.config.models import BASE_URL_PATTERN, check_alias
-from asyncbench.config.notify import ADDRESS_RULE, News, Notify, is_address
-from asyncbench.config.sources import ProblemSource
+from asyncbench.config.conditions import condition_complaint as condition_complaint
+from asyncbench.config.deadline import deadline_from as deadline_from, seconds_left as seconds_left
+from asyncbench.config.entry import ENV_VARIABLE as ENV_VARIABLE, NOT_BUILT as NOT_BUILT
+from asyncbench.config.models import BASE_URL_PATTERN as BASE_URL_PATTERN, check_alias as check_alias
+from asyncbench.config.notify import (
+    ADDRESS_RULE as ADDRESS_RULE,
+    News as News,
+    Notify as Notify,
+    is_address as is_address,
+)
+from asyncbench.config.sources import ProblemSource as ProblemSource
 from asyncbench.config.starter import (
-    SIMULATED_MODELS,
-    described_models,
-    providers_with_keys,
-    providers_without_starter,
-    refuse_existing,
-    write_sweep,
+    SIMULATED_MODELS as SIMULATED_MODELS,
+    described_models as described_models,
+    providers_with_keys as providers_with_keys,
+    providers_without_starter as providers_without_starter,
+    refuse_existing as refuse_existing,
+    write_sweep as write_sweep,
 )
 from asyncbench.config.sweep import (
-    Sweep,
-    as_mapping,
-    load_sweep,
-    priced_models,
-    stop_rule_in,
-    sweep_from,
-    with_budget,
+    Sweep as Sweep,
+    as_mapping as as_mapping,
+    load_sweep as load_sweep,
+    priced_models as priced_models,
+    stop_rule_in as stop_rule_in,
+    sweep_from as sweep_from,
+    with_budget as with_budget,
 )
-
-__all__ = [
-    "ADDRESS_RULE",
-    "BASE_URL_PATTERN",
-    "ENV_VARIABLE",
-    "NOT_BUILT",
-    "SIMULATED_MODELS",
-    "News",
-    "Notify",
-    "ProblemSource",
-    "Sweep",
-    "as_mapping",
-    "check_alias",
-    "condition_complaint",
-    "deadline_from",
-    "described_models",
-    "is_address",
-    "load_sweep",
-    "priced_models",
-    "providers_with_keys",
-    "providers_without_starter",
-    "refuse_existing",
-    "seconds_left",
-    "stop_rule_in",
-    "sweep_from",
-    "with_budget",
-    "write_sweep",
-]

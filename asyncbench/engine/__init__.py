@@ -4,32 +4,16 @@ In: requests, and three functions (`ask`, `grade`, `keep`). Out: events for `kee
 This room knows no provider, suite or file.
 """
 
-from asyncbench.engine.always_valid import always_valid_interval
-from asyncbench.engine.asker import Asker, MostUsd
-from asyncbench.engine.budget import Account, Cap, CostBound, Ledger
-from asyncbench.engine.closing import GRADER_ERROR
-from asyncbench.engine.lane import Lane, Scheduler
-from asyncbench.engine.limits import CHARACTERS_PER_TOKEN, Counting
-from asyncbench.engine.stopping import CellCounts, ConditionCell, Stopping, still_stopped
-from asyncbench.engine.telemetry import Counters, LoopLag
-
-__all__ = [
-    "CHARACTERS_PER_TOKEN",
-    "GRADER_ERROR",
-    "Account",
-    "Asker",
-    "Cap",
-    "CellCounts",
-    "ConditionCell",
-    "CostBound",
-    "Counters",
-    "Counting",
-    "Lane",
-    "Ledger",
-    "LoopLag",
-    "MostUsd",
-    "Scheduler",
-    "Stopping",
-    "always_valid_interval",
-    "still_stopped",
-]
+from asyncbench.engine.always_valid import always_valid_interval as always_valid_interval
+from asyncbench.engine.asker import Asker as Asker, MostUsd as MostUsd
+from asyncbench.engine.budget import Account as Account, Cap as Cap, CostBound as CostBound, Ledger as Ledger
+from asyncbench.engine.closing import GRADER_ERROR as GRADER_ERROR
+from asyncbench.engine.lane import Lane as Lane, Scheduler as Scheduler
+from asyncbench.engine.limits import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN, Counting as Counting
+from asyncbench.engine.stopping import (
+    CellCounts as CellCounts,
+    ConditionCell as ConditionCell,
+    Stopping as Stopping,
+    still_stopped as still_stopped,
+)
+from asyncbench.engine.telemetry import Counters as Counters, LoopLag as LoopLag

@@ -3,8 +3,4 @@
 In: a results folder. Out: one HTML file with its charts, its script and single trials to read.
 """
 
-from asyncbench.page.writing import write_page
-
-__all__ = [
-    "write_page",
-]
+from asyncbench.page.writing import write_page as write_page

@@ -21,8 +21,7 @@ from asyncbench.problems.schema import (
     is_text,
 )
 from asyncbench.problems.survey import Survey
-from asyncbench.suites import CUSTOM_GRADERS, SUITES
-from asyncbench.suites import check_custom as check_grader
+from asyncbench.suites import CUSTOM_GRADERS, SUITES, check_custom as check_grader
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
     "suite": SUITES,

@@ -3,37 +3,19 @@
 In: trials. Out: requests with their messages, what is said before a question, and the ids of trials.
 """
 
-from asyncbench.prompting.earlier_turns import examples, padding
+from asyncbench.prompting.earlier_turns import examples as examples, padding as padding
 from asyncbench.prompting.requests import (
-    TOKENS_BESIDE_A_CALL,
-    TOKENS_BESIDE_A_MESSAGE,
-    TrialIds,
-    asked_as,
-    characters,
-    merged_params,
-    most_beside,
-    most_input_tokens,
-    most_tokens_before,
-    recorded_parameters,
-    request_for,
-    said_before,
-    worded_size,
+    TOKENS_BESIDE_A_CALL as TOKENS_BESIDE_A_CALL,
+    TOKENS_BESIDE_A_MESSAGE as TOKENS_BESIDE_A_MESSAGE,
+    TrialIds as TrialIds,
+    asked_as as asked_as,
+    characters as characters,
+    merged_params as merged_params,
+    most_beside as most_beside,
+    most_input_tokens as most_input_tokens,
+    most_tokens_before as most_tokens_before,
+    recorded_parameters as recorded_parameters,
+    request_for as request_for,
+    said_before as said_before,
+    worded_size as worded_size,
 )
-
-__all__ = [
-    "TOKENS_BESIDE_A_CALL",
-    "TOKENS_BESIDE_A_MESSAGE",
-    "TrialIds",
-    "asked_as",
-    "characters",
-    "examples",
-    "merged_params",
-    "most_beside",
-    "most_input_tokens",
-    "most_tokens_before",
-    "padding",
-    "recorded_parameters",
-    "request_for",
-    "said_before",
-    "worded_size",
-]

@@ -10,12 +10,6 @@ benchmark has a folder of its own; each module imports only from lines above its
     importing · exporting
 """
 
-from asyncbench.published.exporting import export_folder
-from asyncbench.published.importing import import_files
-from asyncbench.published.nupa.files import import_problems
-
-__all__ = [
-    "export_folder",
-    "import_files",
-    "import_problems",
-]
+from asyncbench.published.exporting import export_folder as export_folder
+from asyncbench.published.importing import import_files as import_files
+from asyncbench.published.nupa.files import import_problems as import_problems

@@ -4,9 +4,4 @@ In: one SELECT. Out: an `Answer`, as rows, a table for a terminal, CSV, JSON or 
 and nothing is written.
 """
 
-from asyncbench.queries.select import asking, sql
-
-__all__ = [
-    "asking",
-    "sql",
-]
+from asyncbench.queries.select import asking as asking, sql as sql

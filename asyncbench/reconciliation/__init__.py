@@ -3,9 +3,4 @@
 In: a usage export, and a folder. Out: the difference for each model, with its likely causes.
 """
 
-from asyncbench.reconciliation.comparing import Reconciled, reconcile
-
-__all__ = [
-    "Reconciled",
-    "reconcile",
-]
+from asyncbench.reconciliation.comparing import Reconciled as Reconciled, reconcile as reconcile

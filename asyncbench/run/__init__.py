@@ -14,17 +14,7 @@ its own:
     sweep_run
 """
 
-from asyncbench.run.options import RunOptions
-from asyncbench.run.progress import default_screen, spent_text
-from asyncbench.run.summary import Exit, Summary
-from asyncbench.run.sweep_run import run_as_told, run_sweep
-
-__all__ = [
-    "Exit",
-    "RunOptions",
-    "Summary",
-    "default_screen",
-    "run_as_told",
-    "run_sweep",
-    "spent_text",
-]
+from asyncbench.run.options import RunOptions as RunOptions
+from asyncbench.run.progress import default_screen as default_screen, spent_text as spent_text
+from asyncbench.run.summary import Exit as Exit, Summary as Summary
+from asyncbench.run.sweep_run import run_as_told as run_as_told, run_sweep as run_sweep

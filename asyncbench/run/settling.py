@@ -8,8 +8,7 @@ from asyncbench.engine import Counters
 from asyncbench.run.askers import is_finished
 from asyncbench.run.driving import Driven
 from asyncbench.run.state import RunState
-from asyncbench.sweeps import settle as settle_stopped
-from asyncbench.sweeps import trials_of, unsettled
+from asyncbench.sweeps import settle as settle_stopped, trials_of, unsettled
 
 
 async def settle(run: RunState, driven: Driven) -> None:

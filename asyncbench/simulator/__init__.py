@@ -16,20 +16,12 @@ Each module imports only from lines above its own:
     __main__
 """
 
-from asyncbench.simulator.counts import ServerStats
-from asyncbench.simulator.faults import parse_fault
-from asyncbench.simulator.process import Simulator, running
-from asyncbench.simulator.questions import DOCTORS_ANSWER, DOCTORS_QUESTION
-from asyncbench.simulator.serving import serve
-from asyncbench.simulator.settings import Settings
-
-__all__ = [
-    "DOCTORS_ANSWER",
-    "DOCTORS_QUESTION",
-    "ServerStats",
-    "Settings",
-    "Simulator",
-    "parse_fault",
-    "running",
-    "serve",
-]
+from asyncbench.simulator.counts import ServerStats as ServerStats
+from asyncbench.simulator.faults import parse_fault as parse_fault
+from asyncbench.simulator.process import Simulator as Simulator, running as running
+from asyncbench.simulator.questions import (
+    DOCTORS_ANSWER as DOCTORS_ANSWER,
+    DOCTORS_QUESTION as DOCTORS_QUESTION,
+)
+from asyncbench.simulator.serving import serve as serve
+from asyncbench.simulator.settings import Settings as Settings

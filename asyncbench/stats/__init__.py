@@ -5,34 +5,28 @@ when it misleads.
 """
 
 from asyncbench.stats.paired import (
-    bootstrap_difference,
-    mcnemar,
-    pooled_z,
-    problems_needed,
-    sign_flip,
-    smallest_detectable,
+    bootstrap_difference as bootstrap_difference,
+    mcnemar as mcnemar,
+    pooled_z as pooled_z,
+    problems_needed as problems_needed,
+    sign_flip as sign_flip,
+    smallest_detectable as smallest_detectable,
 )
-from asyncbench.stats.proportions import Z_95, Accuracy, Proportion, wilson
-from asyncbench.stats.rankings import holm, quantile, tied, undominated
-from asyncbench.stats.repeats import Clustered, clustered, pass_at_k, pass_hat_k
-
-__all__ = [
-    "Z_95",
-    "Accuracy",
-    "Clustered",
-    "Proportion",
-    "bootstrap_difference",
-    "clustered",
-    "holm",
-    "mcnemar",
-    "pass_at_k",
-    "pass_hat_k",
-    "pooled_z",
-    "problems_needed",
-    "quantile",
-    "sign_flip",
-    "smallest_detectable",
-    "tied",
-    "undominated",
-    "wilson",
-]
+from asyncbench.stats.proportions import (
+    Z_95 as Z_95,
+    Accuracy as Accuracy,
+    Proportion as Proportion,
+    wilson as wilson,
+)
+from asyncbench.stats.rankings import (
+    holm as holm,
+    quantile as quantile,
+    tied as tied,
+    undominated as undominated,
+)
+from asyncbench.stats.repeats import (
+    Clustered as Clustered,
+    clustered as clustered,
+    pass_at_k as pass_at_k,
+    pass_hat_k as pass_hat_k,
+)

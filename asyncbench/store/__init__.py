@@ -4,131 +4,84 @@ In: events of a run. Out: tables, snapshots, and what a folder already holds. Da
 and the copies of problem sets belong here.
 """
 
-from asyncbench.store.books import Books, spending_of
+from asyncbench.store.books import Books as Books, spending_of as spending_of
 from asyncbench.store.catalog import (
-    failed_ids,
-    iter_attempts,
-    iter_grades,
-    iter_trials,
-    known_trials,
-    patiently,
-    read_attempts,
-    read_grades,
-    read_lanes,
-    read_skipped,
-    read_trials,
-    right_ids,
-    steady,
-    texts,
+    failed_ids as failed_ids,
+    iter_attempts as iter_attempts,
+    iter_grades as iter_grades,
+    iter_trials as iter_trials,
+    known_trials as known_trials,
+    patiently as patiently,
+    read_attempts as read_attempts,
+    read_grades as read_grades,
+    read_lanes as read_lanes,
+    read_skipped as read_skipped,
+    read_trials as read_trials,
+    right_ids as right_ids,
+    steady as steady,
+    texts as texts,
 )
-from asyncbench.store.folder import Store
-from asyncbench.store.generation import Generation
-from asyncbench.store.lock import LOCK, left_mark, locked, writer_of
+from asyncbench.store.folder import Store as Store
+from asyncbench.store.generation import Generation as Generation
+from asyncbench.store.lock import (
+    LOCK as LOCK,
+    left_mark as left_mark,
+    locked as locked,
+    writer_of as writer_of,
+)
 from asyncbench.store.manifest import (
-    IMPORTED,
-    SWEEP_FILE,
-    Manifest,
-    check_owner,
-    check_sweep_file,
-    claim_folder,
-    is_results_folder,
-    kept_sweep_file,
-    planned,
-    read_manifest,
-    write_sweep_file,
+    IMPORTED as IMPORTED,
+    SWEEP_FILE as SWEEP_FILE,
+    Manifest as Manifest,
+    check_owner as check_owner,
+    check_sweep_file as check_sweep_file,
+    claim_folder as claim_folder,
+    is_results_folder as is_results_folder,
+    kept_sweep_file as kept_sweep_file,
+    planned as planned,
+    read_manifest as read_manifest,
+    write_sweep_file as write_sweep_file,
 )
-from asyncbench.store.merging import JoinedFolders, join_folders
-from asyncbench.store.parts import TEMPORARY, Part, scanned
-from asyncbench.store.problem_copies import COPY_SCHEMA, copies, iter_problems, read_problems
-from asyncbench.store.rows import encode_json
-from asyncbench.store.salvage import Salvage
+from asyncbench.store.merging import JoinedFolders as JoinedFolders, join_folders as join_folders
+from asyncbench.store.parts import TEMPORARY as TEMPORARY, Part as Part, scanned as scanned
+from asyncbench.store.problem_copies import (
+    COPY_SCHEMA as COPY_SCHEMA,
+    copies as copies,
+    iter_problems as iter_problems,
+    read_problems as read_problems,
+)
+from asyncbench.store.rows import encode_json as encode_json
+from asyncbench.store.salvage import Salvage as Salvage
 from asyncbench.store.schema import (
-    CELL,
-    ENTRANT,
-    GRADES,
-    LIMITS,
-    LOST,
-    OF_THE_TRIAL,
-    PARTITIONED_BY,
-    SCHEMAS,
-    WAITS,
+    CELL as CELL,
+    ENTRANT as ENTRANT,
+    GRADES as GRADES,
+    LIMITS as LIMITS,
+    LOST as LOST,
+    OF_THE_TRIAL as OF_THE_TRIAL,
+    PARTITIONED_BY as PARTITIONED_BY,
+    SCHEMAS as SCHEMAS,
+    WAITS as WAITS,
 )
-from asyncbench.store.sealing import groups_of
-from asyncbench.store.segment import QUARANTINE
-from asyncbench.store.snapshot import LOOKS, Filters, MovedError, Snapshot, take_snapshot
-from asyncbench.store.spending import Spending, UnknownCost
-from asyncbench.store.status import ModelCounts, TrialCounts, Upkeep, read_upkeep, trial_counts
-from asyncbench.store.verify import FolderFinding, Verified, verify_folder
-
-__all__ = [
-    "CELL",
-    "COPY_SCHEMA",
-    "ENTRANT",
-    "GRADES",
-    "IMPORTED",
-    "LIMITS",
-    "LOCK",
-    "LOOKS",
-    "LOST",
-    "OF_THE_TRIAL",
-    "PARTITIONED_BY",
-    "QUARANTINE",
-    "SCHEMAS",
-    "SWEEP_FILE",
-    "TEMPORARY",
-    "WAITS",
-    "Books",
-    "Filters",
-    "FolderFinding",
-    "Generation",
-    "JoinedFolders",
-    "Manifest",
-    "ModelCounts",
-    "MovedError",
-    "Part",
-    "Salvage",
-    "Snapshot",
-    "Spending",
-    "Store",
-    "TrialCounts",
-    "UnknownCost",
-    "Upkeep",
-    "Verified",
-    "check_owner",
-    "check_sweep_file",
-    "claim_folder",
-    "copies",
-    "encode_json",
-    "failed_ids",
-    "groups_of",
-    "is_results_folder",
-    "iter_attempts",
-    "iter_grades",
-    "iter_problems",
-    "iter_trials",
-    "join_folders",
-    "kept_sweep_file",
-    "known_trials",
-    "left_mark",
-    "locked",
-    "patiently",
-    "planned",
-    "read_attempts",
-    "read_grades",
-    "read_lanes",
-    "read_manifest",
-    "read_problems",
-    "read_skipped",
-    "read_trials",
-    "read_upkeep",
-    "right_ids",
-    "scanned",
-    "spending_of",
-    "steady",
-    "take_snapshot",
-    "texts",
-    "trial_counts",
-    "verify_folder",
-    "write_sweep_file",
-    "writer_of",
-]
+from asyncbench.store.sealing import groups_of as groups_of
+from asyncbench.store.segment import QUARANTINE as QUARANTINE
+from asyncbench.store.snapshot import (
+    LOOKS as LOOKS,
+    Filters as Filters,
+    MovedError as MovedError,
+    Snapshot as Snapshot,
+    take_snapshot as take_snapshot,
+)
+from asyncbench.store.spending import Spending as Spending, UnknownCost as UnknownCost
+from asyncbench.store.status import (
+    ModelCounts as ModelCounts,
+    TrialCounts as TrialCounts,
+    Upkeep as Upkeep,
+    read_upkeep as read_upkeep,
+    trial_counts as trial_counts,
+)
+from asyncbench.store.verify import (
+    FolderFinding as FolderFinding,
+    Verified as Verified,
+    verify_folder as verify_folder,
+)

@@ -10,8 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import History, Outcome
-from asyncbench.store.snapshot import BATCH_ROWS as ROWS
-from asyncbench.store.snapshot import LOOKS, Columns, Filters, MovedError, Snapshot, take_snapshot
+from asyncbench.store.snapshot import (
+    BATCH_ROWS as ROWS,
+    LOOKS,
+    Columns,
+    Filters,
+    MovedError,
+    Snapshot,
+    take_snapshot,
+)
 
 T = TypeVar("T")
 

@@ -3,44 +3,30 @@
 In: a seed and parameters, or a problem and a reply. Out: problems and grades.
 """
 
-from asyncbench.suites.custom import CUSTOM_GRADERS, check_custom, check_expected
-from asyncbench.suites.extraction import layered_number, without_thinking
-from asyncbench.suites.integer_addition import draft_addition
-from asyncbench.suites.llm_arithmetic import (
-    ARITHMETIC_GRADERS,
-    ARITHMETIC_TASKS,
-    SUITE,
-    answer,
-    draft_arithmetic,
+from asyncbench.suites.custom import (
+    CUSTOM_GRADERS as CUSTOM_GRADERS,
+    check_custom as check_custom,
+    check_expected as check_expected,
 )
-from asyncbench.suites.numbers import EXACT, MAX_DIGITS, carries, exact, parts
-from asyncbench.suites.strings import draft_string
-from asyncbench.suites.suite import Kind, Rows, Suite, Wording
-from asyncbench.suites.table import SUITES, grade, grade_text
-
-__all__ = [
-    "ARITHMETIC_GRADERS",
-    "ARITHMETIC_TASKS",
-    "CUSTOM_GRADERS",
-    "EXACT",
-    "MAX_DIGITS",
-    "SUITE",
-    "SUITES",
-    "Kind",
-    "Rows",
-    "Suite",
-    "Wording",
-    "answer",
-    "carries",
-    "check_custom",
-    "check_expected",
-    "draft_addition",
-    "draft_arithmetic",
-    "draft_string",
-    "exact",
-    "grade",
-    "grade_text",
-    "layered_number",
-    "parts",
-    "without_thinking",
-]
+from asyncbench.suites.extraction import (
+    layered_number as layered_number,
+    without_thinking as without_thinking,
+)
+from asyncbench.suites.integer_addition import draft_addition as draft_addition
+from asyncbench.suites.llm_arithmetic import (
+    ARITHMETIC_GRADERS as ARITHMETIC_GRADERS,
+    ARITHMETIC_TASKS as ARITHMETIC_TASKS,
+    SUITE as SUITE,
+    answer as answer,
+    draft_arithmetic as draft_arithmetic,
+)
+from asyncbench.suites.numbers import (
+    EXACT as EXACT,
+    MAX_DIGITS as MAX_DIGITS,
+    carries as carries,
+    exact as exact,
+    parts as parts,
+)
+from asyncbench.suites.strings import draft_string as draft_string
+from asyncbench.suites.suite import Kind as Kind, Rows as Rows, Suite as Suite, Wording as Wording
+from asyncbench.suites.table import SUITES as SUITES, grade as grade, grade_text as grade_text

@@ -18,8 +18,7 @@ from asyncbench.engine import (
 )
 from asyncbench.records import History, Model, Outcome, Skipped, Stop, StopWhen, Trial
 from asyncbench.store import Salvage, failed_ids, known_trials, read_skipped, right_ids
-from asyncbench.sweeps.trials import AskedSet, trials_of
-from asyncbench.sweeps.trials import Cell as ProblemCell
+from asyncbench.sweeps.trials import AskedSet, Cell as ProblemCell, trials_of
 
 Said = tuple[str, int, int]  # rule, asked, correct
 _FAILED = 2  # beside 0, not right, and 1, right

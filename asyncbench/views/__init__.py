@@ -3,14 +3,5 @@
 In: a snapshot of a folder. Out: rows and tables of figures. `asyncbench sql` offers users the same views.
 """
 
-from asyncbench.views.counting import FolderViews, counted, open_views
-from asyncbench.views.views import USD_STEPS, VIEWS, Sources
-
-__all__ = [
-    "USD_STEPS",
-    "VIEWS",
-    "FolderViews",
-    "Sources",
-    "counted",
-    "open_views",
-]
+from asyncbench.views.counting import FolderViews as FolderViews, counted as counted, open_views as open_views
+from asyncbench.views.views import USD_STEPS as USD_STEPS, VIEWS as VIEWS, Sources as Sources

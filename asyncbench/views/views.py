@@ -20,8 +20,7 @@ import pyarrow.dataset as ds
 
 from asyncbench.records import Outcome
 from asyncbench.stats import Z_95
-from asyncbench.store import CELL, SCHEMAS, Snapshot, iter_problems
-from asyncbench.store import COPY_SCHEMA as PROBLEMS
+from asyncbench.store import CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
 
 if TYPE_CHECKING:
     import duckdb

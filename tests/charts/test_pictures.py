@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from asyncbench.charts import CHARTS
-from asyncbench.charts import pictures as figures
+from asyncbench.charts import CHARTS, pictures as figures
 from asyncbench.charts.pictures import MOST_PIXELS, write_figures
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError

@@ -1,8 +1,7 @@
 """The limits of a lane: buckets that are taken from, given back to and set right, on a clock that is told."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.engine.limits import (
     HEADROOM,

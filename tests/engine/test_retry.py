@@ -1,8 +1,7 @@
 """Error → try again when, or give up."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.engine.turn import wait_before_retry
 from asyncbench.errors import FINAL_FOR_LANE, WORTH_ANOTHER_TRY, ErrorKind, ProviderError

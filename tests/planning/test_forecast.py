@@ -33,8 +33,7 @@ from benchmarks.forecast import held, recorded, within
 from tests import recorded as recorded_files
 from tests.commands import asyncbench_here
 from tests.reports.paid import Call, folder_of, trials
-from tests.sweep_files import Said, problem_set, simulator, sweep
-from tests.sweep_files import entry as entry_of
+from tests.sweep_files import Said, entry as entry_of, problem_set, simulator, sweep
 
 PRICE = {"input": 1.0, "output": 10.0}
 O4_MINI = "azure_o4-mini-2025-04-16_2025-05-17_07-42.jsonl"

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems import ProblemSet, copy_into, open_set

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.records import Draft

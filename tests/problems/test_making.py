@@ -13,8 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set

@@ -8,8 +8,7 @@ from functools import partial
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.providers.failures import LONGEST_MESSAGE, encoded, refusal, told
 from asyncbench.providers.secrets import keyless

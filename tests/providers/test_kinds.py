@@ -2,8 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import ErrorKind
 from asyncbench.providers.error_kinds import ErrorBody, kind_of, read_error

@@ -13,8 +13,7 @@ from typing import Any
 
 import genai_prices
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.pricing import cost_usd, rates_for, tier_of
 from asyncbench.providers.usage import (

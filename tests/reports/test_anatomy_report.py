@@ -21,8 +21,7 @@ from asyncbench.reports.cost_of_right_answers import Worth, best, frontier, wort
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results.anatomy import KINDS, Error
-from asyncbench.results.anatomy import counts as rule
+from asyncbench.results.anatomy import KINDS, Error, counts as rule
 from asyncbench.results.anatomy.carries import CARRIES, GROUP, carries_of
 from asyncbench.results.anatomy.counts import (
     MOST_TEXT,

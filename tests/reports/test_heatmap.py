@@ -1,8 +1,7 @@
 """Colours of the heatmaps, and that they show on terminals only."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.style import Style
 
 from asyncbench.shown.numbers import colour, of_accuracy, of_deviate_rate, of_nan_rate, shaded

@@ -8,8 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.results.anatomy import KINDS, UNCLASSIFIED, anatomy
 from asyncbench.results.anatomy.kinds import ORDER

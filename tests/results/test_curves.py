@@ -6,8 +6,7 @@ from math import exp, log, sqrt
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from asyncbench.results.curves import Length, digits_at, fit, hardest, tasks_named
 from asyncbench.results.curves.curve import CurveState

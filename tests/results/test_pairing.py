@@ -5,8 +5,7 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from asyncbench.results.pairing import Marks, marked, pair, places, read_model, skipped_problems
 from asyncbench.store.manifest import MANIFEST

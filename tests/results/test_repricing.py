@@ -15,8 +15,7 @@ from asyncbench.cli import app
 from asyncbench.errors import ConfigError
 from asyncbench.records import Attempt, Ended, Reply, Usage
 from asyncbench.reports.overview import report_on
-from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced
-from asyncbench.results.repricing import repriced as repriced_tables
+from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced as repriced_tables
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from tests.engine.night import MODEL, requests

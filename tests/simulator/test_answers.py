@@ -5,8 +5,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from asyncbench.simulator.answers import answerer, mistaken, noisy, oracle
 from asyncbench.simulator.questions import KnownAnswer

@@ -4,8 +4,7 @@ import asyncio
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.simulator.delivery import TICK_S, WAITING_LINES, Broadcast, play
 from asyncbench.simulator.served import Timing

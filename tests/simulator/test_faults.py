@@ -1,8 +1,7 @@
 """Which fault a request meets: by rate, by model, by seed and by its place, never by chance."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.faults import OF_STREAMS, Fault, FaultKind, FaultStream, check_rates, parse_fault

@@ -1,8 +1,7 @@
 """A limit admits its burst at once and its rate for ever, and tells the truth about the rest."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.simulator.limits import (
     LIMIT_MODELS,

@@ -2,8 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.simulator.wire import HOLE, Script, cut_up, deltas, event
 

@@ -1,8 +1,7 @@
 """How much a request lets a model think, and what it then thinks."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.simulator.asked import EFFORTS, LONGEST, UNSAID, reasoning_of, think_tokens
 from asyncbench.simulator.wire import RefusedError, WireRequest, answer_of, tokens

@@ -17,8 +17,7 @@ from tests.commands import CLEAN, ROOT
 from tests.providers.asking import ADAPTERS
 from tests.providers.hostile import BEHAVIOURS, LATE, Behaviour
 from tests.providers.raw_server import RawServer, raw_server
-from tests.sweep_files import ADAPTERS as NAMES
-from tests.sweep_files import problem_set
+from tests.sweep_files import ADAPTERS as NAMES, problem_set
 
 MOST_MB = 400
 LOOK_EVERY_S = 0.02

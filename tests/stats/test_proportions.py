@@ -3,8 +3,7 @@
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.records import Outcome
 from asyncbench.stats import Accuracy, Proportion, quantile

@@ -1,7 +1,6 @@
 """Names and points in order: adjusted p values, groups of equals, Pareto's front."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.stats import holm, tied, undominated
 

@@ -3,8 +3,7 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
 from asyncbench.stats import Clustered, Proportion, clustered, pass_at_k, pass_hat_k, wilson

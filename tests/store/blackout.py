@@ -20,8 +20,7 @@ from asyncbench.merging import merge_folders
 from asyncbench.published import import_files
 from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped
 from asyncbench.regrading import regrade_folder
-from asyncbench.store import folder as of_folder
-from asyncbench.store import generation, lock
+from asyncbench.store import folder as of_folder, generation, lock
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.sealing import seal

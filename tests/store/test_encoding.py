@@ -5,8 +5,7 @@ from types import MappingProxyType
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.records import Allowance, Outcome, Reply, Usage
 from asyncbench.store.rows import canonical, encode_json

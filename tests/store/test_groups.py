@@ -1,8 +1,7 @@
 """A table falls into its groups, whatever order Arrow counts them in."""
 
 import pyarrow as pa
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from asyncbench.store.sealing import groups_of
 

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Allowance, Ended, Reply, Usage

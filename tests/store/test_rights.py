@@ -11,8 +11,7 @@ import yaml
 from asyncbench.store.folder import Store
 from asyncbench.store.parts import TEMPORARY
 from tests.published.made import jsonl, trial
-from tests.store.made import answered
-from tests.store.made import keep as kept
+from tests.store.made import answered, keep as kept
 from tests.sweep_files import problem_set
 
 COMMANDS = """

@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.records import Grade, Outcome, Problem, Reply

@@ -8,8 +8,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
 from asyncbench.suites.integer_addition import SUITE, generate, grade, read_int

@@ -12,8 +12,7 @@ from operator import add, mul, sub, truediv
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.records import Draft, Grade, Outcome, Problem, Reply
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS, SUITE, generate, grade

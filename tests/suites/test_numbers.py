@@ -4,8 +4,7 @@ import decimal
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.suites.numbers import EXACT, MAX_DIGITS, carries, exact, fixed, relative_error
 

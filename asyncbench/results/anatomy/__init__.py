@@ -1,29 +1,17 @@
 """What is wrong with wrong answers, one at a time, and by model and task over a results folder."""
 
-from asyncbench.results.anatomy.carries import GROUP, MOST_PROBLEMS, CarryBin, Group
-from asyncbench.results.anatomy.counts import (
-    ErrorFindings,
-    WrongExample,
-    errors_in,
-    kinds_of,
-    most_of_a_group,
+from asyncbench.results.anatomy.carries import (
+    GROUP as GROUP,
+    MOST_PROBLEMS as MOST_PROBLEMS,
+    CarryBin as CarryBin,
+    Group as Group,
 )
-from asyncbench.results.anatomy.error import Error, anatomy
-from asyncbench.results.anatomy.kinds import KINDS, ORDER, UNCLASSIFIED
-
-__all__ = [
-    "GROUP",
-    "KINDS",
-    "MOST_PROBLEMS",
-    "ORDER",
-    "UNCLASSIFIED",
-    "CarryBin",
-    "Error",
-    "ErrorFindings",
-    "Group",
-    "WrongExample",
-    "anatomy",
-    "errors_in",
-    "kinds_of",
-    "most_of_a_group",
-]
+from asyncbench.results.anatomy.counts import (
+    ErrorFindings as ErrorFindings,
+    WrongExample as WrongExample,
+    errors_in as errors_in,
+    kinds_of as kinds_of,
+    most_of_a_group as most_of_a_group,
+)
+from asyncbench.results.anatomy.error import Error as Error, anatomy as anatomy
+from asyncbench.results.anatomy.kinds import KINDS as KINDS, ORDER as ORDER, UNCLASSIFIED as UNCLASSIFIED

@@ -1,18 +1,12 @@
 """Accuracy against length: a logistic curve through counts, and the length at which a share is right."""
 
-from asyncbench.results.curves.curve import Curve, Length, fit
-from asyncbench.results.curves.digits import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
-from asyncbench.results.curves.likelihood import Fit
-
-__all__ = [
-    "GROUP",
-    "Curve",
-    "DigitsCurve",
-    "Fit",
-    "Hardest",
-    "Length",
-    "digits_at",
-    "fit",
-    "hardest",
-    "tasks_named",
-]
+from asyncbench.results.curves.curve import Curve as Curve, Length as Length, fit as fit
+from asyncbench.results.curves.digits import (
+    GROUP as GROUP,
+    DigitsCurve as DigitsCurve,
+    Hardest as Hardest,
+    digits_at as digits_at,
+    hardest as hardest,
+    tasks_named as tasks_named,
+)
+from asyncbench.results.curves.likelihood import Fit as Fit

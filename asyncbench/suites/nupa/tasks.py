@@ -9,8 +9,7 @@ from functools import partial
 from typing import cast
 
 from asyncbench.suites.numbers import FORMS, length_of
-from asyncbench.suites.nupa import preparation as prepared
-from asyncbench.suites.nupa import truths
+from asyncbench.suites.nupa import preparation as prepared, truths
 from asyncbench.suites.nupa.preparation import Operands, Prepare
 from asyncbench.suites.nupa.truths import Truth
 

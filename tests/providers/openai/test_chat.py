@@ -1,8 +1,7 @@
 """Chat completions as OpenAI and others write them, whole or in chunks, read into one form of reply."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.endpoints import Quirks

@@ -1,8 +1,7 @@
 """How near an answer is: digits right, digits too many or too few, part by part."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from asyncbench.suites.nupa.grading import Nearness, nearness
 
