@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
+LONGEST = ("tests/test_published_table.py", "tests/crash/", "tests/test_cli.py", "tests/store/test_matrix.py")
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
@@ -20,7 +21,11 @@ settings.load_profile("whatever it takes")
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but one in N cases of a test that is marked `one_in(N)` to `make soak`."""
+    """Leave all but one in N cases of a test that is marked `one_in(N)` to `make soak`.
+
+    The longest tests come first: the last one would keep one worker busy while the other has nothing to do.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     seen = Counter[str]()
     for item in items:
         if (mark := item.get_closest_marker("one_in")) is not None:

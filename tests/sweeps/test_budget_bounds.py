@@ -201,7 +201,7 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
     assert {ended.attempt.cost_usd for ended in night.of(Ended)} == {0.05}
     assert {result.price_source for result in night.results.values()} == {"simulated usage.cost"}
     (told,) = night.said
-    assert "simulated usage.cost says that a call cost $0.0500; by the `price` in the sweep" in told
+    assert "simulated usage.cost says that a call cost $0.050000; by the `price` in the sweep" in told
 
 
 # ── models that no bound holds ───────────────────────────────────────────────────────────────
