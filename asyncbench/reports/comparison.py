@@ -159,17 +159,21 @@ def compared(
         StoreError, ProblemSetError: a folder cannot be read.
     """
     ways = _ways(*sides)
-    tables = [_as_one(who, _trials(side, ways, COLUMNS)) for who, side in zip((A, B), sides, strict=True)]
+    trials = pa.concat_tables(
+        _as_one(who, _trials(side, ways, COLUMNS)) for who, side in zip((A, B), sides, strict=True)
+    )
 
     def count(views: FolderViews) -> Compared:
-        views.put("trials", pa.concat_tables(tables))
-        return _compared(views, sides, ways, suite=suite, task=task, examples=examples)
+        views.put("trials", trials)
+        found = marked(views, trials=trials)
+        return _compared(views, found, sides, ways, suite=suite, task=task, examples=examples)
 
     return counted(sides[0].folder, count)
 
 
 def _compared(
     views: FolderViews,
+    found: Marked,
     sides: Sequence[ComparedSide],
     ways: Mapping[str, int],
     *,
@@ -178,7 +182,6 @@ def _compared(
     examples: int | None,
 ) -> Compared:
     """Return what the trials of the two, as `A` and `B`, say of them."""
-    found = marked(views)
     within = _within(found, suite, task)
     a, b = (found.marks.get(who, Marks(asked=(), right=())).within(within) for who in (A, B))
     only = [

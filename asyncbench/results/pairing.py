@@ -202,15 +202,18 @@ def places(bits: Bits) -> list[int]:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def marked(views: FolderViews, more: Sequence[str] = ()) -> Marked:
-    """Return the marks of the trials of a folder, which later queries find as the table `answers`.
+def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | None = None) -> Marked:
+    """Return the marks of trials, which later queries find as the table `answers`.
 
     Args:
         views: of the folder.
         more: columns of `answers` besides those that are counted here.
+        trials: the trials to mark; None: all of the folder.
     """
-    columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
-    views.put("answers", views.snapshot.read("trials", columns))  # DuckDB takes them as they are: no copy
+    if trials is None:
+        columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
+        trials = views.snapshot.read("trials", columns)
+    views.put("answers", trials)  # DuckDB takes them as they are: no copy
     views.keep(
         "places",  # which problem has which bit; one of several tasks is there several times
         """SELECT *, (dense_rank() OVER (ORDER BY problem_id) - 1)::INTEGER AS place

@@ -14,8 +14,8 @@ from asyncbench.store.parts import TEMPORARY
 
 LOCK = ".lock"  # in a results folder
 MARK = ".running"  # holds when the run began: UTC, ISO 8601
-GLANCE_S = 0.02  # more than whoever only looks for a writer holds the lock
-GLANCES = 10
+GLANCE_S = 0.002  # about as long as whoever only looks for a writer holds the lock
+GLANCES = 150  # many short ones: several lookers at once may hold it most of the time
 
 
 @contextmanager
