@@ -5,12 +5,13 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test check bench soak
+.PHONY: help demo test check docs bench soak
 
 help:
 	@echo "make demo   sweep simulated models through the real SDKs and show the report (no key needed)"
 	@echo "make test   run the tests"
 	@echo "make check  lint, format and types"
+	@echo "make docs   build the docs site into site/"
 	@echo "make bench  measure the cost of a call beside bare loops"
 	@echo "make soak   run the long tests"
 
@@ -34,6 +35,9 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/ready
+	$(BIN)/python -m docs
 
 bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.overhead

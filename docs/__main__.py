@@ -1,0 +1,46 @@
+"""Build the docs site: `python -m docs` writes it to site/."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from docs.generated import pages
+
+ROOT = Path(__file__).resolve().parent.parent
+# Pages of the former layout, until their content has moved.
+_FORMER = ("analysis", "architecture", "benchmarks", "metrics", "python", "reports", "results", "sweeps")
+# In a page that is opened from the disk, search needs this script: ours is beside the pages.
+_SHIM = "https://unpkg.com/iframe-worker/shim"
+
+
+def stage(folder: Path) -> None:
+    """Lay out what the generator reads: its settings, the pages and those made from the code."""
+    shutil.copy(ROOT / "zensical.toml", folder)
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for name in _FORMER:
+        (folder / "docs" / f"{name}.md").unlink(missing_ok=True)
+    for name, text in pages().items():
+        (folder / "docs" / name).write_text(text, "utf-8")
+
+
+def build(site: Path) -> None:
+    """Write the site. A broken link, a missing anchor or any other warning ends the build."""
+    with tempfile.TemporaryDirectory() as place:
+        stage(Path(place))
+        command = [sys.executable, "-m", "zensical", "build", "--strict"]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)  # noqa: S603  our own words
+        if done.returncode:
+            sys.exit(f"{done.stdout}{done.stderr}")
+        built = Path(place, "site")
+        for page in built.rglob("*.html"):
+            up = "../" * (len(page.relative_to(built).parts) - 1)
+            page.write_text(page.read_text("utf-8").replace(_SHIM, f"{up}assets/iframe-worker.js"), "utf-8")
+        shutil.rmtree(site, ignore_errors=True)
+        shutil.copytree(built, site)
+
+
+if __name__ == "__main__":
+    build(ROOT / "site")
+    print(f"open {Path('site', 'index.html')}")

@@ -1,0 +1,60 @@
+"""The docs site is whole, and nothing of it comes from another host."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.page.conftest import browser as browser
+
+ROOT = Path(__file__).resolve().parents[2]
+FETCHED = re.compile(
+    r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?!data:)([^"'\s>]+)"""
+)
+
+
+def named(nav):
+    """Yield the pages that a table of contents names."""
+    for entry in nav:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            for held in entry.values():
+                yield from named([held] if isinstance(held, str) else held)
+
+
+def test_every_page_is_in_the_table_of_contents(site):
+    with (ROOT / "zensical.toml").open("rb") as file:
+        nav = set(named(tomllib.load(file)["project"]["nav"]))
+    built = {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")}
+    assert len(nav) > 20
+    assert built - {"404.md"} == nav
+
+
+def test_no_page_fetches_anything_from_another_host(site):
+    fetched = {
+        address for page in site.rglob("*.html") for address in FETCHED.findall(page.read_text("utf-8"))
+    }
+    assert len(fetched) > 3
+    assert [address for address in fetched if "//" in address] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site, browser, scheme):
+    context = browser.new_context(color_scheme=scheme)
+    page = context.new_page()
+    requested: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / "reference" / "commands.html").as_uri())
+    page.keyboard.press("/")
+    page.keyboard.type("tutorial")
+    page.locator("a[href*='tutorial.html']", has_text="minutes").first.wait_for()
+    dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+    context.close()
+    assert dark == (scheme == "dark")
+    assert len(requested) > 3
+    assert [url for url in requested if not url.startswith("file:")] == []
+    assert errors == []
