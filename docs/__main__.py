@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from docs.generated import pages
+from docs.generated import filled
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pages of the former layout, until their content has moved.
@@ -16,13 +16,13 @@ _SHIM = "https://unpkg.com/iframe-worker/shim"
 
 
 def stage(folder: Path) -> None:
-    """Lay out what the generator reads: its settings, the pages and those made from the code."""
+    """Lay out what the generator reads: its settings and the pages, with what they say from the code."""
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for name in _FORMER:
         (folder / "docs" / f"{name}.md").unlink(missing_ok=True)
-    for name, text in pages().items():
-        (folder / "docs" / name).write_text(text, "utf-8")
+    for page in (folder / "docs").rglob("*.md"):
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")
 
 
 def build(site: Path) -> None:

@@ -1,12 +1,25 @@
-"""The pages that are made from the code: what is looked up, never copied by hand."""
+"""What pages say from the code: `<!-- from the code: NAME -->` in a page is replaced by a text made here."""
+
+import re
+from collections.abc import Callable, Mapping
+
+_MARK = re.compile(r"<!-- from the code: (\S+) -->")
 
 
-def pages() -> dict[str, str]:
-    """Return each page's Markdown by its path below docs/."""
-    return {
-        "reference/commands.md": "# Commands\n",
-        "reference/sweep-file.md": "# The sweep file\n",
-        "reference/results.md": "# The results folder\n",
-        "reference/python.md": "# Python\n",
-        "reference/suites-and-providers.md": "# Suites and providers\n",
-    }
+def filled(page: str) -> str:
+    """Return a page with the texts that its marks name."""
+    return _MARK.sub(lambda mark: TEXTS[mark[1]](), page)
+
+
+def _commands() -> str:
+    return ""
+
+
+TEXTS: Mapping[str, Callable[[], str]] = {
+    "commands": _commands,
+    "sweep-keys": _commands,
+    "columns": _commands,
+    "names": _commands,
+    "suites": _commands,
+    "providers": _commands,
+}
