@@ -45,6 +45,50 @@ def local(path: PathLike[str] | str) -> Path:
     return Path(path)
 
 
+def input_path(path: PathLike[str] | str, near: Path | None) -> Path:
+    """Return where an input of the sweep file `near` is: beside that file, or else in the working directory.
+
+    It is `path` itself where neither has it, and where `near` is None: a sweep from Python or typed options.
+    """
+    beside = Path(path) if near is None else near.parent / path
+    return Path(path) if _missing(beside) else beside
+
+
+def found_input(
+    path: PathLike[str] | str,
+    near: Path | None,
+    *,
+    place: str,
+    way_out: str,
+    refuse: type[AsyncbenchError] = ConfigError,
+) -> Path:
+    """Return `input_path`, where there is a file or folder.
+
+    Raises:
+        ConfigError, or what `refuse` says: there is none; names `place`, and where asyncbench looked.
+    """
+    found, here = input_path(local(path), near), Path.cwd()
+    if not _missing(found):
+        return found
+    beside = here if near is None else (here / near).parent
+    places = f"the working directory {here}"
+    if beside != here:
+        places = f"{beside}, where the sweep file is, and in {places}"
+    looked = "" if found.is_absolute() else f" asyncbench looked in {places}."
+    raise refuse(f"{place}: {os.fspath(path)} was not found.{looked} {way_out}.")
+
+
+def _missing(path: Path) -> bool:
+    """Return whether there is nothing; what may not be looked at is there."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
     """Make `path`, with the rights in `mode` that the umask leaves, and what is missing above it."""
     if not path.is_dir():

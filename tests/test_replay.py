@@ -57,7 +57,7 @@ def test_answers_of_another_folder_are_other_trials(tmp_path, recorded):
 @pytest.mark.parametrize(
     ("model", "folder", "said"),
     [
-        pytest.param("x", "nowhere", "nowhere is not a results folder", id="no-folder"),
+        pytest.param("x", "nowhere", "nowhere was not found", id="no-folder"),
         pytest.param("y", "noisy", "no run and no model is called 'y'; its runs: test", id="no-such-name"),
     ],
 )

@@ -35,7 +35,7 @@ from asyncbench.providers import (
 )
 from asyncbench.records import Condition, Model, Problem, Reply, Request, Trial
 from asyncbench.simulator import DOCTORS_ANSWER, DOCTORS_QUESTION, Settings, Simulator, running
-from asyncbench.sweeps import chosen_models, keys_for
+from asyncbench.sweeps import check_replays, chosen_models, keys_for
 
 SWEEP_FILES: Final = (".yaml", ".yml")
 # The longest reply. A number takes two tokens; the rest is for models that think unasked, and nobody can
@@ -251,7 +251,9 @@ def models_from(
     if any(name.endswith(SWEEP_FILES) for name in what):
         if len(what) > 1 or base_url or key_env:
             raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
-        return chosen_models(load_sweep(Path(what[0])), None)
+        sweep = load_sweep(Path(what[0]))
+        check_replays(sweep, sweep.models)
+        return chosen_models(sweep, None)
     given = {"base_url": base_url, "key_env": key_env}
     keys = {name: value for name, value in given.items() if value is not None}
     sweep = {

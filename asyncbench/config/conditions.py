@@ -1,6 +1,7 @@
 """The conditions of a sweep: how its problems are asked."""
 
 from hashlib import blake2b
+from pathlib import Path
 from typing import Annotated, Literal
 
 import orjson
@@ -8,7 +9,8 @@ from pydantic import Field
 
 from asyncbench.config.entry import Entry, Keys, Name, params_from, read_entry
 from asyncbench.errors import ConfigError
-from asyncbench.prompting import examples, padding
+from asyncbench.files import input_path
+from asyncbench.prompting import PADDINGS, examples, padding
 from asyncbench.records import Condition
 from asyncbench.suites import SUITES
 
@@ -26,15 +28,16 @@ class ConditionEntry(Entry):
 AS_SAID = ("system", "context", "shots", "params")
 
 
-def condition_from(raw: object, *, place: str) -> Condition:
-    """Return a condition as written in a sweep file, with the text of the files it names."""
+def condition_from(raw: object, *, place: str, near: Path | None = None) -> Condition:
+    """Return a condition as written in the sweep file `near`, with the text of the files it names."""
     entry = read_entry(ConditionEntry, raw, place=place, level="condition")
     entry.params = params_from(entry.params, place=place)
     for suite in entry.suites or ():
         if suite not in SUITES:
             raise ConfigError(f"{place}.suites: no suite {suite!r}; known: {', '.join(SUITES)}")
-    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context")
-    shots = examples(entry.shots, place=f"{place}.shots") if isinstance(entry.shots, str) else ()
+    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context", near=near)
+    own = isinstance(entry.shots, str)
+    shots = examples(str(entry.shots), place=f"{place}.shots", near=near) if own else ()
     turns = (*talk, *shots)  # small talk first, so that worked examples stand next to the question
     # What tells one text of a file from another: its path alone would not.
     text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
@@ -52,9 +55,12 @@ def condition_from(raw: object, *, place: str) -> Condition:
     )
 
 
-def condition_mapping(condition: Condition) -> dict[str, object]:
-    """Return the entry that `condition_from` reads back."""
+def condition_mapping(condition: Condition, near: Path | None = None) -> dict[str, object]:
+    """Return the entry that `condition_from` reads back; `near`: the sweep file that names its files."""
     said = {name: condition.described[name] for name in AS_SAID if name in condition.described}
+    for name in ("context", "shots"):
+        if isinstance(path := said.get(name), str) and path not in PADDINGS:
+            said[name] = str(input_path(path, near))
     style = {} if condition.style == "chat" else {"style": condition.style}
     suites = {} if condition.suites is None else {"suites": sorted(condition.suites)}
     return {"name": condition.name, **style, **said, **suites}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from reprlib import repr as shown
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
@@ -240,14 +241,16 @@ _TAKEN_OVER = (  # as a sweep file says it
 _AS_SAID = ("alias", "base_url", "key_env", "api", "max_tokens", "stream", *_TAKEN_OVER)
 
 
-def model_mapping(model: Model, problems: Sequence[ProblemSource] | None) -> dict[str, object]:
+def model_mapping(
+    model: Model, problems: Sequence[ProblemSource] | None, near: Path | None = None
+) -> dict[str, object]:
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": dict(model.params), "price": model.price and asdict(model.price)}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
-    mapping |= {"problems": [source_mapping(source) for source in problems or ()]}
+    mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}
     return {name: value for name, value in mapping.items() if value not in (None, {}, [])}
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from asyncbench.config.entry import Entry, Name, read_entry
 from asyncbench.errors import ConfigError
+from asyncbench.files import input_path
 from asyncbench.suites import SUITES
 
 
@@ -72,12 +73,13 @@ def _generated(given: Mapping[str, object], *, place: str) -> ProblemSource:
     return ProblemSource(place=place, suite=suite.name, seed=seed, parameters=rest)
 
 
-def source_mapping(source: ProblemSource) -> dict[str, object] | str:
-    """Return the entry that `sources_from` reads back."""
+def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str, object] | str:
+    """Return the entry that `sources_from` reads back; `near`: the sweep file that names it."""
     if source.path is None:
         return {"suite": source.suite, "seed": source.seed, **source.parameters}
+    path = str(input_path(source.path, near))
     if source.suite is None:
-        return str(source.path)
+        return path
     custom = {"columns": dict(source.columns), "grader": source.grader, "pattern": source.pattern}
     said = {name: value for name, value in custom.items() if value}
-    return {"path": str(source.path), "suite": source.suite, **said}
+    return {"path": path, "suite": source.suite, **said}

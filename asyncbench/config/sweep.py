@@ -95,7 +95,7 @@ def load_sweep(path: Path | str) -> Sweep:
         StoreError: it lies in a results folder and is not what a run wrote there.
     """
     check_sweep_file(Path(path))
-    return replace(sweep_from(yaml_of(Path(path)), place=str(path)), file=Path(path))
+    return sweep_from(yaml_of(Path(path)), place=str(path), file=Path(path))
 
 
 def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
@@ -147,8 +147,11 @@ def _said_in(path: Path, key: str) -> object:
     return raw.get(key) if isinstance(raw, Mapping) else None
 
 
-def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
-    """Return the Sweep that a mapping describes (the content of a sweep file)."""
+def sweep_from(raw: object, *, place: str = "sweep", file: Path | None = None) -> Sweep:
+    """Return the Sweep that a mapping describes (the content of a sweep file).
+
+    Input files are looked for beside `file`, then in the working directory; None: only there.
+    """
     entry = read_entry(SweepEntry, raw, place=place, level="sweep")
     limits = {provider: limits_from(provider, given, place=place) for provider, given in entry.limits.items()}
     models, own, demanded = list[Model](), dict[str, tuple[ProblemSource, ...]](), set[str]()
@@ -161,7 +164,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         if model.max_tokens is not None and given.get("max_tokens") is None:
             demanded.add(model.alias)
     conditions = tuple(
-        condition_from(given, place=f"{place}, conditions[{i}]")
+        condition_from(given, place=f"{place}, conditions[{i}]", near=file)
         for i, given in enumerate(entry.conditions, 1)
     )
     _refuse_namesakes("models", [model.alias for model in models], "give one another `alias`", place)
@@ -185,6 +188,7 @@ def sweep_from(raw: object, *, place: str = "sweep") -> Sweep:
         provider_budgets={name: limit.budget_usd for name, limit in limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
         stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
+        file=file,
         max_tokens_demanded=frozenset(demanded),
     )
 
@@ -270,6 +274,9 @@ def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], pla
 def as_mapping(sweep: Sweep) -> dict[str, object]:
     """Return the sweep as a mapping that `sweep_from` reads back; it holds names of keys, never keys.
 
+    Input files have the path by which they were found, so that this needs no sweep file beside them. Only
+    `replay` stays as written: it is a part of trial ids.
+
     Whom to tell is left out: an address is a secret, and a command is for the machine it was written on.
     """
     rules = {} if sweep.stop_when is None else asdict(sweep.stop_when)
@@ -283,9 +290,11 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
     }
     return {
         "name": sweep.name,
-        "problems": [source_mapping(source) for source in sweep.problems],
-        "models": [model_mapping(model, sweep.own_problems.get(model.alias)) for model in sweep.models],
-        "conditions": [condition_mapping(condition) for condition in sweep.conditions],
+        "problems": [source_mapping(source, sweep.file) for source in sweep.problems],
+        "models": [
+            model_mapping(model, sweep.own_problems.get(model.alias), sweep.file) for model in sweep.models
+        ],
+        "conditions": [condition_mapping(condition, sweep.file) for condition in sweep.conditions],
         "repeats": sweep.repeats,
         "out": str(sweep.out),
         **{name: value for name, value in said.items() if value},

@@ -60,7 +60,7 @@ def plan(
     """
     sweep = bounded_plan(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
     asked = chosen_models(sweep, models)
-    check_replays(asked)
+    check_replays(sweep, asked)
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
     finished = known_trials(sweep.out).finished if begun else frozenset[str]()

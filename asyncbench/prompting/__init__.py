@@ -3,7 +3,11 @@
 In: trials. Out: requests with their messages, what is said before a question, and the ids of trials.
 """
 
-from asyncbench.prompting.earlier_turns import examples as examples, padding as padding
+from asyncbench.prompting.earlier_turns import (
+    PADDINGS as PADDINGS,
+    examples as examples,
+    padding as padding,
+)
 from asyncbench.prompting.requests import (
     TOKENS_BESIDE_A_CALL as TOKENS_BESIDE_A_CALL,
     TOKENS_BESIDE_A_MESSAGE as TOKENS_BESIDE_A_MESSAGE,

@@ -14,7 +14,7 @@ from itertools import cycle
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
-from asyncbench.files import text_of
+from asyncbench.files import found_input, text_of
 from asyncbench.records import Message
 
 # How many messages of our small talk each padding is: about 770, 1,800 and 3,700 tokens, as those of the
@@ -22,8 +22,8 @@ from asyncbench.records import Message
 PADDINGS: Mapping[str, int] = {"1k": 16, "2k": 28, "4k": 44}
 
 
-def padding(said: str, *, place: str) -> tuple[Message, ...]:
-    """Return the small talk that `said` names: a key of `PADDINGS`, or a file.
+def padding(said: str, *, place: str, near: Path | None = None) -> tuple[Message, ...]:
+    """Return the small talk that `said` names: a key of `PADDINGS`, or a file (`near`: see `input_path`).
 
     Raises:
         ConfigError: the file is missing or is not in the form described above; names `place`.
@@ -32,17 +32,19 @@ def padding(said: str, *, place: str) -> tuple[Message, ...]:
         ours = files("asyncbench.prompting").joinpath("small_talk.json").read_text("utf-8")
         return _dialog(ours, place=place)[: PADDINGS[said]]
     known = ", ".join(PADDINGS)
-    text = text_of(Path(said), place=f"{place}: {said!r}", way_out=f"name a file, or one of {known}")
+    text = _text(said, near, place=place, way_out=f"Name a file, or one of {known}")
     return _dialog(text, place=f"{place}: {said}")
 
 
-def examples(path: str, *, place: str) -> tuple[Message, ...]:
+def examples(path: str, *, place: str, near: Path | None = None) -> tuple[Message, ...]:
     """Return the worked examples of a file as turns, in its order: each question, then its answer.
+
+    `near` is the sweep file that names it: see `input_path`.
 
     Raises:
         ConfigError: the file is missing or is not in the form described above; names `place`.
     """
-    text = text_of(Path(path), place=f"{place}: {path!r}", way_out="name a file that is there")
+    text = _text(path, near, place=place, way_out="Correct the path")
     turns: list[Message] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -57,6 +59,11 @@ def examples(path: str, *, place: str) -> tuple[Message, ...]:
     if not turns:
         raise ConfigError(f"{place}: {path} holds no examples")
     return tuple(turns)
+
+
+def _text(said: str, near: Path | None, *, place: str, way_out: str) -> str:
+    path = found_input(said, near, place=place, way_out=way_out)
+    return text_of(path, place=f"{place}: {path}", way_out=way_out)
 
 
 def _dialog(text: str, *, place: str) -> tuple[Message, ...]:

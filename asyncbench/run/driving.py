@@ -9,6 +9,7 @@ from pathlib import Path
 
 from asyncbench.engine import Asker, Counters, Lane, LoopLag, Scheduler
 from asyncbench.errors import StoreError
+from asyncbench.files import input_path
 from asyncbench.run.askers import asker_of
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.state import RunState
@@ -148,7 +149,7 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
             )
     started = {}
     for replay, paths in problems.items():
-        folders = () if replay is None else (Path(replay),)
+        folders = () if replay is None else (input_path(replay, run.sweep.file),)
         settings = Settings(problems=tuple(sorted(paths)), replay=folders)
         started[replay] = stack.enter_context(running(settings))
     return started

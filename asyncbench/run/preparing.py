@@ -63,7 +63,7 @@ async def open_run(
     notifier = notifier_of(sweep, models, env, screen.say, options)
     opened = await asyncio.to_thread(open_sources, sweep, models)
     check_conditions(sweep, models, opened)
-    check_replays(models)
+    check_replays(sweep, models)
     check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
     check_reuse(options.reuse, options.ignore, out=sweep.out)
     models = raise_file_limit(models)

@@ -10,8 +10,8 @@ import orjson
 
 from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
-from asyncbench.errors import ConfigError
-from asyncbench.files import text_of
+from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.files import found_input, text_of
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set
 from asyncbench.prompting import most_beside, said_before
 from asyncbench.providers import ignored
@@ -91,19 +91,26 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     """Check every problem file that these models are asked; return them by their place in the sweep.
 
     Raises:
-        ProblemSetError: a file is not what it should be.
+        ProblemSetError: a file is missing or not what it should be.
     """
-    return {
-        source.place: open_set(
-            source.path,
+    opened = {}
+    for source in sources_of(sweep, models):
+        if source.path is None:
+            continue
+        opened[source.place] = open_set(
+            found_input(
+                source.path,
+                sweep.file,
+                place=source.place,
+                way_out="Correct the path, or make the file with `asyncbench generate`",
+                refuse=ProblemSetError,
+            ),
             suite=source.suite,
             columns=source.columns or None,
             grader=source.grader,
             pattern=source.pattern,
         )
-        for source in sources_of(sweep, models)
-        if source.path is not None
-    }
+    return opened
 
 
 def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
@@ -189,7 +196,7 @@ def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet
     }
 
 
-def check_replays(models: Iterable[Model]) -> None:
+def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
     """Refuse a model that is to repeat what its results folder does not hold.
 
     Raises:
@@ -199,7 +206,9 @@ def check_replays(models: Iterable[Model]) -> None:
     for model in models:
         if model.replay is None:
             continue
-        recorded = {key[:2] for key in planned(read_manifest(Path(model.replay)))}
+        place = f"{model.alias}, replay"
+        folder = found_input(model.replay, sweep.file, place=place, way_out="Correct the path of the folder")
+        recorded = {key[:2] for key in planned(read_manifest(folder))}
         # `mistral:name` plays what `name` recorded as another provider would
         named = {model.model_id, model.model_id.partition(":")[2]}
         runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)

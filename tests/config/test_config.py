@@ -459,7 +459,7 @@ def test_another_text_under_the_same_path_is_told_apart(tmp_path):
         pytest.param(
             [{"name": "a", "suites": ["custom"]}, {"name": "b"}], "ask the same model", id="same-partly"
         ),
-        pytest.param([{"name": "a", "context": "3k"}], "conditions[1].context: '3k'", id="no-such-padding"),
+        pytest.param([{"name": "a", "context": "3k"}], "conditions[1].context: 3k was", id="no-such-padding"),
         pytest.param([{"name": "a", "context": 4}], "'context'", id="padding-is-a-number"),
         pytest.param([{"name": "a", "shots": 0}], "'shots", id="no-shots"),
         pytest.param([{"name": "a", "shots": "gone.jsonl"}], "conditions[1].shots", id="no-such-file"),

@@ -369,7 +369,7 @@ async def test_a_folder_of_another_sweep_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "complaint"),
     [
-        pytest.param({"problems": ["missing.parquet"]}, "no such file", id="no problem set"),
+        pytest.param({"problems": ["missing.parquet"]}, "missing.parquet was not found", id="no problem set"),
         pytest.param({"conditions": [{"name": "a", "shots": 3}]}, "no worked examples", id="cannot be asked"),
         pytest.param(
             {"limits": {"openai": {"tpm": 1}}}, "one request may need", id="too few tokens a minute"
