@@ -251,9 +251,9 @@ def models_from(
     if any(name.endswith(SWEEP_FILES) for name in what):
         if len(what) > 1 or base_url or key_env:
             raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
-        sweep = load_sweep(Path(what[0]))
-        check_replays(sweep, sweep.models)
-        return chosen_models(sweep, None)
+        named = load_sweep(Path(what[0]))
+        check_replays(named, named.models)
+        return chosen_models(named, None)
     given = {"base_url": base_url, "key_env": key_env}
     keys = {name: value for name, value in given.items() if value is not None}
     sweep = {

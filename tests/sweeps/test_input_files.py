@@ -43,8 +43,8 @@ def recorded(tmp_path_factory):
     """A results folder of 4 trials, to be replayed. Not to be changed."""
     folder = tmp_path_factory.mktemp("recorded")
     own_problems(folder, 4)
-    problems = [{**SAID["problems"][0], "path": str(folder / "problems.parquet")}]
-    asked = {"name": "x", "problems": problems, "models": ["simulated/oracle"], "out": str(folder / "x")}
+    problems = {"path": str(folder / "problems.parquet"), "suite": "custom", "grader": "number"}
+    asked = {"name": "x", "problems": [problems], "models": ["simulated/oracle"], "out": str(folder / "x")}
     asyncio.run(ab.run_sweep(sweep_from(asked)))
     return folder / "x"
 
