@@ -1,7 +1,7 @@
 """Statistics: exact where that is affordable, seeded where it is not, with no dependency.
 
-In: counts by problem. Out: accuracies, intervals and tests. docs/metrics.md says what each figure means and
-when it misleads.
+In: counts by problem. Out: accuracies, intervals and tests. docs/explanation/statistics.md explains them, and
+docs/reference/metrics.md has their formulas.
 """
 
 from asyncbench.stats.paired import (
