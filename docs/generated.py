@@ -1,9 +1,34 @@
 """What pages say from the code: `<!-- from the code: NAME -->` in a page is replaced by a text made here."""
 
+import inspect
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-_MARK = re.compile(r"<!-- from the code: (\S+) -->")
+import typer
+from typer.cli import get_docs_for_click
+
+import asyncbench as ab
+from asyncbench import errors
+from asyncbench.cli import app
+from asyncbench.config.sweep import SweepEntry
+from asyncbench.providers import KnownEndpoint, known_endpoints
+from asyncbench.store.schema import MEANINGS, SCHEMAS
+from asyncbench.suites import SUITES
+
+_MARK = re.compile(r"^<!-- from the code: (\S+) -->$", re.MULTILINE)
+_EXAMPLES = re.compile(r"^(?:asyncbench \S.*\n+)+", re.MULTILINE)
+_KINDS = {
+    "array": "list",
+    "boolean": "true or false",
+    "integer": "whole number",
+    "null": "",
+    "number": "number",
+    "object": "mapping",
+    "string": "text",
+}
+_MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")  # of a type in a signature
 
 
 def filled(page: str) -> str:
@@ -11,15 +36,170 @@ def filled(page: str) -> str:
     return _MARK.sub(lambda mark: TEXTS[mark[1]](), page)
 
 
-def _commands() -> str:
-    return ""
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def commands() -> str:
+    """Return every command with its arguments and options, as typer describes them."""
+    group = typer.main.get_command(app)
+    text = get_docs_for_click(obj=group, ctx=typer.Context(group), name="asyncbench")
+    each = text[text.index("\n## ") :]  # before them: a list of commands with shortened helps
+    return _EXAMPLES.sub(lambda found: f"```console\n{found[0].strip()}\n```\n\n", each).strip()
+
+
+def columns() -> str:
+    """Return every column of every table of a results folder."""
+    texts = []
+    for name, schema in SCHEMAS.items():
+        rows = ((f"`{field.name}`", f"{field.type}", MEANINGS[name][field.name]) for field in schema)
+        texts.append(f"## {name}\n\n{table(('column', 'type', 'meaning'), rows)}")
+    return "\n\n".join(texts)
+
+
+def names() -> str:
+    """Return every public function with its signature and docstring, then every error."""
+    texts = [_function(name, getattr(ab, name)) for name in ab.__all__]
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if inspect.isclass(kind) and issubclass(kind, Exception) and kind.__module__ == errors.__name__
+    ]
+    rows = ((f"`{kind.__name__}`", _first_paragraph(inspect.getdoc(kind) or "")) for kind in kinds)
+    return "\n\n".join([*texts, "## Errors", table(("error", "when"), rows)])
+
+
+def _function(name: str, function: Callable[..., object]) -> str:
+    begin = f"{'await ' * inspect.iscoroutinefunction(function)}ab.{name}"
+    signature = inspect.signature(function)
+    given = [_MODULE.sub("", str(parameter)) for parameter in signature.parameters.values()]
+    named = [parameter.kind is parameter.KEYWORD_ONLY for parameter in signature.parameters.values()]
+    if any(named) and not any(text.startswith("*") and text[1] != "*" for text in given):
+        given.insert(named.index(True), "*")
+    whole = f"{begin}({', '.join(given)})"
+    if len(whole) > 90:
+        whole = f"{begin}(\n{''.join(f'    {parameter},{chr(10)}' for parameter in given)})"
+    answer = _MODULE.sub("", inspect.formatannotation(signature.return_annotation))
+    return f"## {name}\n\n```python\n{whole} -> {answer}\n```\n\n{_docstring(inspect.getdoc(function) or '')}"
+
+
+def _docstring(text: str) -> str:
+    """Return a docstring as Markdown: `Args:` and `Raises:` become lists."""
+    first, *sections = re.split(r"^(Args|Raises|Returns|Yields):\n", text, flags=re.MULTILINE)
+    parts = [first.strip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        entries = re.split(r"\n(?! )", inspect.cleandoc(f"\n{body}"))
+        found = [re.match(r"(\*{0,2}\w+): (.*)", _unwrapped(entry)) for entry in entries]
+        lines = [f"- `{entry[1]}`: {entry[2]}" for entry in found if entry]
+        parts.append(f"**{title}**\n\n" + "\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _unwrapped(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _first_paragraph(text: str) -> str:
+    return _unwrapped(text.partition("\n\n")[0])
+
+
+def suites() -> str:
+    """Return every suite with its graders and the parameters of its generator."""
+    texts = []
+    for name, suite in SUITES.items():
+        graders = ", ".join(f"`{grader}`" for grader in suite.graders)
+        rows = [
+            (f"`{parameter}`", _default(meaning.default), meaning.help)
+            for parameter, meaning in suite.parameters.items()
+        ]
+        shown = f"\n\n{table(('parameter', 'default', 'meaning'), rows)}" if rows else ""
+        texts.append(f"### {name}\n\nGraders: {graders}.{shown}")
+    return "\n\n".join(texts)
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return ""
+    words = [str(word) for word in value] if isinstance(value, tuple) else [str(value)]
+    if len(words) > 20:
+        words = [words[0], "…", words[-1]]
+    return f"`{','.join(words)}`"
+
+
+def providers() -> str:
+    """Return every provider: how it is reached, and the variable of its key."""
+    rows = [
+        (
+            f"`{name}/…`",
+            ", ".join(f"`{api}`" for api in endpoint.apis),
+            _address(endpoint),
+            f"`{endpoint.key_env}`" if endpoint.key_env else "none needed",
+            "yes" if endpoint.prices else "",
+        )
+        for name, endpoint in known_endpoints().items()
+    ]
+    return table(("model", "`api`", "address", "key", "price known"), rows)
+
+
+def _address(endpoint: KnownEndpoint) -> str:
+    if endpoint.simulated:
+        return "a simulator that `run` starts"
+    if endpoint.base_url:
+        return f"`{endpoint.base_url}`"
+    return f"your `base_url`: `{endpoint.base_url_form}`" if endpoint.base_url_form else "the SDK's own"
+
+
+def sweep_keys() -> str:
+    """Return every key of a sweep file, level by level."""
+    schema = SweepEntry.model_json_schema()
+    levels = {"": schema}  # a key → the level below it, in the order in which keys stand
+    for level in (schema, *schema.get("$defs", {}).values()):
+        for key, rule in level["properties"].items():
+            for name in re.findall(r"#/\$defs/(\w+)", str(rule)):
+                levels.setdefault(key, schema["$defs"][name])
+    heads = ("key", "value", "default", "meaning")
+    return "\n\n".join(
+        f"## {f'In `{key}`' if key else 'The file'}\n\n{_unwrapped(level.get('description', ''))}\n\n"
+        + table(heads, [_key(name, level) for name in _in_order(level)])
+        for key, level in levels.items()
+    )
+
+
+def _in_order(level: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a level: those that it needs first."""
+    return sorted(level["properties"], key=lambda name: name not in level.get("required", ()))
+
+
+def _key(name: str, level: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    rule = level["properties"][name]
+    default = rule.get("default")
+    shown = "needed" if name in level.get("required", ()) else ""
+    if default not in (None, [], {}):
+        shown = f"`{json.dumps(default)}`"
+    return f"`{name}`", _kinds(rule), shown, rule.get("description", "")
+
+
+def _kinds(rule: Mapping[str, Any]) -> str:
+    """Return which values a JSON schema allows, in words."""
+    if isinstance(rule.get("type"), list):
+        return _kinds({"anyOf": [{**rule, "type": kind} for kind in rule["type"]]})
+    if "anyOf" in rule:
+        return " or ".join(dict.fromkeys(filter(None, map(_kinds, rule["anyOf"]))))
+    if "enum" in rule or "const" in rule:
+        return ", ".join(f"`{json.dumps(value)}`" for value in rule.get("enum", [rule.get("const")]))
+    if rule.get("type") == "array":
+        return f"list of {_kinds(rule.get('items', {})) or 'values'}"
+    return _KINDS["object" if "$ref" in rule else rule.get("type", "null")]
 
 
 TEXTS: Mapping[str, Callable[[], str]] = {
-    "commands": _commands,
-    "sweep-keys": _commands,
-    "columns": _commands,
-    "names": _commands,
-    "suites": _commands,
-    "providers": _commands,
+    "commands": commands,
+    "sweep-keys": sweep_keys,
+    "columns": columns,
+    "names": names,
+    "suites": suites,
+    "providers": providers,
 }

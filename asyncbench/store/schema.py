@@ -1,10 +1,11 @@
-"""The five tables of a results folder: their columns, and records as rows of them.
+"""The five tables of a results folder: their columns and what each one means.
 
-`docs/results.md` says what each column means; a test holds the two together.
+`docs/reference/results.md` shows them. No meaning is in the files: they keep the bytes that they have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -20,124 +21,293 @@ TIME = pa.timestamp("us", tz="UTC")
 LABELS = pa.list_(pa.string())
 
 
-def _always(kind: pa.DataType, *names: str) -> "list[pa.Field[pa.DataType]]":
-    return [pa.field(name, kind, nullable=False) for name in names]
+class DescribedColumn(NamedTuple):
+    """A column of a table, and what it means."""
+
+    field: "pa.Field[pa.DataType]"
+    meaning: str
 
 
-def _maybe(kind: pa.DataType, *names: str) -> "list[pa.Field[pa.DataType]]":
-    return [pa.field(name, kind) for name in names]
+def _always(kind: pa.DataType, **meanings: str) -> list[DescribedColumn]:
+    return [
+        DescribedColumn(pa.field(name, kind, nullable=False), meaning) for name, meaning in meanings.items()
+    ]
 
 
-def _schema(*fields: "pa.Field[pa.DataType]") -> pa.Schema:
+def _maybe(kind: pa.DataType, **meanings: str) -> list[DescribedColumn]:
+    fields = (pa.field(name, kind) for name in meanings)
+    return [DescribedColumn(*column) for column in zip(fields, meanings.values(), strict=True)]
+
+
+def _of_trials(*names: str) -> list[DescribedColumn]:
+    trials = {column.field.name: column for column in _TRIALS}
+    return [trials[name]._replace(meaning="As in `trials`.") for name in names]
+
+
+def _schema(columns: Iterable[DescribedColumn]) -> pa.Schema:
+    fields = [column.field for column in columns]
     return pa.schema(fields, metadata={"asyncbench.schema_version": str(SCHEMA_VERSION)})
 
 
 _TOKENS = (
-    *_maybe(LONG, "input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"),
-    *_maybe(LONG, "reasoning_tokens"),
+    *_maybe(
+        LONG,
+        input_tokens="Billed input tokens: fresh, read from a cache and written to it. "
+        "NULL: the provider does not say.",
+        cached_input_tokens="Input tokens that were read from a cache. NULL: the provider does not say.",
+        cache_write_tokens="Input tokens that were written to a cache. NULL: the provider does not say.",
+        output_tokens="Billed output tokens, with those for reasoning. NULL: the provider does not say.",
+        reasoning_tokens="Output tokens spent on reasoning. NULL: the provider does not say.",
+    ),
 )
 
-TRIALS = _schema(
-    *_always(TEXT, "trial_id", "run", "sweep", "problem_set", "problem_id", "suite", "task", "variant"),
-    *_always(TEXT, "representation"),
-    *_maybe(SHORT, "length"),
-    *_always(SHORT, "repeat"),
-    *_always(TEXT, "condition", "style", "condition_params", "model", "provider", "model_id"),
-    *_maybe(TEXT, "model_served", "fingerprint", "upstream", "service_tier", "effort"),
-    *_always(TEXT, "params", "expected"),
-    *_maybe(TEXT, "reply_text", "reasoning_text", "finish_reason"),
-    *_always(TEXT, "grader"),
-    *_maybe(TEXT, "answer"),
-    *_always(TEXT, "outcome"),
-    *_always(FLAG, "exact_match"),
+_TRIALS = (
+    *_always(
+        TEXT,
+        trial_id="Hash of the question and of how it was asked. The same trial has the same id everywhere.",
+        run="Where the row comes from: the sweep, or the file it was imported from.",
+        sweep="Name of the sweep.",
+        problem_set="Id of the problem set.",
+        problem_id="Hash of suite, task and question. Joins the problems.",
+        suite="Name of the suite.",
+        task="Kind of question within the suite, such as `add`.",
+        variant="A suite's variant of the task. Empty if there is only one.",
+        representation="How numbers are written: `integer`, `float`, `fraction`, `scientific` or `text`.",
+    ),
+    *_maybe(
+        SHORT, length="Size of the problem in digits, depth or characters. NULL: the suite does not say."
+    ),
+    *_always(SHORT, repeat="Number of the repeat of the same question, from 0."),
+    *_always(
+        TEXT,
+        condition="Name of the condition.",
+        style="Form of the request that grading must know: `chat`, `completion` or `rules`.",
+        condition_params="The rest of the condition, as JSON.",
+        model="Alias of the model in the sweep.",
+        provider="The provider of the model.",
+        model_id="Name of the model with its provider, as requested.",
+    ),
+    *_maybe(
+        TEXT,
+        model_served="The model that answered, as the reply names it. NULL: not said, or no reply.",
+        fingerprint="The deployment that answered, such as OpenAI's `system_fingerprint`. "
+        "NULL: not said, or no reply.",
+        upstream="The provider behind a router such as OpenRouter. NULL: not said, or no reply.",
+        service_tier="Tier in the provider's word, such as `default`, `flex` or `batch`. It sets the price. "
+        " NULL: not said, or no reply.",
+        effort="Reasoning effort from the sweep, in the provider's words. NULL: the sweep does not set it.",
+    ),
+    *_always(
+        TEXT,
+        params="What was sent beside the messages, as JSON: system prompt, sampling, limits, your `params` "
+        "and what a budget adds.",
+        expected="The right answer in its canonical form.",
+    ),
+    *_maybe(
+        TEXT,
+        reply_text="The reply, unchanged. Empty if it held no text. NULL: no reply.",
+        reasoning_text="The reasoning, if the provider shows it. NULL: not shown.",
+        finish_reason="Why the reply ended, in the provider's word. NULL: not said, or no reply.",
+    ),
+    *_always(TEXT, grader="The grader that decides `outcome`."),
+    *_maybe(TEXT, answer="The answer that the grader read in the reply. NULL: none found."),
+    *_always(TEXT, outcome="`correct`, `wrong`, `no_answer`, `truncated`, `refused` or `failed` (no reply)."),
+    *_always(FLAG, exact_match="Whether the answer equals the expected value exactly."),
     *_TOKENS,
-    *_maybe(TEXT, "price_source"),
-    *_maybe(REAL, "cost_usd"),
-    *_always(SHORT, "attempts"),
-    *_maybe(REAL, "queued_s", "ttft_s", "latency_s"),
-    *_always(TIME, "finished_at"),
-    *_maybe(TEXT, "error_kind", "error_message"),
-    *_maybe(SHORT, "http_status"),
-    *_maybe(TEXT, "request_id", "reused_from"),
+    *_maybe(
+        TEXT,
+        price_source="Source of the price: `sweep`, `genai-prices` with its version, the provider's bill "
+        "(such as `openrouter usage.cost`), `recorded` (imported) or `reused` (cost nothing here). "
+        "NULL: no known price, or no reply.",
+    ),
+    *_maybe(
+        REAL,
+        cost_usd="Cost of all attempts of the trial up to its answer. NULL: the cost of one is unknown.",
+    ),
+    *_always(SHORT, attempts="Number of attempts."),
+    *_maybe(
+        REAL,
+        queued_s="Seconds from reading the problem to the start of the attempt. NULL: no reply.",
+        ttft_s="Seconds from the written request to the first token. NULL: the reply was not streamed.",
+        latency_s="Seconds from the written request to the last byte, without any queue. NULL: no reply.",
+    ),
+    *_always(TIME, finished_at="Time at which the trial was closed (UTC)."),
+    *_maybe(
+        TEXT,
+        error_kind="Why the last attempt failed. NULL: there was a reply.",
+        error_message="The error of the last attempt in words. NULL: there was a reply.",
+    ),
+    *_maybe(SHORT, http_status="HTTP status of the last attempt. NULL: no response."),
+    *_maybe(
+        TEXT,
+        request_id="The provider's id of the last attempt, for its support. NULL: none given.",
+        reused_from="The sweep that paid for the answer, if it was taken over (`--reuse`). NULL: asked here.",
+    ),
 )
+TRIALS = _schema(_TRIALS)
 
 # what each row of `grades` repeats of its trial's row, so that it can be read without it
 OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "representation", "length")
 
-GRADES = _schema(
-    *(TRIALS.field(name) for name in OF_THE_TRIAL),
-    *_always(TEXT, "grader"),
-    *_always(SHORT, "grader_version"),
-    *_always(FLAG, "headline"),
-    *_maybe(TEXT, "answer", "classification", "reason"),
-    *_always(TEXT, "outcome"),
-    *_always(FLAG, "exact_match"),
-    *_maybe(FLAG, "format_ok"),
-    *_maybe(SHORT, "digits_right", "digits_total", "length_error", "length_error_total"),
-    *_maybe(TEXT, "abs_error"),
-    *_maybe(REAL, "rel_error"),
-    *_always(LABELS, "flags"),
+_GRADES = (
+    *_of_trials(*OF_THE_TRIAL),
+    *_always(TEXT, grader="Name of the grader."),
+    *_always(SHORT, grader_version="Version of the grader. It changes when a reply may get another grade."),
+    *_always(FLAG, headline="Whether `trials` holds this grade."),
+    *_maybe(
+        TEXT,
+        answer="The answer that this grader read in the reply. NULL: none found.",
+        classification="The suite's published word for the grade, such as `Deviate`. NULL: there is none.",
+        reason="Reason for the grade, such as `grader_error`. NULL: nothing to add.",
+    ),
+    *_always(TEXT, outcome="As in `trials`, by this grader."),
+    *_always(FLAG, exact_match="As in `trials`, by this grader."),
+    *_maybe(
+        FLAG,
+        format_ok="Whether the reply is only the answer, in the requested form. NULL: not checked.",
+    ),
+    *_maybe(
+        SHORT,
+        digits_right="Digits that are right in their place. NULL: this grader does not count digits.",
+        digits_total="Digits compared. NULL: this grader does not count digits.",
+        length_error="Digits by which the answer is too long or too short, as the suite defines it. "
+        "NULL: not counted.",
+        length_error_total="The same over all parts of the answer. NULL: not counted.",
+    ),
+    *_maybe(
+        TEXT,
+        abs_error="Distance from the right answer, as exact decimal text. NULL: no answer, or no number.",
+    ),
+    *_maybe(
+        REAL,
+        rel_error="Distance relative to the right answer. NULL: no answer, no number, or the right one is 0.",
+    ),
+    *_always(LABELS, flags="What else the grader noticed. May be empty."),
 )
+GRADES = _schema(_GRADES)
 
-ATTEMPTS = _schema(
-    *_always(TEXT, "trial_id"),
-    *_always(SHORT, "attempt"),
-    *_always(TEXT, "model", "provider"),
-    *_always(TIME, "started_at"),
-    *_maybe(REAL, "queued_s", "ttft_s", "latency_s"),
-    *_always(TEXT, "status"),
-    *_maybe(SHORT, "http_status"),
-    *_maybe(REAL, "retry_after_s"),
-    *_maybe(TEXT, "request_id"),
+_ATTEMPTS = (
+    *_always(TEXT, trial_id="Joins `trials`, once the trial is finished."),
+    *_always(SHORT, attempt="Number of the attempt of its trial, from 1."),
+    *_always(TEXT, model="Alias of the model in the sweep.", provider="The provider that was called."),
+    *_always(TIME, started_at="Time at which the call was started (UTC)."),
+    *_maybe(
+        REAL,
+        queued_s="Seconds from reading the problem to the start of the call. NULL: not measured.",
+        ttft_s="Seconds from the written request to the first token. NULL: the reply was not streamed.",
+        latency_s="Seconds from the written request to the last byte. Without a reply: from the start of the "
+        "call to its end. NULL: not measured.",
+    ),
+    *_always(
+        TEXT,
+        status="`ok`, the kind of the error, `lost` (the run died before the call ended) or `failed` "
+        "(imported, kind unknown).",
+    ),
+    *_maybe(SHORT, http_status="HTTP status. NULL: no response."),
+    *_maybe(REAL, retry_after_s="Seconds that the provider asked to wait. NULL: it did not ask."),
+    *_maybe(TEXT, request_id="The provider's id of the call. NULL: none given."),
     *_TOKENS,
-    *_maybe(REAL, "cost_usd"),
-    *_maybe(SHORT, "in_flight"),
-    *_maybe(REAL, "loop_lag_s"),
-    *_maybe(TEXT, "raw_usage"),
-    *_maybe(LONG, "max_tokens"),
-    *_maybe(REAL, "reserved_usd", "most_usd"),
-    *_maybe(TEXT, "error", "note"),
+    *_maybe(
+        REAL,
+        cost_usd="Cost of the call. 0: refused before any work. NULL: the price is unknown, or it is unclear "
+        "whether the call is billed (timeout, cut reply, `lost`).",
+    ),
+    *_maybe(SHORT, in_flight="Calls of this lane in flight, with this one. NULL: not measured."),
+    *_maybe(
+        REAL,
+        loop_lag_s="Longest delay of asyncbench's own event loop during the call. NULL: not measured.",
+    ),
+    *_maybe(TEXT, raw_usage="The provider's usage object, as JSON, for pricing again. NULL: none given."),
+    *_maybe(LONG, max_tokens="The `max_tokens` that was sent. NULL: none, or not recorded."),
+    *_maybe(
+        REAL,
+        reserved_usd="Dollars that a budget reserved for the call. They count while the cost is unknown. "
+        "NULL: no budget.",
+        most_usd="The most that the call could cost, with or without a budget. NULL: no bound was known.",
+    ),
+    *_maybe(
+        TEXT,
+        error="The provider's message in one line, at most 600 characters, without keys. NULL: answered, or "
+        "not recorded.",
+        note="What was repaired in the reply, or is not believed. NULL: nothing.",
+    ),
 )
+ATTEMPTS = _schema(_ATTEMPTS)
 LOST = "lost"  # the status of a call without an end
 LONGEST_ERROR = 600  # characters: the longest message of a provider, and what we remark on it
 
 LIMITS = ("requests", "tokens", "input_tokens", "output_tokens")  # what a lane is limited in, a minute
-# for what no call could start
-WAITS = (
-    *LIMITS,
-    "day",
-    "concurrency",
-    "pause",
-    "client",
-    "ramp",
-    "retries",
-    "work",
-    "budget",
-    "first_answer",
-)
+# what can stop every call of a lane, in words
+WAITS: Mapping[str, str] = {
+    "requests": "of the limit on requests per minute",
+    "tokens": "of the limit on tokens per minute",
+    "input_tokens": "of the limit on input tokens per minute",
+    "output_tokens": "of the limit on output tokens per minute",
+    "day": "of a limit per day",
+    "concurrency": "every slot was taken",
+    "pause": "the provider refused everything",
+    "client": "asyncbench's own event loop was late",
+    "ramp": "connections are opened no faster",
+    "retries": "too many trials waited for a retry",
+    "work": "there was nothing to ask",
+    "budget": "the budget left no money for another call, or other models are behind",
+    "first_answer": "no call has shown yet that the key and the model work",
+}
 _LATER_WAITS = frozenset({"budget", "first_answer"})  # unknown to minutes that an earlier version wrote
 
-LANES = _schema(
-    *_always(TEXT, "lane"),
-    *_always(TIME, "started_at"),
-    *_always(REAL, "seconds"),
-    *_always(LONG, *LIMITS),
-    *_maybe(REAL, *(f"{name}_limit" for name in LIMITS)),
-    *_always(REAL, "share"),
-    *_always(SHORT, "most_in_flight"),
-    *_always(LONG, "refused"),
-    *_always(REAL, *(f"waited_for_{name}_s" for name in WAITS if name not in _LATER_WAITS)),
-    *_maybe(REAL, *(f"waited_for_{name}_s" for name in WAITS if name in _LATER_WAITS)),
-    *_maybe(TEXT, "pauses"),
-)
 
-SKIPPED = _schema(
-    *(TRIALS.field(name) for name in ("trial_id", *CELL, "problem_id", "repeat")),
-    *_always(TEXT, "rule"),
-    *_always(LONG, "asked", "correct"),
-    *_always(REAL, "low", "high"),
-    *_always(TIME, "skipped_at"),
+def _waited(name: str) -> str:
+    older = " NULL: an earlier version wrote the row." if name in _LATER_WAITS else ""
+    return f"Seconds in which no call could start because {WAITS[name]}.{older}"
+
+
+_LANES = (
+    *_always(TEXT, lane="Alias of the model, or name of the group."),
+    *_always(TIME, started_at="Start of this minute, or of this part of it (UTC)."),
+    *_always(REAL, seconds="Seconds of the minute in which the lane ran."),
+    *_always(
+        LONG,
+        requests="Calls started.",
+        tokens="Tokens of calls that ended, as the provider counts them against its limit.",
+        input_tokens="The input tokens among them.",
+        output_tokens="The output tokens among them.",
+    ),
+    *_maybe(
+        REAL,
+        **{
+            f"{name}_limit": f"Limit on {name.replace('_', ' ')} per minute at the end of the minute. "
+            "NULL: no such limit."
+            for name in LIMITS
+        },
+    ),
+    *_always(REAL, share="Share of its limits that the lane used at the end: 1, or less after refusals."),
+    *_always(SHORT, most_in_flight="Most calls in flight at once."),
+    *_always(LONG, refused="Calls refused with 429, 503 or 529."),
+    *_always(REAL, **{f"waited_for_{name}_s": _waited(name) for name in WAITS if name not in _LATER_WAITS}),
+    *_maybe(REAL, **{f"waited_for_{name}_s": _waited(name) for name in WAITS if name in _LATER_WAITS}),
+    *_maybe(
+        TEXT,
+        pauses="Why pauses of more than 10 s began, one per line, and how long they are. NULL: none began.",
+    ),
 )
+LANES = _schema(_LANES)
+
+_SKIPPED = (
+    *_of_trials("trial_id", *CELL, "problem_id", "repeat"),
+    *_always(TEXT, rule="The rule that stopped the cell, with its value, such as `ci_width 0.1`."),
+    *_always(
+        LONG,
+        asked="Problems of the cell that were answered when it was stopped, in the planned order.",
+        correct="The correct ones among them.",
+    ),
+    *_always(
+        REAL,
+        low="Lower end of the cell's always-valid 95 % interval of the accuracy.",
+        high="Upper end of that interval.",
+    ),
+    *_always(TIME, skipped_at="Time of the decision (UTC)."),
+)
+SKIPPED = _schema(_SKIPPED)
 
 SCHEMAS: Mapping[str, pa.Schema] = {
     "trials": TRIALS,
@@ -145,6 +315,10 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "attempts": ATTEMPTS,
     "lanes": LANES,
     "skipped": SKIPPED,
+}
+MEANINGS: Mapping[str, Mapping[str, str]] = {
+    table: {column.field.name: column.meaning for column in columns}
+    for table, columns in zip(SCHEMAS, (_TRIALS, _GRADES, _ATTEMPTS, _LANES, _SKIPPED), strict=True)
 }
 PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "trials": ("suite", "model"),

@@ -1,0 +1,84 @@
+"""The pages made from the code describe every command, key, column, name, suite and provider."""
+
+import inspect
+import re
+from functools import cache
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+import asyncbench as ab
+from asyncbench.cli import app
+from asyncbench.providers import known_endpoints
+from asyncbench.store.schema import MEANINGS, SCHEMAS
+from asyncbench.suites import SUITES
+from docs.generated import TEXTS, table
+
+GROUP = typer.main.get_command(app)
+assert isinstance(GROUP, TyperGroup)
+COMMANDS = GROUP.commands
+
+
+@cache
+def made(name):
+    return TEXTS[name]()
+
+
+def helps(command):
+    """What each argument and option says of itself, by the first of its names."""
+    return {given.opts[0]: getattr(given, "help", None) for given in command.params}
+
+
+def test_a_mark_in_a_page_is_filled(site):
+    pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").glob("*.html")}
+    assert not [name for name, page in pages.items() if "from the code:" in page]
+    assert "waited_for_requests_s" in pages["results"]
+    assert "--accept-loss" in pages["commands"]
+    assert "read_trials" in pages["python"]
+    assert "budget_usd" in pages["sweep-file"]
+    assert "OPENAI_API_KEY" in pages["suites-and-providers"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_column_says_what_it_means_and_when_it_is_null(name):
+    assert list(MEANINGS[name]) == SCHEMAS[name].names
+    for field in SCHEMAS[name]:
+        meaning = MEANINGS[name][field.name]
+        assert meaning.endswith(".")
+        assert ("NULL: " in meaning) == field.nullable or meaning == "As in `trials`."
+
+
+def test_no_meaning_is_in_the_files():
+    fields = [field for schema in SCHEMAS.values() for field in schema]
+    assert len(fields) > 100
+    assert {field.metadata for field in fields} == {None}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_each_of_its_options_has_a_help(name):
+    assert COMMANDS[name].help
+    (section,) = re.findall(rf"^## `asyncbench {name}`\n(.*?)(?=^## |\Z)", made("commands"), re.M | re.S)
+    for given, text in helps(COMMANDS[name]).items():
+        assert text
+        assert text in section
+        assert given in section or not given.startswith("-")
+
+
+@pytest.mark.parametrize("name", ab.__all__)
+def test_every_public_function_says_what_it_does_takes_and_returns(name):
+    function = getattr(ab, name)
+    signature = inspect.signature(function)
+    assert (inspect.getdoc(function) or "").endswith((".", ")"))
+    assert signature.return_annotation is not signature.empty
+    assert [one for one in signature.parameters.values() if one.annotation is one.empty] == []
+    assert f"\n## {name}\n" in f"\n{made('names')}"
+
+
+def test_every_suite_and_provider_is_listed():
+    assert [name for name in SUITES if f"### {name}\n" not in made("suites")] == []
+    assert [name for name in known_endpoints() if f"`{name}/…`" not in made("providers")] == []
+
+
+def test_a_line_between_alternatives_does_not_break_a_table():
+    assert table(["type"], [["a | b"]]).splitlines()[-1] == r"| a \| b |"
