@@ -1,11 +1,11 @@
-"""asyncbench: finds out what language models can do with numbers.
+"""asyncbench finds out what language models can do with numbers.
 
 import asyncio
 import asyncbench as ab
 
 ab.generate("llm_arithmetic", "problems.parquet", seed=7)
 summary = asyncio.run(ab.run_sweep("configs/overnight.yaml"))
-table = ab.read_trials("results/overnight")
+trials = ab.read_trials("results/overnight", as_="pandas")
 print(ab.report("results/overnight").as_text())
 """
 
@@ -13,7 +13,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for editors and type checkers, which run nothing
+    from asyncbench import errors as errors
     from asyncbench.charts import write_figures
     from asyncbench.checkup import doctor
     from asyncbench.config import load_sweep
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
         read_trials,
     )
     from asyncbench.suites import grade_text as grade
+
+    __version__: str
 
 # Before pyarrow is loaded, which reads it once: Arrow's own allocator keeps some 70 MB that are long free.
 os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
@@ -110,7 +113,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("asyncbench")
+    if name == "errors":
+        return import_module("asyncbench.errors")
     if name not in _HOMES:
         raise AttributeError(f"module 'asyncbench' has no attribute {name!r}")
     module, attribute = _HOMES[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__", "errors"]  # what you can use; rooms and helpers stay out of the way

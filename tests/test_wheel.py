@@ -31,7 +31,17 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
     if not (ROOT / ".git").exists():
         pytest.skip("no checkout: what git ignores does not show")
     files = [path for path in (ROOT / "asyncbench").rglob("*") if path.is_file() and path.suffix not in MADE]
-    assert {path.suffix for path in files} == {".py", ".html", ".css", ".js", ".toml", ".json", ".md", ".txt"}
+    assert {path.suffix for path in files} == {
+        ".py",
+        ".typed",
+        ".html",
+        ".css",
+        ".js",
+        ".toml",
+        ".json",
+        ".md",
+        ".txt",
+    }
     names = "\0".join(str(path.relative_to(ROOT)) for path in files)
     asked = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
     ignored = subprocess.run(asked, input=names, cwd=ROOT, capture_output=True, text=True, check=False)

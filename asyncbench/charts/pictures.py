@@ -79,18 +79,21 @@ class Material:
 
 
 def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
-    """Write pictures and tables of a results folder; return the files, in their order.
+    """Write the charts of a results folder as SVG and PNG, and its tables as LaTeX and Markdown.
 
-    Charts without anything to show are left out. Files of the same names are replaced, others stay.
+    Charts without data are left out. Files of the same names are replaced.
 
     Args:
-        folder: the results folder; nothing is written to it, unless `out` lies there.
-        out: a folder; it is made if it is not there.
+        folder: the results folder.
+        out: the folder for the files. It is made if it does not exist.
+
+    Returns:
+        The paths of the files, in order.
 
     Raises:
-        ConfigError: it is not a results folder, or holds no trials; altair or vl-convert is not installed;
-            `out` is a file, or a folder stands where a file should.
-        StoreError: what the folder holds cannot be read, or the disk does not take a file.
+        ConfigError: The folder is not a results folder or holds no trials, the `report` extra is not
+            installed, or `out` cannot be a folder.
+        StoreError: The folder cannot be read, or a file cannot be written.
     """
     out = local(out)
     if out.exists() and not out.is_dir():

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.checkup.findings import Checkup, Finding, FindingState
 from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
-from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, load_sweep, sweep_from
+from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, AnySweep, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
 from asyncbench.prompting import request_for
@@ -75,21 +74,27 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
 
 
 async def doctor(
-    *what: str,
+    *what: AnySweep,
     base_url: str | None = None,
     key_env: str | None = None,
     env: Mapping[str, str] | None = None,
 ) -> tuple[Checkup, ...]:
-    """Make two tiny calls to each model, whole and streamed; return what is wrong, with the way out.
+    """Check models with two tiny calls each, one of them streamed: key, name, parameters, limits, price.
+
+        checkups = asyncio.run(ab.doctor("openai/gpt-5-mini"))  # in a notebook: await it
+        checkups = asyncio.run(ab.doctor("night.yaml"))
 
     Args:
-        what: provider/model names, or the path of one sweep file.
-        base_url: where the named models are; None: their own address.
-        key_env: the variable that holds their key; None: their own.
-        env: where keys are looked up by variable name; None: this process's environment.
+        what: models as `provider/model`, or one sweep: the path of its file, a dict, or a `Sweep`.
+        base_url: the address of the named models. [their provider's]
+        key_env: the environment variable with their API key. [their provider's]
+        env: where API keys are looked up, by variable name. [this process's environment]
+
+    Returns:
+        A `Checkup` for each model. `fine` tells whether it works; each finding says what to do.
 
     Raises:
-        ConfigError: none is named, an option is none, a sweep cannot be read, or a model cannot be asked.
+        ConfigError: No model is named, an option or the sweep is wrong, or a model cannot be called.
     """
     models = models_from(what, base_url=base_url, key_env=key_env, or_nothing=False)
     return await examine(models, env=os.environ if env is None else env)
@@ -226,12 +231,12 @@ def _checkup(
 
 
 def models_from(
-    what: Sequence[str], *, base_url: str | None, key_env: str | None, or_nothing: bool
+    what: Sequence[AnySweep], *, base_url: str | None, key_env: str | None, or_nothing: bool
 ) -> tuple[Model, ...]:
     """Return the models that a command names.
 
     Args:
-        what: provider/model names, or the path of one sweep file.
+        what: provider/model names, or one sweep: its file (`.yaml`), a dict or a record.
         base_url: where the named models are; None: their own address.
         key_env: the variable that holds their key; None: their own.
         or_nothing: whether naming none will do.
@@ -248,12 +253,12 @@ def models_from(
         raise ConfigError("nobody to look at: name models as provider/model, or give a sweep file")
     if not what:
         return ()
-    if any(name.endswith(SWEEP_FILES) for name in what):
+    if sweeps := [given for given in what if not isinstance(given, str) or given.endswith(SWEEP_FILES)]:
         if len(what) > 1 or base_url or key_env:
             raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
-        named = load_sweep(Path(what[0]))
-        check_replays(named, named.models)
-        return chosen_models(named, None)
+        loaded = load_sweep(sweeps[0])
+        check_replays(loaded, loaded.models)
+        return chosen_models(loaded, None)
     given = {"base_url": base_url, "key_env": key_env}
     keys = {name: value for name, value in given.items() if value is not None}
     sweep = {

@@ -29,6 +29,7 @@ from asyncbench.config.starter import (
     write_sweep as write_sweep,
 )
 from asyncbench.config.sweep import (
+    AnySweep as AnySweep,
     Sweep as Sweep,
     as_mapping as as_mapping,
     load_sweep as load_sweep,

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 
@@ -60,6 +60,9 @@ class Sweep:
         return any(budget is not None for budget in budgets)
 
 
+AnySweep: TypeAlias = Sweep | Mapping[str, object] | Path | str  # as a record, as a dict, or its file
+
+
 class SweepEntry(Entry):
     name: Name
     problems: Annotated[list[object], Field(default_factory=list)]
@@ -87,15 +90,46 @@ _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
 # ── from entries to records ──────────────────────────────────────────────────────────────────
 
 
-def load_sweep(path: Path | str) -> Sweep:
-    """Read a sweep file.
+def load_sweep(sweep: AnySweep) -> Sweep:
+    """Check a sweep and return it as a record: from a file, or from a dict with the keys of a sweep file.
+
+        sweep = ab.load_sweep("night.yaml")
+        sweep = ab.load_sweep(
+            {
+                "name": "night",
+                "problems": [{"suite": "integer_addition"}],
+                "models": ["openai/gpt-5-mini"],
+            }
+        )
+
+    Args:
+        sweep: the path of a sweep file, a dict, or a `Sweep`, which comes back as it is.
+
+    Returns:
+        A `Sweep`. Nothing is generated, called or written.
 
     Raises:
-        ConfigError: the file is missing, is not YAML, or asks for something that cannot be done.
-        StoreError: it lies in a results folder and is not what a run wrote there.
+        ConfigError: The file is missing or is not YAML, or the sweep is wrong; the message says where.
+        StoreError: The file lies in a results folder and was changed there.
     """
-    check_sweep_file(Path(path))
-    return sweep_from(yaml_of(Path(path)), place=str(path), file=Path(path))
+    if isinstance(sweep, Sweep):
+        return sweep
+    if isinstance(sweep, Mapping):
+        return sweep_from(_with_paths_as_text(sweep))
+    check_sweep_file(Path(sweep))
+    return sweep_from(yaml_of(Path(sweep)), place=str(sweep), file=Path(sweep))
+
+
+def _with_paths_as_text(given: object) -> object:
+    """Return what a sweep file would hold instead of a dict that was written in Python."""
+    match given:
+        case Path():
+            return str(given)
+        case Mapping():
+            return {key: _with_paths_as_text(value) for key, value in given.items()}
+        case list() | tuple():
+            return [_with_paths_as_text(value) for value in given]
+    return given
 
 
 def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:

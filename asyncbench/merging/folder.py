@@ -57,24 +57,25 @@ class Merged(Report):
 
 
 def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | str) -> Merged:
-    """Join results folders of the same sweep in a new one, which can be run, reported and regraded like any.
+    """Merge results folders of the same sweep into a new one. You can run, report and regrade it.
 
-    A trial that stands in several has one row, with its grades: a complete answer before one that was cut
-    short, that before none; of equals the one finished first, then that of the folder named first. All its
-    calls are kept and numbered by their time, and the row counts and sums them; a call that stands in
-    several folders (the same trial, started at the same microsecond) is kept once. What each folder forecast
-    is taken along, and so are answers that no run has graded yet: the next run does it. The folders that are
-    merged are not changed.
+        ab.merge_folders(["results/machine-a", "results/machine-b"], "results/both")
+
+    If several folders answered the same trial, one row stays: a complete answer before a truncated one, and
+    any answer before none. If two folders answered the same trial equally well, the older answer stays. All
+    calls are kept and counted, each once. The merged folders do not change.
 
     Args:
-        folders: two or more results folders; no run may be going in any.
+        folders: two or more results folders. No run may be going in any of them.
         out: the folder to make.
 
+    Returns:
+        A `Merged`, with the rows of the new folder.
+
     Raises:
-        ConfigError: they are not of one sweep, one has other answers to the same problems or asks other
-            things under the same alias, or `out` exists.
-        ProblemSetError: a copy of a problem set is damaged.
-        StoreError: a run holds a folder, or it cannot be read, or the new one cannot be written.
+        ConfigError: The folders are not of one sweep, their problems or models differ, or `out` exists.
+        ProblemSetError: A copy of a problem set is damaged.
+        StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
     paths, place = [Path(folder) for folder in folders], local(out)
     _check_places(paths, place)

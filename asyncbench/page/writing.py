@@ -52,16 +52,20 @@ class Written:
 
 
 def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = None) -> Written:
-    """Write the page of a results folder, whole or not at all.
+    """Write the page of a results folder: one HTML file that works without a server or network.
 
     Args:
-        folder: a results folder.
-        out: the file; None: `report.html` in the folder.
+        folder: the results folder.
+        out: the file. [`report.html` in the folder]
+
+    Returns:
+        A `Written`, with the path of the page.
 
     Raises:
-        ConfigError: it is not a results folder, `out` can be no file, or the extra is not installed.
-        StoreError: the folder cannot be read, or the disk does not take the page.
-        ProblemSetError: a copy of a problem set is damaged.
+        ConfigError: The folder is not a results folder, `out` cannot be a file, or the `report` extra is not
+            installed.
+        StoreError: The folder cannot be read, or the page cannot be written.
+        ProblemSetError: A copy of a problem set is damaged.
     """
     place = Path(folder)
     path = place / NAME if out is None else local(out)

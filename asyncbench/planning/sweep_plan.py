@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from asyncbench.config import Sweep, deadline_from, load_sweep, with_budget
+from asyncbench.config import AnySweep, Sweep, deadline_from, load_sweep, with_budget
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import draws_for
@@ -35,30 +35,35 @@ AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to d
 
 
 def plan(
-    sweep: Sweep | Path | str,
+    sweep: AnySweep,
     *,
     limit: int | None = None,
     models: Sequence[str] | None = None,
     budget_usd: float | None = None,
     deadline: str | None = None,
 ) -> Plan:
-    """Return what a sweep would cost and how long it would take; nothing is asked, nothing is written.
+    """Forecast what a sweep costs and how long it takes. No model is called and nothing is written.
 
-    What its folder holds of finished trials is forecast from, such as the pilot that
-    `run_sweep(sweep, pilot=2)` makes.
+        print(ab.plan("night.yaml").as_text())
+
+    The forecast uses the finished trials of the sweep's folder. Without any, it is a rough guess: first run
+    a pilot with `run_sweep(sweep, pilot=2)`.
 
     Args:
-        sweep: a sweep, or the path of a sweep file.
-        limit: at most this many problems per model.
-        models: the aliases to ask; None: all of the sweep.
-        budget_usd: what all of it may cost, instead of the sweep's own.
-        deadline: when it has to stop, as a sweep file says it, instead of the sweep's own.
+        sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
+        limit: ask each model at most this many problems. [all]
+        models: the aliases of the models to ask. [all]
+        budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
+        deadline: when the run stops, as a sweep file says it. [the sweep's own]
+
+    Returns:
+        A `Plan`, with trials, tokens, USD and seconds for each model.
 
     Raises:
-        ConfigError, ProblemSetError: what would keep `run` from starting, but for missing keys.
-        StoreError: the results folder cannot be read.
+        ConfigError, ProblemSetError: A run of this sweep would not start. (Keys are not checked.)
+        StoreError: The results folder cannot be read.
     """
-    sweep = bounded_plan(sweep if isinstance(sweep, Sweep) else load_sweep(sweep), budget_usd, deadline)
+    sweep = bounded_plan(load_sweep(sweep), budget_usd, deadline)
     asked = chosen_models(sweep, models)
     check_replays(sweep, asked)
     check_owner(sweep.out, sweep=sweep.name)

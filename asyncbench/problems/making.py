@@ -25,19 +25,25 @@ Writing = Callable[[Path], AbstractContextManager[None]]  # what becomes of the 
 def generate(
     suite: str | Suite, out: str | PathLike[str], *, seed: int = 0, workers: int = 1, **parameters: object
 ) -> ProblemSet:
-    """Make the problems of a suite and write them to a Parquet file, whole or not at all.
+    """Generate the problems of a suite and write them to a Parquet file, whole or not at all.
+
+        problems = ab.generate("llm_arithmetic", "problems.parquet", seed=7)
+        print(problems.rows)
 
     Args:
-        suite: a suite or its name.
-        out: the file; one that is there is replaced.
+        suite: the name of a suite.
+        out: the file. An existing one is replaced.
         seed: the same seed and parameters give the same problems on every machine.
-        workers: processes to make them with, which changes nothing else; a suite that cannot be shared
-            out is made by one. A script that asks for more needs `if __name__ == "__main__":`.
-        parameters: the suite's own.
+        workers: how many processes work on it; the problems stay the same. In a script, more than one needs
+            `if __name__ == "__main__":`.
+        parameters: those of the suite; `asyncbench suites` lists them.
+
+    Returns:
+        A `ProblemSet`: the path, the number of rows and the digest.
 
     Raises:
-        ConfigError: no such suite or parameter, nothing to generate, or a place where no file can be.
-        StoreError: the disk does not take the file.
+        ConfigError: A suite or parameter is unknown, or `out` cannot be a file.
+        StoreError: The file cannot be written.
     """
     if isinstance(suite, str) and suite not in SUITES:
         raise ConfigError(f"no suite {suite!r}; there are: {', '.join(SUITES)}")

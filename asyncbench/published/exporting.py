@@ -43,20 +43,23 @@ class Exported(Report):
 
 
 def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:
-    """Write the finished trials of a results folder as files of another project, all or none.
+    """Write the finished trials of a results folder in the file format of a published benchmark.
 
-    A run that was imported becomes a file of its name; of a sweep each model does, under each condition.
+    You get one file for each imported run, or for each model and condition of a sweep: all of them or none.
 
     Args:
-        form: llm-arithmetic, integer-addition or nupa.
-        folder: a results folder.
-        out: the folder for the files; one that is missing is made.
+        form: `llm-arithmetic`, `integer-addition` or `nupa`.
+        folder: the results folder.
+        out: the folder for the files. It is made if it does not exist.
+
+    Returns:
+        An `Exported`, with the files and their rows.
 
     Raises:
-        ConfigError: no such format, nothing of its suites in the folder, problems that the format has no
-            place for, a file that is there already, or a place where none can be.
-        StoreError: the folder cannot be read, or the disk does not take the files.
-        ProblemSetError: a copy of a problem set is damaged.
+        ConfigError: The format is unknown, the folder has no trials of its suites, the format has no place
+            for a problem, or a file exists already.
+        StoreError: The folder cannot be read, or the files cannot be written.
+        ProblemSetError: A copy of a problem set is damaged.
     """
     chosen, folder, out = format_named(form), Path(folder), local(out)
     manifest = read_manifest(folder)

@@ -46,23 +46,25 @@ class Imported(Report):
 def import_files(
     form: str, files: Iterable[PathLike[str] | str], out: PathLike[str] | str, **plan: object
 ) -> Imported:
-    """Bring files of another project into a results folder, each as a run named after it.
+    """Import result files of a published benchmark into a results folder. Each file becomes a run.
 
-    Trials that are there already are left as they are: importing a file again changes nothing, and one
-    that has grown adds what is new. Each file is read once, in order; one at a time is in memory.
+    You can import again: trials that are in the folder already stay as they are, and new ones are added.
 
     Args:
-        form: llm-arithmetic, integer-addition or nupa.
-        files: files, or folders of them.
-        out: the results folder; one that is missing is made.
-        plan: what the runs were to hold; llm-arithmetic: `depths` (2-10), `trials` of each cell (10);
-            nupa: the `style` in which lines that do not say were asked (chat).
+        form: `llm-arithmetic`, `integer-addition` or `nupa`.
+        files: files, or folders that hold them.
+        out: the results folder. It is made if it does not exist.
+        plan: what the runs were meant to hold. `llm-arithmetic`: `depths` (2-10) and `trials` of each cell
+            (10). `nupa`: the `style` of lines that do not name one (chat).
+
+    Returns:
+        An `Imported`, with the rows of each file.
 
     Raises:
-        ConfigError: no such format or file, nothing in the files can be used, two would be the same run, or
-            the folder holds a sweep: then nothing was written. Or the folder holds another run of that
-            name: then the files before it were imported, and it says so.
-        StoreError: the folder cannot be written.
+        ConfigError: The format or a file is unknown, no line can be used, two files would be the same run,
+            or the folder holds a sweep: nothing was written. Or the folder has another run of that
+            name: the files before it were imported, and the message says so.
+        StoreError: The folder cannot be written.
     """
     chosen = format_named(form)
     read = chosen.reader(plan)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +19,13 @@ import pyarrow.parquet as pq
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.shown import fitted, safe
-from asyncbench.store import LOOKS, MovedError, encode_json, patiently, take_snapshot
+from asyncbench.store import LOOKS, Frame, MovedError, encode_json, framed, patiently, take_snapshot
 from asyncbench.views import VIEWS, Sources, open_views
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas
+    import polars
 
 ROWS = 8192  # of a batch of the result
 MOST_SHOWN = 200  # rows of a table on a screen
@@ -169,13 +171,38 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
         yield Answer(ask)
 
 
-def sql(folder: PathLike[str] | str, query: str) -> pa.Table:
-    """Return what one SELECT over the views of a results folder gives; raises as `asking` does.
+@overload
+def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["arrow"] = "arrow") -> pa.Table: ...
+@overload
+def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["pandas"]) -> "pandas.DataFrame": ...
+@overload
+def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["polars"]) -> "polars.DataFrame": ...
+def sql(folder: PathLike[str] | str, query: str, *, as_: Frame = "arrow") -> Any:
+    """Run one SELECT over a results folder, with DuckDB's SQL. Nothing can be changed.
+
+        table = ab.sql("results/night", "SELECT model, accuracy FROM accuracy ORDER BY accuracy DESC")
 
     The views are trials, grades, attempts, problems, accuracy, cost and latency.
+
+    Args:
+        folder: the results folder.
+        query: the SELECT.
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
+
+    Raises:
+        ConfigError: The folder is not a results folder, the query is wrong or is not a SELECT, or the
+            package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
-    with asking(folder, query) as answer:
-        return answer.as_table()
+
+    def answered() -> pa.Table:
+        with asking(folder, query) as answer:
+            return answer.as_table()
+
+    return framed(answered, as_)
 
 
 @contextmanager

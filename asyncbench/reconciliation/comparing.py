@@ -160,25 +160,27 @@ def reconcile(
     tolerance: float = TOLERANCE,
     now: datetime | None = None,
 ) -> Reconciled:
-    """Hold a results folder against a provider's usage export; nothing is changed.
+    """Compare the recorded tokens and cost with a provider's bill. Nothing is changed.
 
-    Models are matched by the name that answered, the one asked for, or the alias, dated or not. What the
-    file has of models that were never asked here, or of days more than one from any call, is left out; so
-    are the models of the folder whose provider has none in the file.
+        bill = ab.reconcile("usage.csv", "results/night")
+        print(bill.close, bill.as_text())
 
     Args:
-        file: the export, CSV or JSON.
+        file: the provider's usage export, CSV or JSON. Models and days never asked here are left out.
         folder: the results folder.
-        columns: which column holds what: `day=date,model=model_id,cost=amount_usd`; None: as is known.
-        models: `NAME=ALIAS`: what a model of the folder is called in the file.
-        provider: only this one's calls; None: those of all that the file names models of.
-        utc_offset_h: hours east of UTC in which the file's days begin.
-        tolerance: the gap above which they do not agree, as a part of the whole.
-        now: whose prices are today's; None: now.
+        columns: which column holds what, for other formats: `day=date,model=model_id,cost=amount_usd`.
+        models: names in the bill, as `NAME=ALIAS`, where they match no model.
+        provider: compare only the calls of this provider. [all providers in the bill]
+        utc_offset_h: the time zone of the bill's days, in hours east of UTC.
+        tolerance: the relative gap up to which both agree; 0.01 is 1 %.
+        now: the time whose prices count as today's. [now]
+
+    Returns:
+        A `Reconciled`: both sums for each model, the gap, and likely reasons for it.
 
     Raises:
-        ConfigError: the file cannot be read or compared; names line, column, value and way out.
-        StoreError: what the folder holds cannot be read.
+        ConfigError: The file cannot be read or compared. The message names line and column.
+        StoreError: The folder cannot be read.
     """
     file, folder = Path(file), Path(folder)
     export = read_export(file, columns=columns, shift_h=utc_offset_h)

@@ -53,19 +53,21 @@ class Regraded:
 
 
 def regrade_folder(folder: PathLike[str] | str, *, write: bool = False) -> Regraded:
-    """Grade every stored reply by the newest graders and compare with the grades that are stored.
+    """Grade all stored replies again with today's graders and compare the grades. No model is called.
 
-    Problems are those in the folder's problems/: an answer that was corrected there counts. One batch of
-    replies is in memory at a time.
+    The problems are those in the folder's `problems/`, so an expected answer that you corrected there counts.
 
     Args:
-        folder: a results folder; one that a run is writing can be looked at, too.
-        write: the new grades take the place of the old in one step a table, once they are complete.
+        folder: the results folder. Without `write`, a run may be going in it.
+        write: replace the stored grades by the new ones, all or none.
+
+    Returns:
+        A `Regraded`: how many grades changed, and from what to what.
 
     Raises:
-        ConfigError: it is not a results folder.
-        ProblemSetError: a copy of a problem set is damaged.
-        StoreError: it cannot be read; to write: a run holds it, or the disk does not take it.
+        ConfigError: The folder is not a results folder.
+        ProblemSetError: A copy of a problem set is damaged.
+        StoreError: The folder cannot be read; or, with `write`, a run is going in it or the disk is full.
     """
     path = Path(folder)
     manifest = read_manifest(path)

@@ -161,23 +161,26 @@ def compare_on(
     examples: int = EXAMPLES,
     every: bool = False,
 ) -> Comparison:
-    """Compare two models on the problems in common, to be shown.
+    """Compare two models on the problems that both answered, with a paired test.
+
+        print(ab.compare("gpt-5-mini", "claude-haiku", "results/night").as_text())
 
     Args:
-        a: an alias, a run, or a name as reports show it: `alias (condition)`. Two that stand for one
-            condition each may have different ones.
-        b: the other.
+        a, b: two models: an alias, a run, or a name as reports show it, `alias (condition)`.
         folder: the results folder.
-        folder_of_b: where b is, if that is another.
-        suite: only its problems.
-        task: only its problems.
-        unpaired: show the unpaired test as well; then they need not have a problem in common.
-        examples: how many questions are shown each way.
-        every: find every question where they differ, for JSON.
+        folder_of_b: the results folder of `b`, if it is another one.
+        suite, task: compare only its problems. [all]
+        unpaired: also show the unpaired test, which needs no problems in common.
+        examples: how many questions to show on which only one of them is right.
+        every: put every such question into the JSON.
+
+    Returns:
+        A `Comparison`: accuracies and their difference, with intervals, and p values.
 
     Raises:
-        ConfigError: no results folder; an unknown name, suite or task; both are the same; nothing in common.
-        StoreError, ProblemSetError: a folder cannot be read.
+        ConfigError: The folder is not a results folder, a name is unknown or ambiguous, both are the same,
+            or they have no problem in common.
+        StoreError, ProblemSetError: A folder cannot be read.
     """
     sides = sides_of(a, b, folder, folder_of_b)
     found = compared(sides, suite=suite, task=task, examples=None if every else examples)

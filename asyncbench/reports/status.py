@@ -159,11 +159,17 @@ class Status(Report):
 
 
 def status_of(folder: Path | str) -> Status:
-    """Return how far the sweep in a results folder is, whether or not a run is going; nothing is changed.
+    """Show how far the sweep in a results folder is, also while a run is going. Nothing is changed.
+
+    Args:
+        folder: the results folder.
+
+    Returns:
+        A `Status`: trials done, failed and open, and USD, for each model.
 
     Raises:
-        ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
-        StoreError: its manifest, its journal or a part cannot be read.
+        ConfigError: The folder is not a results folder, or its sweep.yaml cannot be read.
+        StoreError: A file of the folder is missing or damaged.
     """
     path = Path(folder)
     manifest, files, found = read_manifest(path), read_upkeep(path), trial_counts(path)

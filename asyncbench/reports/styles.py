@@ -36,23 +36,27 @@ def report(
     min_depth: int | None = None,
     grader: str | None = None,
 ) -> Report:
-    """Return the report of a results folder; nothing is changed.
+    """Make a report of a results folder, in one of several styles. Nothing is changed.
+
+        print(ab.report("results/night").as_text())
+        ab.report("results/night", "standings")  # in a notebook: shows its tables
 
     Args:
         folder: the results folder.
         style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `llm-arithmetic`,
-            `integer-addition` or `nupa`; None: accuracy, outcomes, tokens, cost and latency.
-        prices: `now`, without a style: what the same calls would cost today.
-        min_depth: of `llm-arithmetic`: leave out trials of lesser depth. [5]
-        grader: of `llm-arithmetic`: `layered`, `legacy` or `strict`. [the headline's]
+            `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
+        prices: `now`, without a style: also what the same calls would cost today.
+        min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
+        grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
 
     Returns:
-        A report, which writes itself as text, Markdown, LaTeX and JSON. Of a folder without anything that the
-        style could show, the report says so.
+        A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
+        that the style can show, the report says so.
 
     Raises:
-        ConfigError: it is not a results folder, there is no such style, or an option does not go with it.
-        StoreError, ProblemSetError: what the folder holds cannot be read.
+        ConfigError: The folder is not a results folder, the style is unknown, or an option belongs to
+            another style.
+        StoreError, ProblemSetError: The folder cannot be read.
     """
     styles = (*_OWN, *_PUBLISHED)
     if style is not None and style not in styles:

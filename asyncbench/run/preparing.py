@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
-from pathlib import Path
 
 import yaml
 
-from asyncbench.config import Sweep, as_mapping, load_sweep, seconds_left, with_budget
+from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
 from asyncbench.providers import is_moving_alias, rates_of
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
@@ -49,11 +48,10 @@ from asyncbench.sweeps import (
 
 
 async def open_run(
-    sweep: Sweep | Path | str, options: RunOptions, *, env: Mapping[str, str] | None, screen: Screen | None
+    sweep: AnySweep, options: RunOptions, *, env: Mapping[str, str] | None, screen: Screen | None
 ) -> RunState:
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
-    sweep = sweep if isinstance(sweep, Sweep) else load_sweep(sweep)
-    sweep = with_budget(sweep, options.budget_usd, place="run")
+    sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run")
     models = chosen_models(sweep, options.models)
     check_budget(sweep, models)
     models = held_models(sweep, models)

@@ -12,7 +12,7 @@ from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.run.faults import FAULTS
 from asyncbench.run.progress import cap_text, cost_text
-from asyncbench.shown import dollars
+from asyncbench.shown import Sheet, count, dollars, html_of, percent
 from asyncbench.simulator import ServerStats
 
 
@@ -171,11 +171,21 @@ class Summary:
 
     def as_text(self) -> str:
         """Return what a person wants to know when the run is over."""
-        lines = ["SIMULATED results: no model was asked."] * self.simulated
-        lines += [
+        models = [
             _sentence(alias, counters, self.conditions.get(alias, 1))
             for alias, counters in self.models.items()
         ]
+        return "\n".join([*self._first_line(), *models, *self._lines()])
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, with the models in a table."""
+        return html_of([*self._first_line(), _sheet(self.models), *self._lines()])
+
+    def _first_line(self) -> list[str]:
+        return ["SIMULATED results: no model was asked."] * self.simulated
+
+    def _lines(self) -> list[str]:
+        lines = []
         if self.exit is not Exit.COMPLETE:
             lines.append(f"{self._why()} Running it again asks only what is unfinished.")
         lines += [] if self.budget is None else self.budget.as_lines()
@@ -187,7 +197,7 @@ class Summary:
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first bug of each kind, with its traceback, is in {self.out / FAULTS}")
         lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
-        return "\n".join(lines)
+        return lines
 
     def _why(self) -> str:
         if self.exit is not Exit.BUDGET or self.budget is None:
@@ -216,6 +226,23 @@ class Summary:
             f"{said} (the rest takes up to {dollars(use.rest_usd)}, as the replies here tell; "
             f"--budget {use.least_to_go_on} is the least with which another call is made)"
         )
+
+
+def _sheet(models: Mapping[str, Counters]) -> Sheet:
+    head = ("model", "trials done", "planned", "accuracy this run", "failed", "cost this run", "suspended")
+    rows = [
+        (
+            alias,
+            count(each.done),
+            count(each.planned),
+            percent(each.outcomes[Outcome.CORRECT] / closed if (closed := each.outcomes.total()) else None),
+            count(each.failed),
+            cost_text(each),
+            each.suspended or "",
+        )
+        for alias, each in models.items()
+    ]
+    return Sheet(title="", head=head, rows=rows)
 
 
 def counts_of(counters: Counters) -> dict[str, object]:

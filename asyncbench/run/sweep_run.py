@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from asyncbench.config import Sweep
+from asyncbench.config import AnySweep
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
 from asyncbench.run.driving import drivable, drive
@@ -17,7 +17,7 @@ from asyncbench.run.summing_up import sum_up
 
 
 async def run_sweep(
-    sweep: Sweep | Path | str,
+    sweep: AnySweep,
     *,
     limit: int | None = None,
     pilot: int | None = None,
@@ -31,28 +31,33 @@ async def run_sweep(
     env: Mapping[str, str] | None = None,
     screen: Screen | None = None,
 ) -> Summary:
-    """Ask what is unfinished of a sweep and write the results to its folder.
+    """Run a sweep and write the results to its folder. If it was interrupted, continue where it stopped.
+
+        summary = asyncio.run(ab.run_sweep("night.yaml", budget_usd=5))  # in a notebook: await it
 
     Args:
-        sweep: a sweep, or the path of a sweep file.
-        limit: at most this many problems per model.
-        pilot: of each task and length at most this many of them, each once: enough for `plan` to forecast by.
-        models: the aliases to ask; None: all of the sweep.
-        budget_usd: what all calls of the folder may cost, those of earlier runs too, instead of the sweep's
-            own; budgets of models and providers stay.
-        retry: trials with these outcomes are asked again; their new answer takes the old one's place. Where
-            the new call fails, the old answer stays.
-        max_tokens: with `truncated` in `retry`: what those get, more than they had; they stay the same.
-        reuse: another results folder; its complete answers to what would be asked here are taken over.
-        ignore: `max_tokens`: take over also what was asked with another one, unless it is longer than ours.
-        accept_loss: take for lost what is missing or damaged in the folder, and ask it again; what it cost
-            counts still.
-        env: where keys are looked up by variable name; None: this process's environment.
-        screen: shows progress; None: nothing is shown.
+        sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
+        limit: ask each model at most this many problems. [all]
+        pilot: ask only this many problems of each task and length, once each: enough for `plan` to forecast.
+        models: the aliases of the models to ask. [all]
+        budget_usd: the most that all calls of the folder may cost, in USD, earlier runs included. Budgets of
+            models and providers hold, too. [the sweep's own]
+        retry: ask trials with these outcomes again. A new reply replaces the old one; if the new call
+            fails, the old reply stays.
+        max_tokens: with `truncated` in `retry`: a higher `max_tokens` for these trials.
+        reuse: another results folder. Its complete answers to the same trials are copied instead of asked.
+        ignore: `max_tokens`: with `reuse`, also copy answers asked with another `max_tokens`, unless they
+            are longer than this sweep allows.
+        accept_loss: ask again what is missing or damaged in the folder. What it cost still counts.
+        env: where API keys are looked up, by variable name. [this process's environment]
+        screen: shows progress. [nothing is shown]
+
+    Returns:
+        A `Summary`: counters for each model, USD, seconds and the exit code.
 
     Raises:
-        ConfigError, ProblemSetError: before anything is spent.
-        StoreError: results cannot be written; what was written stays.
+        ConfigError, ProblemSetError: The run cannot start. Nothing was spent.
+        StoreError: Results cannot be written. What was written stays.
     """
     options = RunOptions(
         limit=limit,
@@ -69,7 +74,7 @@ async def run_sweep(
 
 
 async def run_as_told(
-    sweep: Sweep | Path | str,
+    sweep: AnySweep,
     options: RunOptions,
     *,
     env: Mapping[str, str] | None = None,

@@ -1,4 +1,4 @@
-"""How figures and tables are written for people: terminal text, Markdown, LaTeX.
+"""How figures and tables are written for people: terminal text, Markdown, LaTeX, HTML for notebooks.
 
 In: rows of cells. Out: text that fits its width and is harmless, whoever wrote what it quotes.
 """
@@ -38,6 +38,7 @@ from asyncbench.shown.tables import (
     SIMULATED as SIMULATED,
     Report as Report,
     Sheet as Sheet,
+    html_of as html_of,
     latex_of as latex_of,
     safe_note_markdown as safe_note_markdown,
 )

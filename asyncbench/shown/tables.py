@@ -1,8 +1,8 @@
-"""Tables and reports as text, Markdown, LaTeX and JSON, and the line for simulated results.
+"""Tables and reports as text, Markdown, LaTeX, HTML and JSON, and the line for simulated results.
 
 What others wrote (models' names, questions, replies) is made harmless here, in every cell, title and note:
-`safe` for a terminal, `safe_markdown` for Markdown, and `latex.escaped` after `safe` for LaTeX. JSON keeps
-it exactly.
+`safe` for a terminal, `safe_markdown` for Markdown, and after `safe` `latex.escaped` for LaTeX and `escape`
+for HTML. JSON keeps it exactly.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 
-from asyncbench.shown import latex
+from asyncbench.shown import html, latex
 from asyncbench.shown.screen import (
     LONGEST_CELL,
     NARROWEST,
@@ -98,6 +98,16 @@ class Sheet:
         return latex.table(head, rows, labels=self.labels, title=safe(self.title))
 
 
+def html_of(parts: Iterable[str | Sheet]) -> str:
+    """Return notes and tables in HTML, one after the other, as notebooks show them."""
+    return html.document(
+        html.table(part.head, part.rows, labels=part.labels, title=part.title)
+        if isinstance(part, Sheet)
+        else html.paragraph(part)
+        for part in parts
+    )
+
+
 def latex_of(parts: Iterable[str | Sheet]) -> str:
     """Return notes and tables in LaTeX, one after the other."""
     return latex.document(
@@ -133,6 +143,10 @@ class Report:
     def as_latex(self) -> str:
         """Return the same in LaTeX."""
         return latex_of(self._parts())
+
+    def _repr_html_(self) -> str:
+        """Return the same for a notebook, which shows it as the value of a cell."""
+        return html_of(self._parts())
 
     def as_json(self, *, indent: int | None = 2) -> str:
         """Return all data as JSON; `indent` None: on one line."""

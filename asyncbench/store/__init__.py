@@ -22,6 +22,7 @@ from asyncbench.store.catalog import (
     texts as texts,
 )
 from asyncbench.store.folder import Store as Store
+from asyncbench.store.frames import Frame as Frame, framed as framed
 from asyncbench.store.generation import Generation as Generation
 from asyncbench.store.lock import (
     LOCK as LOCK,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.records import History, Outcome
+from asyncbench.store.frames import in_frames
 from asyncbench.store.snapshot import (
     BATCH_ROWS as ROWS,
     LOOKS,
@@ -25,49 +26,89 @@ T = TypeVar("T")
 _MANY = 65_536  # rows at a time where few columns are read
 
 
+@in_frames
 def read_trials(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return `trials`, one row a finished trial; docs/results.md describes the columns.
+    """Read the answers of a results folder: one row per finished trial.
 
-    What only the journal holds yet is among them, so that a folder can be read while a run writes to it.
+        trials = ab.read_trials("results/night", ["model", "task", "exact_match"], as_="pandas")
+
+    You can read while a run writes to the folder. Rows come in no fixed order. Times are in UTC, durations
+    in seconds, costs in USD; NULL means unknown.
 
     Args:
-        folder: a results folder.
-        columns: their names, in the order wanted; None: all.
-        filters: as `pyarrow.parquet.read_table` takes them, over any columns; None: every row.
+        folder: the results folder.
+        columns: the names of the columns, in the order you want. [all]
+        filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("outcome", "=", "wrong")]`
+            or a `pyarrow.compute` expression. They may use any column. [all rows]
+        as_: `arrow`, `pandas` or `polars`. [arrow]
+
+    Returns:
+        A `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`.
 
     Raises:
-        ConfigError: the folder is not a results folder; a column that is not there; a filter that cannot be.
-        StoreError: its manifest, its journal or a part cannot be read.
+        ConfigError: The folder is not a results folder, a column does not exist, a filter is wrong, or
+            the package that `as_` names is not installed.
+        StoreError: A file of the folder is missing or damaged.
     """
     return steady(folder, lambda seen: seen.read("trials", columns, filters))
 
 
+@in_frames
 def read_grades(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return `grades`, one row a finished trial and grader; raises as `read_trials` does."""
+    """Read the grades: one row per finished trial and grader.
+
+    `headline` marks the grader that decides `exact_match` in `trials`. Join the tables on `trial_id`.
+    Arguments and errors are those of `read_trials`.
+    """
     return steady(folder, lambda seen: seen.read("grades", columns, filters))
 
 
+@in_frames
 def read_attempts(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return `attempts`, one row a call that is over; raises as `read_trials` does."""
+    """Read the calls: one row per finished call, also of trials that failed or are still open.
+
+    Sum money and tokens here: `cost_usd` is in USD, `latency_s` and `ttft_s` in seconds.
+    Arguments and errors are those of `read_trials`.
+    """
     return steady(folder, lambda seen: seen.read("attempts", columns, filters))
 
 
+@in_frames
 def read_lanes(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return `lanes`, one row a lane and minute; raises as `read_trials` does."""
+    """Read the use of rate limits: one row per lane and minute.
+
+    A lane is a model, or a group of models that share limits. Arguments and errors are those of
+    `read_trials`.
+    """
     return steady(folder, lambda seen: seen.read("lanes", columns, filters))
 
 
+@in_frames
 def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return `skipped`, one row a trial that needs no answer; raises as `read_trials` does."""
+    """Read the trials that `stop_when` skipped: one row per trial.
+
+    Arguments and errors are those of `read_trials`.
+    """
     return steady(folder, lambda seen: seen.read("skipped", columns, filters))
 
 
 def iter_trials(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_trials` in batches of at most `batch_rows`: for tables larger than memory.
+    """Read the answers in batches, for folders larger than memory.
 
-    It raises as `read_trials` does, all but what spoiled parts raise before the first batch.
+        for batch in ab.iter_trials("results/night", ["model", "exact_match"]):
+            print(batch.num_rows)
+
+    Args:
+        folder, columns, filters: as for `read_trials`.
+        batch_rows: the most rows of a batch. [8,192]
+
+    Returns:
+        An iterator of `pyarrow.RecordBatch`.
+
+    Raises:
+        ConfigError, StoreError: as `read_trials`. A damaged file raises when its rows are reached.
     """
     return take_snapshot(Path(folder)).batches("trials", columns, filters, rows=batch_rows)
 
@@ -75,14 +116,14 @@ def iter_trials(
 def iter_grades(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_grades` in batches, as `iter_trials` does."""
+    """Read the grades in batches. Arguments and errors are those of `iter_trials`."""
     return take_snapshot(Path(folder)).batches("grades", columns, filters, rows=batch_rows)
 
 
 def iter_attempts(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_attempts` in batches, as `iter_trials` does."""
+    """Read the calls in batches. Arguments and errors are those of `iter_trials`."""
     return take_snapshot(Path(folder)).batches("attempts", columns, filters, rows=batch_rows)
 
 

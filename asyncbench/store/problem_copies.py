@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.problems import PROBLEM_FIELDS, ROWS_AT_ONCE, open_set
+from asyncbench.store.frames import in_frames
 from asyncbench.store.manifest import IMPORTED, read_manifest
 from asyncbench.store.snapshot import Columns, Filters, chosen_columns, expression
 
@@ -57,11 +58,11 @@ def iter_problems(
     *,
     batch_rows: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_problems` in batches of at most `batch_rows`.
+    """Read the problems in batches. Arguments are those of `iter_trials`.
 
     Raises:
-        ConfigError: as `read_problems` does, before the first batch.
-        ProblemSetError: a copy is damaged.
+        ConfigError: as `read_problems`, before the first batch.
+        ProblemSetError: A copy of a problem set is damaged.
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     wanted = expression("problems", filters, COPY_SCHEMA)
@@ -74,19 +75,20 @@ def iter_problems(
     )
 
 
+@in_frames
 def read_problems(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
-    """Return the problems of a results folder, one row a set and problem: they join `trials` on
-    `problem_set` and `problem_id`. Where a set was changed between two runs, its last state counts.
+    """Read the problems behind a results folder: one row per problem set and problem.
 
-    Args:
-        folder: a results folder.
-        columns: their names, in the order wanted; None: `problem_set` and all of a problem set.
-        filters: as `pyarrow.parquet.read_table` takes them; None: every row.
+        problem = ab.read_problems("results/night").to_pylist()[0]
+        print(problem["question"], ab.grade(problem, "The answer is 42."))
+
+    Join them with `trials` on `problem_set` and `problem_id`. If a problem set changed between two runs,
+    you get its newest state. Arguments are those of `read_trials`.
 
     Raises:
-        ConfigError: it is not a results folder; a column that is not there; a filter that cannot be.
-        ProblemSetError: a copy is damaged.
-        StoreError: the manifest cannot be read.
+        ConfigError: as `read_trials`.
+        ProblemSetError: A copy of a problem set is damaged.
+        StoreError: The folder's manifest cannot be read.
     """
     chosen = chosen_columns("problems", columns, COPY_SCHEMA)
     batches = list(iter_problems(folder, chosen, filters))

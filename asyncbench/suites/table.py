@@ -1,6 +1,8 @@
 """Suites: what is asked and what counts as right. Pure, exact and seeded; no files and no network."""
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
@@ -32,6 +34,33 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     return SUITES[problem.suite].grade(problem, reply, style)
 
 
-def grade_text(problem: Problem, text: str, style: str = "chat") -> tuple[Grade, ...]:
-    """Return the grades of a reply that is only known as text, headline first."""
-    return grade(problem, Reply(text=text), style)
+def grade_text(problem: Problem | Mapping[str, object], text: str, style: str = "chat") -> tuple[Grade, ...]:
+    """Grade the text of a reply with the graders of the problem's suite. No model is called.
+
+        problem = ab.read_problems("results/night").to_pylist()[0]
+        print(ab.grade(problem, "The answer is 42.")[0].exact_match)
+
+    Args:
+        problem: a row as `read_problems` gives it, or a `Problem`.
+        text: the reply.
+        style: how the question was asked, for suites that read replies differently. [chat]
+
+    Returns:
+        One `Grade` per grader, the headline grade first. Each has the columns of `grades`.
+
+    Raises:
+        ProblemSetError: The row lacks a column of a problem, or no suite has that name.
+    """
+    return grade(problem if isinstance(problem, Problem) else _problem_of(problem), Reply(text=text), style)
+
+
+def _problem_of(row: Mapping[str, Any]) -> Problem:
+    """Return the problem that a row of a table holds; a row may have other columns, too."""
+    row = dict(row)  # also of pandas, which is not a mapping
+    if lacking := [f.name for f in fields(Problem) if f.default is MISSING and f.name not in row]:
+        raise ProblemSetError(
+            f"this is not a row of problems: it has no {', '.join(lacking)}. Give a row of `read_problems` "
+            "with all columns."
+        )
+    values = {field.name: row[field.name] for field in fields(Problem) if field.name in row}
+    return Problem(**values | {"operands": tuple(values.get("operands", ()))})

@@ -73,11 +73,18 @@ class ImportedProblems:
 
 
 def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> ImportedProblems:
-    """Make a problem set of a published test set, a problem of each task and length before the next of any.
+    """Make a problem set from the published test set of NUPA, with tasks and lengths in turns.
+
+    Args:
+        file: the published test set (JSON).
+        out: the problem set to write (Parquet).
+
+    Returns:
+        An `ImportedProblems`, with the number of problems.
 
     Raises:
-        ConfigError: the file cannot be read or holds nothing that can be used, or `out` can be no file.
-        StoreError: the disk does not take `out`.
+        ConfigError: The file cannot be read or holds nothing usable, or `out` cannot be a file.
+        StoreError: `out` cannot be written.
     """
     file, out = Path(file), Path(out)
     check_file(file)
