@@ -1,4 +1,4 @@
-"""One cheap call for each model and key: what works, what does not, and the way out.
+"""Two tiny calls for each model: what works, what does not, and what to do.
 
 In: models or a sweep file, and keys. Out: a `Checkup` for each model, or what this client adds to latency.
 """

@@ -1,4 +1,4 @@
-"""A sweep file becomes a frozen, valid `Sweep`; every complaint about configuration is made here.
+"""Makes a frozen, valid `Sweep` of a sweep file. All errors of configuration are raised here.
 
 In: YAML, or what the command line says. Out: records only; pydantic stays inside. `starter` writes a first
 sweep file. Each module imports only from lines above its own:

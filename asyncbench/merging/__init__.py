@@ -1,6 +1,6 @@
-"""Several results folders of one sweep become one.
+"""Makes one results folder of several folders of the same sweep.
 
-In: folders that were filled on several machines or at several times. Out: one folder, and what it took up.
+In: folders from several machines or several times. Out: one folder, and what became of the rows.
 """
 
 from asyncbench.merging.folder import Merged as Merged, merge_folders as merge_folders

@@ -16,7 +16,7 @@ from asyncbench.store import TEMPORARY
 FORECAST: Final = "forecast.json"
 VERSION: Final = 1  # raise when a key changes meaning; adding one is not a change
 MOST: Final = 20  # forecasts that are kept: the first, and the latest
-Kept = Mapping[str, Any]  # Any: JSON, as docs/results.md describes it
+Kept = Mapping[str, Any]  # Any: JSON, as `keep_forecast` writes it
 
 
 def read_forecasts(folder: Path) -> tuple[Kept, ...]:

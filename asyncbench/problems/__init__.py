@@ -1,4 +1,4 @@
-"""Problem sets: made once with a seed, kept as Parquet, checked before any call, streamed in file order.
+"""Problem sets: made from a seed, kept as Parquet, checked before any call, and streamed in file order.
 
 In: a suite's parameters, or a Parquet file. Out: a `ProblemSet`, which yields problems.
 """

@@ -1,4 +1,4 @@
-"""A provider's bill beside the cost that a results folder recorded.
+"""Compares a provider's bill with the cost that a results folder recorded.
 
 In: a usage export, and a folder. Out: the difference for each model, with its likely causes.
 """

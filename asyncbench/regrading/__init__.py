@@ -1,4 +1,4 @@
-"""Today's graders over stored replies.
+"""Grades stored replies again with today's graders.
 
 In: a results folder. Out: what would change and, if you ask for it, the changed grades in the folder.
 """

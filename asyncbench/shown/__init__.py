@@ -1,6 +1,6 @@
 """How figures and tables are written for people: terminal text, Markdown, LaTeX, HTML for notebooks.
 
-In: rows of cells. Out: text that fits its width and is harmless, whoever wrote what it quotes.
+In: rows of cells. Out: text that fits its width. Text from models is made harmless.
 """
 
 from asyncbench.shown.numbers import (

@@ -1,7 +1,7 @@
-"""The results folder: an event is durable before it counts, and ends up as Parquet that anyone can read.
+"""The results folder. Each event is on disk before it counts, and becomes Parquet that anyone can read.
 
-In: events of a run. Out: tables, snapshots, and what a folder already holds. Damage, locks, merging of parts
-and the copies of problem sets belong here.
+In: events of a run. Out: tables, snapshots, and what a folder already holds. Damage, locks, the merging of
+parts, and copies of problem sets belong here.
 """
 
 from asyncbench.store.books import Books as Books, spending_of as spending_of

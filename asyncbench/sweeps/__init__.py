@@ -1,6 +1,7 @@
-"""What of a sweep has to be asked: its trials, the complaints before anything is spent, reuse and skipping.
+"""The trials of a sweep that still have to be asked, and all checks before anything is spent.
 
 In: a sweep, its problem sets and its folder. Out: trials in balanced order, and the bounds of its budgets.
+Reuse and skipping belong here.
 """
 
 from asyncbench.sweeps.budget_bounds import (

@@ -1,4 +1,4 @@
-"""Counting: the tables of a results folder as views of DuckDB, and the one place that sums them.
+"""The tables of a results folder as DuckDB views, and the one place that sums them.
 
 In: a snapshot of a folder. Out: rows and tables of figures. `asyncbench sql` offers users the same views.
 """
