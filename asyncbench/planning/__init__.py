@@ -1,7 +1,7 @@
 """What a sweep would cost and how long it would take, before a cent is spent.
 
-In: a sweep and its folder. Out: a `Plan`. If trials are finished, it is a forecast with ranges; otherwise it is
-a guess.
+In: a sweep and its folder. Out: a `Plan`. If trials are finished, it is a forecast with ranges;
+otherwise it is a guess.
 """
 
 from asyncbench.planning.finished import cost_of_answers as cost_of_answers
