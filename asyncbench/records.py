@@ -137,7 +137,7 @@ class Model:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
-    replay: str | None = None  # simulated: the results folder whose replies are given again
+    replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

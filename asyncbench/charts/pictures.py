@@ -200,7 +200,7 @@ def _of_rankings(found: Material) -> Iterator[Picture]:
     """Yield the paired differences of each suite, and of all together where there are several."""
     taken = Counter[str]()
     for ranking in found.standings.rankings:
-        if ranking.alone:
+        if not ranking.pairs:
             continue
         name = f"pairs-{_slug(ranking.suite or 'all')}"
         taken[name] += 1

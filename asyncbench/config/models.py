@@ -95,7 +95,7 @@ class ModelEntry(LimitsEntry):
     timeouts: Keys
     max_reply_mb: Annotated[float, Field(gt=0, le=10_000, strict=False)] | None = None
     problems: Annotated[list[object], Field(min_length=1)] | None = None
-    replay: Name | None = None  # a results folder whose replies the simulator repeats
+    replay: Name | None = None  # a results folder or file of recorded answers that the simulator repeats
 
 
 def limits_from(provider: str, given: object, *, place: str) -> ProviderEntry:

@@ -25,6 +25,7 @@ class ProblemSource:
     columns: Mapping[str, str] = field(default_factory=dict)  # custom: contract's name → the file's
     grader: str | None = None  # custom
     pattern: str | None = None  # custom, grader `regex`
+    run: str | None = None  # of a file of recorded answers: whose problems are meant
 
 
 class ProblemsEntry(Entry):
@@ -33,6 +34,7 @@ class ProblemsEntry(Entry):
     columns: Annotated[dict[str, str], Field(default_factory=dict)]
     grader: str | None = None
     pattern: str | None = None
+    run: Name | None = None
 
 
 def sources_from(given: object, *, place: str) -> tuple[ProblemSource, ...]:
@@ -50,6 +52,8 @@ def _source(given: object, *, place: str) -> ProblemSource:
     entry = read_entry(ProblemsEntry, given, place=place, level="problems")
     if entry.suite is None and (entry.columns or entry.grader or entry.pattern):
         raise ConfigError(f"{place}: columns, grader and pattern go with `suite: custom`")
+    if entry.run is not None and entry.suite is not None:
+        raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
     return ProblemSource(
         place=place,
         path=Path(entry.path),
@@ -57,6 +61,7 @@ def _source(given: object, *, place: str) -> ProblemSource:
         columns=entry.columns,
         grader=entry.grader,
         pattern=entry.pattern,
+        run=entry.run,
     )
 
 
@@ -78,6 +83,8 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     if source.path is None:
         return {"suite": source.suite, "seed": source.seed, **source.parameters}
     path = str(input_path(source.path, near))
+    if source.run is not None:
+        return {"path": path, "run": source.run}
     if source.suite is None:
         return path
     custom = {"columns": dict(source.columns), "grader": source.grader, "pattern": source.pattern}

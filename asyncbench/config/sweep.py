@@ -195,6 +195,9 @@ def sweep_from(raw: object, *, place: str = "sweep", file: Path | None = None) -
         models.append(model)
         if "problems" in given:
             own[model.alias] = sources_from(given["problems"], place=f"{here}.problems")
+        elif model.replay is not None and Path(model.replay).suffix == ".parquet":  # recorded answers
+            recorded = {"path": model.replay, "run": model.model_id}  # it is asked what was asked then
+            own[model.alias] = sources_from([recorded], place=f"{here}.problems")
         if model.max_tokens is not None and given.get("max_tokens") is None:
             demanded.add(model.alias)
     conditions = tuple(

@@ -98,7 +98,7 @@ def _contents(folder: Path, views: FolderViews) -> Contents:
     smaller = merged(with_ranges(views.table("FROM cells")))
     sample = sample_of(folder, views)
     standings = standings_on(folder)
-    several = [ranking for ranking in standings.rankings if not ranking.alone]
+    several = [ranking for ranking in standings.rankings if ranking.pairs]
     told = {
         "graded": graded_by(graders) if graders else "",
         "merged": smaller.rules,

@@ -12,6 +12,7 @@ from asyncbench.problems.custom import SUITE, Custom, drafts, mapping
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
+from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     ROWS_AT_ONCE,
@@ -38,6 +39,7 @@ def open_set(
     columns: Mapping[str, str] | None = None,
     grader: str | None = None,
     pattern: str | None = None,
+    run: str | None = None,
 ) -> ProblemSet:
     """Check a problem set from its first row to its last.
 
@@ -49,12 +51,15 @@ def open_set(
         columns: custom: our name of a column → the file's; question and expected by default as ours.
         grader: custom: exact, number, choice or regex.
         pattern: custom, with the grader `regex`: its first group is the answer.
+        run: the file holds recorded answers: a run or model in it, whose problems are meant.
 
     Raises:
         ProblemSetError: the file is not what it should be; names the file, the column and the way out.
         ConfigError: arguments that do not go together, a grader that does not exist.
     """
     path = Path(path)
+    if run is not None:
+        return _open_recorded(path, run)
     if suite == SUITE:
         return _open_custom(path, name, columns, grader, pattern)
     if columns or grader or pattern:
@@ -80,6 +85,15 @@ def _open_custom(
         _check_values(batch, path=path)
         survey.add(batch)
     return _found(path, name, survey, custom=custom)
+
+
+def _open_recorded(path: Path, run: str) -> ProblemSet:
+    if (found := run_called(path, run)) is None:
+        raise ConfigError(f"{path} holds no run and no single model called {run!r}. {runs_said(path)}")
+    of, survey = OneRun(run=found.run), Survey()
+    for batch in batches_of(identified(run_drafts(path, of)), rows=ROWS_AT_ONCE):
+        survey.add(batch)
+    return _found(path, found.run, survey, custom=of)
 
 
 def _open_contract(path: Path, name: str | None) -> ProblemSet:
@@ -108,7 +122,12 @@ def _open_contract(path: Path, name: str | None) -> ProblemSet:
 
 
 def _found(
-    path: Path, name: str | None, survey: Survey, *, said: Said = NOTHING, custom: Custom | None = None
+    path: Path,
+    name: str | None,
+    survey: Survey,
+    *,
+    said: Said = NOTHING,
+    custom: Custom | OneRun | None = None,
 ) -> ProblemSet:
     if not survey.rows:
         raise ProblemSetError(f"{path}: holds no problems; make it again, or leave it out")

@@ -12,6 +12,7 @@ import pyarrow as pa
 from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_parquet, read_batches
 from asyncbench.problems.identity import identified
+from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.schema import (
     PROBLEM_FIELDS,
     PROBLEM_SCHEMA,
@@ -42,7 +43,7 @@ class ProblemSet:
     seed: int | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # `CellCounts`, where they vary
-    custom: Custom | None = None  # how to read a file that is not in the contract's form
+    custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -79,8 +80,12 @@ class ProblemSet:
         """Yield the problems as batches of the contract's schema; otherwise like `read`."""
         if self.custom is None:
             return contract_batches(self.path, rows=rows, start=start)
-        problems = identified(drafts(self.path, self.custom, rows=rows))
-        return batches_of(islice(problems, start, None), rows=rows)
+        found = (
+            run_drafts(self.path, self.custom)
+            if isinstance(self.custom, OneRun)
+            else drafts(self.path, self.custom, rows=rows)
+        )
+        return batches_of(islice(identified(found), start, None), rows=rows)
 
 
 def contract_batches(path: Path, *, rows: int, start: int = 0) -> Iterator[pa.RecordBatch]:

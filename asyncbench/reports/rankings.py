@@ -1,11 +1,18 @@
-"""Who is better, by how much, and is that real: rankings over problems in common, with ties."""
+"""Who is better, by how much, and is that real: rankings over problems in common, with ties.
+
+Models that share no problem are ranked where each was asked as many problems of every kind.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations
+from operator import and_
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.records import Outcome
 from asyncbench.results import (
@@ -31,6 +38,7 @@ from asyncbench.stats import (
     pass_at_k,
     pass_hat_k,
     sign_flip,
+    stratified,
     tied,
 )
 from asyncbench.store import ENTRANT, Manifest
@@ -98,14 +106,15 @@ def difference_interval(found: ModelPair) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """A list that may be read from top to bottom: all in it are compared on the same problems."""
+    """A list that may be read from top to bottom: all are compared on the same problems, or kinds of them."""
 
     suite: str | None  # None: several suites together
     suites: tuple[str, ...]
-    problems: int  # that all in it were asked
+    problems: int  # that all in it were asked; not `paired`: that each was asked
     lines: tuple[Standing, ...]  # the best first
     ties: tuple[tuple[str, ...], ...]  # names by place; the first is better than, or as good as, the others
-    pairs: tuple[PairLine, ...]
+    pairs: tuple[PairLine, ...]  # none unless `paired`
+    paired: bool = True  # False: each was asked problems of its own, as many of every kind as all others
 
     @property
     def alone(self) -> bool:
@@ -128,9 +137,9 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
     skipped = skipped_problems(views, found)
     done = {entrant: found.marks[entrant].problems | skipped.get(entrant, 0) for entrant in entrants}
     rankings = tuple(
-        _ranking(suite, group, found, counts)
+        _ranking(suite, groups, found, counts)
         for suite in [*([None] if len(suites) > 1 else []), *suites]
-        for group in _groups(entrants, found, done, suite)
+        for groups in _by_kinds(list(_groups(entrants, found, done, suite)), counts, suite)
     )
     return rankings, len(entrants)
 
@@ -179,21 +188,37 @@ def _groups(
         left = [entrant for entrant in left if entrant not in members]
 
 
-def _ranking(suite: str | None, group: _Group, found: Marked, counts: "_Counts") -> Ranking:
-    names = {counts.names[entrant]: entrant for entrant in counts.names if entrant in group.members}
+def _by_kinds(groups: Sequence[_Group], counts: "_Counts", suite: str | None) -> Iterator[tuple[_Group, ...]]:
+    """Yield groups, those of one together where they were asked as many problems of every kind."""
+    alike = defaultdict[object, list[_Group]](list)
+    for group in groups:
+        if len(group.members) == 1 < len(groups):
+            cells = counts.cells(group.members[0], suite)
+            alike[frozenset((cell, trials) for cell, (_, trials) in cells.items())].append(group)
+        else:
+            alike[group].append(group)
+    yield from map(tuple, alike.values())
+
+
+def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts: "_Counts") -> Ranking:
+    """Return the ranking of a group, or of several of which each has problems of its own."""
+    group_of = {entrant: group for group in groups for entrant in group.members}
+    names = {name: entrant for entrant, name in counts.names.items() if entrant in group_of}
     marks = {
-        name: Marks(asked=group.common, right=group.within(found.marks[entrant].right))
-        for name, entrant in names.items()
+        name: Marks(asked=group_of[who].common, right=group_of[who].within(found.marks[who].right))
+        for name, who in names.items()
     }
     best_first = sorted(names, key=lambda name: -marks[name].correct)
-    pairs = _pairs(best_first, marks)
-    p_of = {(line.a, line.b): line.p_holm for line in pairs}
+    paired = len(groups) == 1
+    pairs = _pairs(best_first, marks) if paired else ()
+    chances = {(line.a, line.b): line.p_holm for line in pairs}
+    p_of = chances if paired else _unpaired(best_first, names, counts, suite)
     ties = tied(best_first, lambda a, b: p_of[a, b])
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
-    problems = Marks(asked=group.common, right=group.common).problems
+    problems = marks[best_first[0]].problems
     lines = []
     for name in best_first:
-        ended = found.ended[names[name]]
+        ended, group = found.ended[names[name]], group_of[names[name]]
         shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
         lines.append(counts.standing(names[name], suite, marks[name], place=places[name], shared=shared))
     return Ranking(
@@ -203,7 +228,18 @@ def _ranking(suite: str | None, group: _Group, found: Marked, counts: "_Counts")
         lines=tuple(lines),
         ties=ties,
         pairs=pairs,
+        paired=paired,
     )
+
+
+def _unpaired(
+    best_first: Sequence[str], names: Mapping[str, Entrant], counts: "_Counts", suite: str | None
+) -> dict[tuple[str, str], float]:
+    """Return the adjusted p of each two that share no problem, but the kinds of their problems."""
+    cells = {name: counts.cells(names[name], suite) for name in best_first}
+    both = list(combinations(best_first, 2))
+    chances = [stratified((*cells[a][cell], *cells[b][cell]) for cell in cells[a]) for a, b in both]
+    return dict(zip(both, holm(chances), strict=True))
 
 
 def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairLine, ...]:
@@ -264,7 +300,16 @@ class _Counts:
             {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
             for rows in (views.rows(_SUMS), views.rows(_FORMATS.format(by)) if formats else [])
         )
-        self._digits = _digits(views)
+        self._cells = views.table(_CELLS)
+        self._digits = _digits(self._cells)
+
+    def cells(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], tuple[int, int]]:
+        """Return the kinds of problems that somebody was asked, each with its right trials and all."""
+        whose = dict(zip((*ENTRANT, "suite"), (*entrant, suite), strict=True))
+        chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
+        rows = self._cells.filter(reduce(and_, chosen)).to_pylist()
+        kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
+        return {tuple(row[name] for name in kind): (row["correct"], row["trials"]) for row in rows}
 
     def standing(
         self, entrant: Entrant, suite: str | None, marks: Marks, *, place: int, shared: dict[str, int]
@@ -318,10 +363,10 @@ def _share(marks: Marks) -> tuple[float, tuple[float, float]]:
     return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
 
 
-def _digits(views: FolderViews) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
+def _digits(cells: pa.Table) -> dict[Key, tuple[Hardest | None, Hardest | None]]:
     """Return up to which length each is right at 90 % and 50 %, in each suite: in its hardest task."""
     by_suite = defaultdict[Key, list[DigitsCurve]](list)
-    for curve in digits_at(views.table(_CELLS), by=GROUP):
+    for curve in digits_at(cells, by=GROUP):
         by_suite[curve.run, curve.model, curve.condition, curve.suite].append(curve)
     found = {}
     for key, curves in by_suite.items():

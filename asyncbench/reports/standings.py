@@ -48,8 +48,10 @@ class Standings(Report):
             yield f"{self.skipped:,} {SKIPPED}"
         if self.lapsed:
             yield lapsed_note(self.lapsed)
-        if not all(ranking.alone for ranking in self.rankings):
+        if any(ranking.paired and not ranking.alone for ranking in self.rankings):
             yield PLACES
+        if not all(ranking.paired for ranking in self.rankings):
+            yield UNPAIRED
         lines = [line for ranking in self.rankings for line in ranking.lines]
         if any(line.trials > line.accuracy.trials for line in lines):
             yield SHARED
@@ -68,6 +70,10 @@ class Standings(Report):
 PLACES: Final = (
     "Who shares a place cannot be told apart from the best of it: exact paired tests, Holm-adjusted over all "
     "pairs, 5 %."
+)
+UNPAIRED: Final = (
+    "Models that were asked different problems are ranked by unpaired tests. Each was asked equally many "
+    "problems of every task and length (Cochran-Mantel-Haenszel, Holm-adjusted over all pairs, 5 %)."
 )
 HARDEST: Final = (
     "Digits: the length up to which that share is right in the model's hardest task, with 95 % limits."
@@ -88,6 +94,8 @@ ALONE: Final = "not ranked, for they share few problems or none"
 def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
+    if not ranking.paired:
+        return f"{named}: {len(ranking.lines):,} on {ranking.problems:,} problems each, not the same ones"
     return f"{named}: {len(ranking.lines):,} on the same {ranking.problems:,} problems"
 
 
@@ -192,7 +200,7 @@ def _ranking_mapping(ranking: Ranking) -> dict[str, object]:
         {"a": line.a, "b": line.b, **pair_mapping(line.found), "p": line.p, "p_holm": line.p_holm}
         for line in ranking.pairs
     ]
-    names = ("suite", "suites", "problems", "alone", "ties")
+    names = ("suite", "suites", "problems", "paired", "alone", "ties")
     lines = list(map(standing_mapping, ranking.lines))
     return {name: getattr(ranking, name) for name in names} | {"lines": lines, "pairs": pairs}
 

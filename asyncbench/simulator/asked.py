@@ -16,6 +16,8 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "latency_sigma": (0, LONGEST_S),
     "ttft_s": (0, LONGEST_S),
     "chunks": (1, 1_000_000),
+    "speedup": (0.001, 1_000_000),
+    "storm_s": (0, LONGEST_S),
 }
 
 EFFORTS: Mapping[str, int] = {  # the most tokens to think with; the names are the vendors', the numbers ours

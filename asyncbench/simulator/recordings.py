@@ -1,4 +1,4 @@
-"""What models answered in earlier runs, read from results folders, and the names it is served under."""
+"""What models answered in earlier runs, read from results folders or files of recorded answers; its names."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.problems import recorded_answers, recorded_runs
 from asyncbench.records import CUT_SHORT, Outcome
 from asyncbench.simulator.questions import digest, rows
 
@@ -34,6 +35,7 @@ class Record:
     input_tokens: int | None  # None: the provider did not say
     output_tokens: int | None
     reasoning_tokens: int | None = None
+    seconds: float | None = None  # that the call took; None: not known, or not to be repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +54,22 @@ class Recording:
 
 
 def read(folders: Sequence[Path]) -> tuple[Recording, ...]:
-    """Read all recordings of results folders; a trial whose problem is not found is left out.
+    """Read all recordings of results folders and files; a trial whose problem is not found is left out.
 
     Raises:
         ConfigError: a folder is not a results folder, is named twice or holds no finished trial.
-        ProblemSetError: the problems of a whole problem set are not in its folder.
+        ProblemSetError: the problems of a whole problem set are not in its folder, or a file holds no
+            recorded answers.
         StoreError: a folder cannot be read.
     """
     for folder, times in Counter(folder.resolve() for folder in folders).items():
         if times > 1:  # every name in it would be ambiguous
             raise ConfigError(f"simulator: replay names {folder} {times} times; name it once")
-    return tuple(recording for folder in folders for recording in _recordings(folder))
+    return tuple(
+        recording
+        for folder in folders
+        for recording in (_of_file if folder.suffix == ".parquet" else _recordings)(folder)
+    )
 
 
 def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
@@ -77,6 +84,24 @@ def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
         if models[recording.folder, recording.run] == 1:
             runs[recording.run].append(recording)
     return aliases | runs
+
+
+def _of_file(path: Path) -> Iterator[Recording]:
+    """Yield the runs of a file of recorded answers."""
+    for run in recorded_runs(path):
+        found = defaultdict[bytes, list[Record]](list)
+        for answered in recorded_answers(path, run.run):
+            found[digest(answered.draft.question)].append(
+                Record(
+                    failed=answered.failed,
+                    text=answered.text,
+                    cut=False,
+                    input_tokens=answered.input_tokens,
+                    output_tokens=answered.output_tokens,
+                    seconds=answered.seconds,
+                )
+            )
+        yield Recording(folder=path, run=run.run, model=run.model, records=found)
 
 
 def _recordings(folder: Path) -> Iterator[Recording]:

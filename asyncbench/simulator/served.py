@@ -13,6 +13,8 @@ from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.voices import Voice
 from asyncbench.simulator.wire import Like, RefusedError, Why, WireAnswer, WireRequest, tokens
 
+STORM_AFTER = 200  # calls of a model: then as many are in flight as its limits allow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPace:
@@ -22,6 +24,8 @@ class AnswerPace:
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
     ttft_s: float | None = None  # to the first token of a stream; None: half the latency
     chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
+    speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
+    storm_s: float = 0.0  # how long all calls get a 429, once, from the `STORM_AFTER`-th call on
 
     def but(self, asked: Mapping[str, float]) -> "AnswerPace":
         """Return the pace with what a request says; its latency does away with the server's first token."""
@@ -50,12 +54,17 @@ class Latency:
         self._usual = _median(pace)
         self._random = random.Random(f"latency/{seed}/{model}")
 
-    def draw(self, asked: Mapping[str, float] | None = None) -> Timing:
-        """Return the timing of the next request; what it says itself wins. One factor scales both times."""
+    def draw(self, asked: Mapping[str, float] | None = None, *, recorded_s: float | None = None) -> Timing:
+        """Return the timing of the next request; what it says itself wins. One factor scales both times.
+
+        `recorded_s`: what the call took when it was recorded, which `speedup` shortens.
+        """
         pace, timing = self._pace, self._usual
         if asked:
             pace = pace.but(asked)
             timing = _median(pace)
+        if pace.speedup and recorded_s is not None:
+            return _median(replace(pace, latency_s=recorded_s / pace.speedup))
         if not (timing.latency_s and pace.latency_sigma):
             return timing
         factor = math.exp(pace.latency_sigma * self._random.gauss(0, 1))
@@ -67,6 +76,25 @@ def _median(pace: AnswerPace) -> Timing:
     return Timing(ttft_s=ttft_s, latency_s=max(pace.latency_s, ttft_s), chunks=pace.chunks)
 
 
+class Storm:
+    """All calls of a model are refused for a while, once: its provider is overrun."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls = 0
+        self._ends_s: float | None = None  # None: it has not come yet
+
+    def check(self, asked: Mapping[str, float], at_s: float) -> None:
+        """Count a call; raise RefusedError while the storm lasts."""
+        seconds = asked.get("storm_s", self._seconds)
+        self._calls += 1
+        if self._ends_s is None and seconds and self._calls >= STORM_AFTER:
+            self._ends_s = at_s + seconds
+        if self._ends_s is not None and at_s < self._ends_s:
+            wait_s = self._ends_s - at_s
+            raise RefusedError(Why.RATE_LIMITED, "Too many requests: a storm.", retry_after_s=wait_s)
+
+
 class Served:
     """A model's name and all that is its own: models share no limit, no fault and no count."""
 
@@ -74,6 +102,7 @@ class Served:
         self.voice = voice
         self.like = like
         pace = AnswerPace(**{field.name: getattr(settings, field.name) for field in fields(AnswerPace)})
+        self.storm = Storm(pace.storm_s)
         self.latency = Latency(pace, seed=settings.seed, model=name)
         self.gate = _gate(settings, at_s)
         self.faults = FaultStream(settings.faults, seed=settings.seed, model=name)

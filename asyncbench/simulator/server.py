@@ -151,6 +151,7 @@ class Server:
         asked = _found(asked, model.voice)
         unasked = like.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if asked.stream is None else asked.stream
+        model.storm.check(asked.pace, time.monotonic())
         taken = model.voice.take(asked)
         call.undo.callback(taken.give_back)
         model.admit(asked, taken.answer, time.monotonic())
@@ -161,7 +162,7 @@ class Server:
             if call.fault in REFUSALS:
                 why, message, retry_after_s = REFUSALS[call.fault]
                 raise RefusedError(why, message, retry_after_s=retry_after_s)
-        timing = model.latency.draw(asked.pace)
+        timing = model.latency.draw(asked.pace, recorded_s=taken.seconds)
         exchange = Exchange(
             asked=asked, answer=taken.answer, like=call.like, request_id=call.request_id, chunks=timing.chunks
         )

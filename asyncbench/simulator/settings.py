@@ -22,9 +22,10 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
         lambda value: 0 < value < math.inf,
         "above 0, or left out",
     ),
-    (("latency_s", "latency_sigma"), lambda value: 0 <= value < math.inf, "0 or above"),
+    (("latency_s", "latency_sigma", "storm_s"), lambda value: 0 <= value < math.inf, "0 or above"),
     (("ttft_s",), lambda value: 0 <= value < math.inf, "0 or above, or left out"),
     (("chunks",), lambda value: value >= 1, "1 or above, or left out"),
+    (("speedup",), lambda value: 0 < value < math.inf, "above 0, or left out"),
 )
 
 
@@ -32,7 +33,7 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 class Settings:
     """A simulator, described.
 
-    `replay` names results folders whose recorded replies are served; all of them are held in memory.
+    `replay` names results folders and files of recorded answers, which are served from memory.
 
     Raises:
         ConfigError: a value that makes no sense, or an address that other machines could reach.
@@ -44,7 +45,7 @@ class Settings:
     port: int = 0  # 0: any free one
     seed: int = 0
     problems: tuple[Path, ...] = ()  # problem sets (Parquet) whose questions it can answer
-    replay: tuple[Path, ...] = ()  # results folders, of a run or of an import
+    replay: tuple[Path, ...] = ()  # results folders of runs or imports, files of recorded answers
     keys: tuple[str, ...] = ()  # the API keys accepted; empty: any
     rpm: float | None = None  # limits hold for each model name separately
     tpm: float | None = None  # input and output tokens together
@@ -59,6 +60,8 @@ class Settings:
     latency_sigma: float = 0.0  # of a lognormal; 0: always the median
     ttft_s: float | None = None  # of a stream, the median; None: half the latency
     chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
+    speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
+    storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
 

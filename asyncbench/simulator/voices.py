@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,7 @@ class Taken:
 
     answer: WireAnswer  # of a failure: what it counts against the limits
     failed: bool = False  # the call ends as a failure of the server, not with the answer
+    seconds: float | None = None  # that the recorded call took; None: not known
     give_back: Callable[[], object] = lambda: None  # to be called when no complete answer reached the client
 
 
@@ -83,13 +84,9 @@ class Replay:
         gone = self._gone[question]
         left = (place for place in range(len(records)) if place not in gone)
         if (place := next(left, None)) is None:
-            return Taken(answer=recorded(records[-1], asked), failed=records[-1].failed)
+            return _taken(records[-1], asked)
         gone.add(place)
-        return Taken(
-            answer=recorded(records[place], asked),
-            failed=records[place].failed,
-            give_back=partial(gone.discard, place),
-        )
+        return replace(_taken(records[place], asked), give_back=partial(gone.discard, place))
 
     def _unknown(self, asked: WireRequest) -> str:
         return (
@@ -97,6 +94,10 @@ class Replay:
             f"questions that were recorded of model {asked.model!r} in {self._recording.place}; ask what was "
             "asked there."
         )
+
+
+def _taken(record: Record, asked: WireRequest) -> Taken:
+    return Taken(answer=recorded(record, asked), failed=record.failed, seconds=record.seconds)
 
 
 def recorded(record: Record, asked: WireRequest) -> WireAnswer:

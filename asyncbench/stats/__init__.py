@@ -11,6 +11,7 @@ from asyncbench.stats.paired import (
     problems_needed as problems_needed,
     sign_flip as sign_flip,
     smallest_detectable as smallest_detectable,
+    stratified as stratified,
 )
 from asyncbench.stats.proportions import (
     Z_95 as Z_95,

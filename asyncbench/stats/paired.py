@@ -5,7 +5,7 @@ those of B; with one repeat it is 1 (only A), -1 (only B) or 0.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import ceil, cos, erfc, exp, fsum, pi, prod, sin, sqrt
 from random import Random
@@ -189,6 +189,24 @@ def _chances(trials: int, chance: float) -> tuple[range, list[float]]:
             break
         above.append(above[-1] * (trials - n) * odds / (n + 1))
     return range(mode - len(below) + 1, mode + len(above)), [*reversed(below), *above[1:]]
+
+
+def stratified(strata: Iterable[tuple[int, int, int, int]]) -> float:
+    """Return the two-sided p of two being equally good on problems of the same kinds, but not the same ones.
+
+    `strata`: of each kind of problem, the successes and trials of A, then of B. The test of Cochran (1954)
+    and Mantel & Haenszel (1959) with its continuity correction: A's successes are compared with A's share
+    of both's in each kind, so easy and hard kinds do not mix. 1 where nothing differs.
+    """
+    excess, variance = 0.0, 0.0
+    for right_a, trials_a, right_b, trials_b in strata:
+        trials, right = trials_a + trials_b, right_a + right_b
+        if trials_a and trials_b:
+            excess += right_a - trials_a * right / trials
+            variance += trials_a * trials_b * right * (trials - right) / (trials * trials * (trials - 1))
+    if not variance:
+        return 1.0
+    return erfc(max(0.0, abs(excess) - 0.5) / sqrt(2 * variance))
 
 
 def pooled_z(successes_a: int, trials_a: int, successes_b: int, trials_b: int) -> float:

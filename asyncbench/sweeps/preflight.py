@@ -12,7 +12,7 @@ from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import found_input, text_of
-from asyncbench.problems import ProblemSet, copy_into, generate, open_set
+from asyncbench.problems import ProblemSet, copy_into, generate, open_set, run_called, runs_said
 from asyncbench.prompting import most_beside, said_before
 from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
@@ -109,6 +109,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             columns=source.columns or None,
             grader=source.grader,
             pattern=source.pattern,
+            run=source.run,
         )
     return opened
 
@@ -197,18 +198,26 @@ def _suites_of(sources: Iterable[ProblemSource], opened: Mapping[str, ProblemSet
 
 
 def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
-    """Refuse a model that is to repeat what its results folder does not hold.
+    """Refuse a model that is to repeat what its results folder or file of recorded answers does not hold.
 
     Raises:
         ConfigError: it is not a results folder, or holds no run or model of that name, or several.
+        ProblemSetError: it is a file, but not of recorded answers.
         StoreError: its manifest cannot be read.
     """
     for model in models:
         if model.replay is None:
             continue
         place = f"{model.alias}, replay"
-        folder = found_input(model.replay, sweep.file, place=place, way_out="Correct the path of the folder")
-        recorded = {key[:2] for key in planned(read_manifest(folder))}
+        recording = found_input(model.replay, sweep.file, place=place, way_out="Correct the path")
+        if recording.suffix == ".parquet":
+            if run_called(recording, model.model_id) is None:
+                raise ConfigError(
+                    f"{model.alias}: {recording} holds no run and no single model called {model.model_id!r}. "
+                    f"{runs_said(recording)}"
+                )
+            continue
+        recorded = {key[:2] for key in planned(read_manifest(recording))}
         # `mistral:name` plays what `name` recorded as another provider would
         named = {model.model_id, model.model_id.partition(":")[2]}
         runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)

@@ -5,7 +5,8 @@ import statistics
 
 import pytest
 
-from asyncbench.simulator.served import AnswerPace, Latency, Timing, think
+from asyncbench.simulator.served import STORM_AFTER, AnswerPace, Latency, Storm, Timing, think
+from asyncbench.simulator.wire import RefusedError
 
 
 def latency(seed=1, model="oracle", **pace):
@@ -19,6 +20,30 @@ def draws(median_s, sigma, *, count=2001, **more):
 
 def test_without_sigma_every_call_takes_the_median():
     assert set(draws(0.25, 0)) == {0.25}
+
+
+def test_a_recorded_time_is_divided_by_the_speedup():
+    timed = latency(latency_s=9, speedup=4).draw(recorded_s=2)
+    assert (timed.ttft_s, timed.latency_s) == (0.25, 0.5)
+    assert latency(latency_s=9).draw({"speedup": 8}, recorded_s=2).latency_s == 0.25
+
+
+def test_a_recorded_time_is_not_repeated_unless_a_speedup_asks_for_it():
+    assert latency(latency_s=9).draw(recorded_s=2).latency_s == 9
+    assert latency(latency_s=9, speedup=4).draw().latency_s == 9
+
+
+def test_a_storm_comes_once_and_says_how_long_it_lasts():
+    storm, refused = Storm(2.0), list[float | None]()
+    for call in range(2 * STORM_AFTER):
+        try:
+            storm.check({}, at_s=10.0 + call / STORM_AFTER)
+        except RefusedError as error:
+            refused.append(error.retry_after_s)
+    assert len(refused) == STORM_AFTER + 1
+    assert refused[0] == 2.0
+    storm.check({}, at_s=20.0)
+    storm.check({"storm_s": 5}, at_s=20.0)
 
 
 def test_with_sigma_the_middle_call_takes_the_median():

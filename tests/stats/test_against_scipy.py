@@ -14,6 +14,7 @@ from asyncbench.stats import (
     mcnemar,
     pooled_z,
     sign_flip,
+    stratified,
 )
 
 on_random_tables = settings(max_examples=60, deadline=None)  # the first example loads the library
@@ -32,6 +33,22 @@ def test_wilson_intervals_are_those_of_statsmodels(table):
 
     ours = Proportion(successes=table[0], trials=table[1]).interval
     assert ours == pytest.approx(proportion_confint(*table, method="wilson"), abs=1e-12)
+
+
+@on_random_tables
+@given(st.lists(st.tuples(in_n(40), in_n(40)), min_size=1, max_size=20))
+def test_the_stratified_test_is_that_of_statsmodels(strata):
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
+    tables = [[[a, n - a], [b, m - b]] for (a, n), (b, m) in strata]
+    mixed = [table for table in tables if sum(row[0] for row in table) and sum(row[1] for row in table)]
+    ours = stratified((a, n, b, m) for (a, n), (b, m) in strata)
+    if mixed:
+        excess = sum(a - n * (a + b) / (n + m) for (a, n), (b, m) in strata)
+        theirs = StratifiedTable(mixed).test_null_odds(correction=True).pvalue
+        assert abs(excess) < 0.5 or ours == pytest.approx(theirs, abs=1e-9)
+    else:
+        assert ours == 1
 
 
 @on_random_tables

@@ -1,0 +1,149 @@
+"""A file of recorded answers: the facts of trials that others made, without the texts of their replies.
+
+One row for each trial: who was asked what, the answer that was read, its outcome, tokens, seconds and price.
+Its problems can be asked again, and its answers replayed by the simulator.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from asyncbench.errors import ProblemSetError
+from asyncbench.problems.files import opened_parquet
+from asyncbench.records import Draft, Outcome
+from asyncbench.suites import answer, draft_arithmetic
+
+FACTS_KEY: Final = "asyncbench.recorded"  # of the file's metadata: JSON with `suite` and `source`
+_TEXT, _WHOLE, _REAL = pa.string(), pa.int64(), pa.float64()
+_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "run": _TEXT,
+    "model": _TEXT,
+    "day": pa.date32(),  # UTC
+    "task": _TEXT,
+    "length": pa.int32(),  # digits
+    "lhs": _TEXT,
+    "rhs": _TEXT,
+    "answer": _TEXT,  # NULL: none was read
+    "outcome": _TEXT,  # correct, wrong, no_answer or failed
+    "input_tokens": _WHOLE,
+    "output_tokens": _WHOLE,
+    "seconds": pa.float32(),  # since the run's previous reply; NULL: unknown, or a pause
+    "cost_usd": _REAL,
+    "input_usd_per_mtok": _REAL,  # NULL: no price is known
+    "output_usd_per_mtok": _REAL,
+}
+FACTS: Final = pa.schema(_COLUMNS)
+SUITE: Final = "llm_arithmetic"  # whose questions two operands make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """Which rows of a file of recorded answers are meant."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """Who gave the answers of a run, and when."""
+
+    run: str
+    model: str
+    trials: int
+    first: date
+    last: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """What is known of one recorded answer."""
+
+    draft: Draft
+    failed: bool  # no reply came
+    text: str  # that grades as it was recorded: the answer that was read, or nothing
+    input_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None  # None: unknown
+
+
+def recorded_runs(path: Path) -> tuple[RunFacts, ...]:
+    """Return the runs of a file, in its order.
+
+    Raises:
+        ProblemSetError: the file is missing or holds no recorded answers.
+    """
+    table = _read(path, ["run", "model", "day"])
+    summed = table.group_by(["run", "model"], use_threads=False).aggregate(
+        [("day", "count"), ("day", "min"), ("day", "max")]
+    )
+    return tuple(
+        RunFacts(
+            run=row["run"],
+            model=row["model"],
+            trials=row["day_count"],
+            first=row["day_min"],
+            last=row["day_max"],
+        )
+        for row in summed.to_pylist()
+    )
+
+
+def run_called(path: Path, name: str) -> RunFacts | None:
+    """Return the run of this name, or else the only run of the model of this name; raises likewise."""
+    runs = recorded_runs(path)
+    named = [run for run in runs if run.run == name] or [run for run in runs if run.model == name]
+    return named[0] if len(named) == 1 else None
+
+
+def runs_said(path: Path) -> str:
+    """Return which models a file holds, as a sentence; raises likewise."""
+    return f"Its models: {', '.join(run.model for run in recorded_runs(path))}."
+
+
+def recorded_answers(path: Path, run: str) -> Iterator[AnswerFacts]:
+    """Yield the answers of a run, in the order in which they were given; raises as `recorded_runs` does."""
+    names = ["run", "task", "length", "lhs", "rhs", "answer", "outcome"]
+    rows = _read(path, [*names, "input_tokens", "output_tokens", "seconds"]).filter(pc.field("run") == run)
+    for row in rows.to_pylist():
+        yield AnswerFacts(
+            draft=_draft(path, row),
+            failed=row["outcome"] == Outcome.FAILED,
+            text=row["answer"] or "",
+            input_tokens=row["input_tokens"],
+            output_tokens=row["output_tokens"],
+            seconds=row["seconds"],
+        )
+
+
+def run_drafts(path: Path, of: OneRun) -> Iterator[Draft]:
+    """Yield the problems that a run was asked; raises as `recorded_runs` does."""
+    return (recorded.draft for recorded in recorded_answers(path, of.run))
+
+
+def _draft(path: Path, row: dict[str, Any]) -> Draft:
+    task, lhs, rhs = row["task"], row["lhs"], row["rhs"]
+    try:
+        expected = answer(task, lhs, rhs)
+    except (KeyError, ValueError) as error:
+        raise ProblemSetError(f"{path}: {task} of {lhs!r} and {rhs!r} is no problem of {SUITE}") from error
+    if expected is None:
+        raise ProblemSetError(f"{path}: {task} of {lhs!r} and {rhs!r} has no exact answer")
+    return draft_arithmetic(task, row["length"], lhs, rhs, expected=expected)
+
+
+def _read(path: Path, columns: list[str]) -> pa.Table:
+    with opened_parquet(path) as file:
+        schema = file.schema_arrow
+        said = json.loads((schema.metadata or {}).get(FACTS_KEY.encode(), b"{}"))
+        if said.get("suite") != SUITE or not set(FACTS.names) <= set(schema.names):
+            raise ProblemSetError(
+                f"{path} is not a file of recorded answers. Name one, such as data/recorded.parquet, or a "
+                "results folder."
+            )
+        return file.read(columns)

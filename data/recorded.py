@@ -1,0 +1,80 @@
+"""Make data/recorded.parquet: what published runs of llm_arithmetic answered, as facts without their texts.
+
+    python data/recorded.py CORPUS.parquet PRICES.csv
+
+The corpus holds one row for each trial of maxim-saplin/llm_arithmetic, prices.csv the prices of its models.
+data/README.md says what the columns mean.
+"""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from asyncbench.problems import FACTS, FACTS_KEY
+
+OUT = Path(__file__).with_name("recorded.parquet")
+SOURCE = "github.com/maxim-saplin/llm_arithmetic, published results, state of June 2026"
+ABOUT = {
+    "suite": "llm_arithmetic",
+    "source": SOURCE,
+    "about": "Facts of recorded trials: no reply texts. seconds: since the run's previous reply.",
+}
+LONGEST_S = 600.0  # a longer gap is a pause of the recording, not a call
+OUTCOMES = {"Correct": "correct", "Deviate": "wrong", "NaN": "no_answer"}
+
+
+def facts(corpus: Path, prices: Path) -> pa.Table:
+    """Return the facts of all runs that asked their questions alone, in the order of the corpus."""
+    with prices.open(encoding="utf-8", newline="") as file:
+        priced = {row["model"]: row for row in csv.DictReader(file)}
+    rows = list(_rows(pq.read_table(corpus).to_pylist(), priced))
+    table = pa.Table.from_pylist(rows, schema=FACTS)
+    return table.replace_schema_metadata({FACTS_KEY: json.dumps(ABOUT)})
+
+
+def write(table: pa.Table, out: Path) -> None:
+    """Write the facts, compressed well."""
+    pq.write_table(table, out, compression="zstd", compression_level=19)
+
+
+def _rows(corpus: list[dict[str, Any]], priced: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    before: dict[str, datetime] = {}
+    for row in corpus:
+        if row["extra_context"]:  # small talk came before the question: it was asked another way
+            continue
+        at = datetime.fromisoformat(row["timestamp"])
+        gap_s = (at - before[row["source_file"]]).total_seconds() if row["source_file"] in before else None
+        before[row["source_file"]] = at
+        price = priced.get(row["model"], {})
+        yield {
+            "run": row["source_file"].removesuffix(".jsonl"),
+            "model": row["model"],
+            "day": at.date(),
+            "task": row["variant"],
+            "length": row["depth"],
+            "lhs": row["lhs"],
+            "rhs": row["rhs"],
+            "answer": row["parsed"],
+            "outcome": "failed" if row["failed_to_get_reply"] else OUTCOMES[row["classification"]],
+            "input_tokens": row["prompt_tokens"],
+            "output_tokens": row["completion_tokens"],
+            "seconds": None if gap_s is None or not 0 <= gap_s <= LONGEST_S else round(gap_s, 2),
+            "cost_usd": row["cost"],
+            "input_usd_per_mtok": _usd(price.get("usd_per_1m_prompt")),
+            "output_usd_per_mtok": _usd(price.get("usd_per_1m_completion")),
+        }
+
+
+def _usd(text: str | None) -> float | None:
+    return float(text) if text else None
+
+
+if __name__ == "__main__":
+    write(facts(Path(sys.argv[1]), Path(sys.argv[2])), OUT)

@@ -1,0 +1,157 @@
+"""Recorded answers: the file of facts, and sweeps that are answered from it."""
+
+import asyncio
+import re
+from collections import Counter
+from pathlib import Path
+from typing import cast
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from asyncbench import read_trials, run_sweep
+from asyncbench.config import as_mapping, sweep_from
+from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.problems import FACTS, FACTS_KEY, open_set, recorded_answers, recorded_runs
+from asyncbench.problems.identity import identified
+from asyncbench.records import Reply
+from asyncbench.reports.standings import standings_on
+from asyncbench.run.summary import Exit
+from asyncbench.suites import grade
+from data.recorded import facts
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "data" / "recorded.parquet"
+NANO, O3 = "gpt-4.1-nano-2025-04-14", "o3-mini-2025-01-31-low"
+
+
+def test_the_file_holds_facts_and_no_texts_and_names_its_source():
+    file = pq.ParquetFile(FILE)
+    assert file.schema_arrow.remove_metadata() == FACTS.remove_metadata()
+    assert b"maxim-saplin/llm_arithmetic" in file.schema_arrow.metadata[FACTS_KEY.encode()]
+    assert FILE.stat().st_size < 1_000_000
+    texts = [name for name in FACTS.names if FACTS.field(name).type == "string"]
+    table = file.read()
+    longest = {name: pc.max(pc.utf8_length(table[name])).as_py() for name in texts}
+    assert max(longest[name] for name in ("lhs", "rhs", "task", "outcome", "model")) < 60
+    assert all(re.fullmatch(r"-?\d+(\.\d+)?", text or "") for text in table["answer"].drop_null().to_pylist())
+
+
+def test_the_readme_names_every_column():
+    told = (ROOT / "data" / "README.md").read_text("utf-8")
+    table = told[told.index("| column |") :]
+    assert set(re.findall(r"`(\w+)`", table[: table.index("\n\n")])) >= set(FACTS.names)
+
+
+def test_the_script_makes_the_same_file_again(golden):
+    folder = golden / "llm_arithmetic"
+    assert facts(folder / "corpus.parquet", folder / "prices.csv").equals(pq.read_table(FILE))
+
+
+def test_every_answer_grades_as_it_was_recorded():
+    table = pq.read_table(FILE, columns=["run", "outcome", "cost_usd"])
+    graded = Counter[bool]()
+    for run in recorded_runs(FILE):
+        outcomes = table.filter(pc.field("run") == run.run)["outcome"].to_pylist()
+        answers = list(recorded_answers(FILE, run.run))
+        problems = identified(answered.draft for answered in answers)
+        for answered, problem, outcome in zip(answers, problems, outcomes, strict=True):
+            reply = None if answered.failed else Reply(text=answered.text)
+            graded[grade(problem, reply)[0].outcome == outcome] += 1
+    assert graded == {True: 15_551}
+
+
+# ── sweeps ───────────────────────────────────────────────────────────────────────────────────
+
+
+def replaying(out, *models, **keys):
+    entries = [
+        {"model": model, "replay": str(FILE), "params": {"simulate": {"speedup": 1000}}} for model in models
+    ]
+    return sweep_from({"name": "again", "models": entries, "out": str(out), **keys})
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    """Two models that answered other problems, replayed. Not to be changed."""
+    out = tmp_path_factory.mktemp("replayed") / "out"
+    summary = asyncio.run(run_sweep(replaying(out, f"simulated/{NANO}", f"simulated-http/{O3}")))
+    assert summary.exit is Exit.COMPLETE
+    return out
+
+
+def test_a_replayed_model_gets_its_own_problems_tokens_and_outcomes(replayed):
+    facts_of = pq.read_table(FILE)
+    trials = read_trials(replayed)
+    for provider, model in (("simulated", NANO), ("simulated-http", O3)):
+        rows = facts_of.filter(pc.field("model") == model)
+        mine = trials.filter(pc.field("model") == f"{provider}/{model}")
+        assert len(mine) == 720
+        for name in ("input_tokens", "output_tokens"):
+            assert pc.sum(mine[name]).as_py() == pc.sum(rows[name]).as_py()
+        assert Counter(mine["outcome"].to_pylist()) == Counter(rows["outcome"].to_pylist())
+
+
+def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
+    standings = standings_on(replayed)
+    (ranking,) = standings.rankings
+    assert (ranking.paired, ranking.problems, ranking.pairs) == (False, 720, ())
+    assert [line.place for line in ranking.lines] == [1, 2]
+    assert [line.model for line in ranking.lines] == [f"simulated-http/{O3}", f"simulated/{NANO}"]
+    text = standings.as_text(width=200)
+    assert "2 on 720 problems each, not the same ones" in text
+    assert "ranked by unpaired tests" in text
+    assert "paired tests, Holm" not in text
+
+
+def test_a_sweep_says_which_run_its_problems_are_of_when_it_is_written_down(tmp_path):
+    sweep = replaying(tmp_path, f"simulated/{NANO}")
+    mapping = as_mapping(sweep)
+    (entry,) = cast("list[dict[str, object]]", mapping["models"])
+    assert entry["problems"] == [{"path": str(FILE), "run": NANO}]
+    assert sweep_from(mapping) == sweep
+
+
+def test_the_problems_of_a_run_may_be_asked_of_another_model():
+    found = open_set(FILE, run=NANO)
+    assert (found.rows, found.suites) == (720, ("llm_arithmetic",))
+    assert found.name.startswith("gpt-4.1-nano")
+    assert [problem.length for problem in found.read(start=718)] == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("model", "file", "said"),
+    [
+        pytest.param(
+            "gpt-9", FILE, "holds no run and no single model called 'gpt-9'. Its models: ", id="model"
+        ),
+        pytest.param("gemini-2.5-pro", FILE, "no single model called 'gemini-2.5-pro'", id="two-runs"),
+        pytest.param(
+            NANO, ROOT / "data" / "integer_addition.parquet", "not a file of recorded", id="no-facts"
+        ),
+        pytest.param(NANO, ROOT / "data" / "nowhere.parquet", "nowhere.parquet", id="no-file"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, model, file, said):
+    entry = {"model": f"simulated/{model}", "replay": str(file)}
+    sweep = sweep_from({"name": "again", "models": [entry], "out": str(tmp_path / "out")})
+    with pytest.raises((ConfigError, ProblemSetError)) as caught:
+        asyncio.run(run_sweep(sweep))
+    assert said in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_storm_is_survived_and_loses_nothing(tmp_path):
+    entry = {
+        "model": f"simulated-http/{NANO}",
+        "replay": str(FILE),
+        "concurrency": 300,
+        "params": {"simulate": {"speedup": 1000, "storm_s": 0.2}},
+    }
+    sweep = sweep_from({"name": "again", "models": [entry], "out": str(tmp_path / "out")})
+    summary = asyncio.run(run_sweep(sweep))
+    (counters,) = summary.models.values()
+    assert summary.exit is Exit.COMPLETE
+    assert counters.rate_limited > 0
+    assert (counters.done, counters.failed) == (720, 0)
