@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import typer
@@ -14,6 +15,7 @@ from asyncbench import errors
 from asyncbench.cli import app
 from asyncbench.config.sweep import SweepEntry
 from asyncbench.providers import KnownEndpoint, known_endpoints
+from asyncbench.results.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites import SUITES
 
@@ -195,6 +197,11 @@ def _kinds(rule: Mapping[str, Any]) -> str:
     return _KINDS["object" if "$ref" in rule else rule.get("type", "null")]
 
 
+def kinds(named: Mapping[str, str]) -> str:
+    """Return kinds of wrong answers in their order."""
+    return table(("kind", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in named.items()))
+
+
 TEXTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "sweep-keys": sweep_keys,
@@ -202,4 +209,6 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "names": names,
     "suites": suites,
     "providers": providers,
+    "kinds-of-replies": partial(kinds, OF_REPLIES),
+    "kinds-of-answers": partial(kinds, {**OF_ANSWERS, UNCLASSIFIED: "none of these"}),
 }

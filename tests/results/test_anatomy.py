@@ -16,9 +16,10 @@ from asyncbench.results.anatomy.numbers import columns_of, sign_of
 from asyncbench.results.anatomy.replies import MOST_READ, end_of
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
 from asyncbench.suites.numbers import carries
+from docs.generated import filled
 from tests.recorded import rows
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text("utf-8")
+PAGE = filled((Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text("utf-8"))
 
 
 def of_integers(expected, answer, *, task="int_add", operands=(), reply=None):
