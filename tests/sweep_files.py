@@ -34,12 +34,12 @@ def simulator(*problems: Path, faults: tuple[str, ...] = (), **settings: object)
 
 
 @contextmanager
-def forked(settings: Settings) -> Iterator[Simulator]:
+def forked(settings: Settings, program: str = "asyncbench.simulator") -> Iterator[Simulator]:
     """Do what `asyncbench.simulator.process.running` does, without the imports of a new process."""
     held, given = os.pipe()
     reader, said = os.pipe()
     words = ("--until-stdin-closes", "--json-settings", to_json(settings))
-    process = Forked("asyncbench.simulator", *words, stdin=held, stdout=said)
+    process = Forked(program, *words, stdin=held, stdout=said)
     os.close(held)
     os.close(said)
     process.stdin, process.stdout = os.fdopen(given, "wb"), os.fdopen(reader, "rb")

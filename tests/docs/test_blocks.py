@@ -1,0 +1,70 @@
+"""Every code block of the README and of each page is run."""
+
+import asyncio
+import shutil
+
+import pytest
+
+import asyncbench as ab
+from tests.docs.blocks import ROOT, Reader, any_provider_simulated, blocks_of
+from tests.sweep_files import sweep
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PENDING = {"README.md", "docs/python.md", "docs/sweeps.md", "docs/analysis.md", "docs/results.md"}
+PAGES = [page for page in PAGES if blocks_of(page) and str(page.relative_to(ROOT)) not in PENDING]
+SUITES = ("integer_addition", "string_reversal", "string_rehearsal")
+
+
+@pytest.fixture(autouse=True)
+def _simulated(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    with any_provider_simulated(monkeypatch):
+        yield
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """What of a checkout the pages use, with a few problems of each set."""
+    place = tmp_path_factory.mktemp("checkout")
+    (place / "data").mkdir()
+    ab.generate("llm_arithmetic", place / "data" / "llm_arithmetic.parquet", seed=7, depths="2-4", trials=1)
+    for suite in SUITES:
+        ab.generate(suite, place / "data" / f"{suite}.parquet", seed=7, tries=10)
+    shutil.copytree(ROOT / "configs", place / "configs")
+    return place
+
+
+@pytest.fixture(scope="module")
+def night(checkout):
+    """A sweep of three models, under the names that the pages use."""
+    with pytest.MonkeyPatch.context() as patched, any_provider_simulated(patched):
+        models: list[dict[str, object]] = [
+            {"model": "openai/gpt-4.1-mini", "alias": "gpt-mini", "max_tokens": 256, "stream": True},
+            {"model": "simulated/oracle", "alias": "opus", "price": {"input": 5, "output": 25}},
+            {"model": "simulated-http/noisy", "alias": "llama", "price": {"input": 0.1, "output": 0.3}},
+        ]
+        folder = checkout / "results" / "overnight"
+        asyncio.run(ab.run_sweep(sweep(folder, checkout / "data" / "llm_arithmetic.parquet", *models)))
+    return folder
+
+
+def test_there_are_pages_to_follow():
+    assert len(PAGES) > 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_can_be_followed(page, checkout, night, tmp_path, monkeypatch):
+    shutil.copytree(checkout, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("results"))
+    if "run configs/overnight.yaml" not in page.read_text("utf-8"):
+        shutil.copytree(night, tmp_path / "results" / "overnight")
+    monkeypatch.chdir(tmp_path)
+    reader = Reader()
+    try:
+        for block in blocks_of(page):
+            try:
+                reader.follow(block)
+            except BaseException as error:
+                error.add_note(f"{page.relative_to(ROOT)}, the block below line {block.line}")
+                raise
+    finally:
+        reader.stop()

@@ -1,0 +1,49 @@
+"""The README and the pages are short, and their sentences, too."""
+
+import re
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_WORDS = 14_000  # written by hand, in all
+WORDS_OF_A_SENTENCE = 16  # on average
+LONG, FEW_LONG = 30, 0.03
+# Not rewritten yet.
+PENDING = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("analysis", "python", "results", "sweeps")),
+}
+
+
+def prose(page):
+    """Return the words of a page: no code, tables, headings, pictures and tags."""
+    text = re.sub(r"```.*?```", " ", page.read_text("utf-8"), flags=re.DOTALL)
+    nothing_said = r"<[a-zA-Z/!][^>\n]*>|^\s*\|[^\n]*$|^#[^\n]*$|!\[[^\n]*?\]\([^\n]*?\)"
+    return re.sub(nothing_said, " ", text, flags=re.MULTILINE)
+
+
+def sentences(page):
+    """Return how many words each sentence has; a fragment of three is none."""
+    lengths = (len(sentence.split()) for sentence in re.split(r"(?<=[.!?])\s+", prose(page)))
+    return [words for words in lengths if words > 3]
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def test_all_pages_together_are_no_longer_than_a_reader_reads():
+    words = {name_of(page): len(prose(page).split()) for page in PAGES if name_of(page) not in PENDING}
+    assert len(words) > 15
+    assert sum(words.values()) <= MOST_WORDS, words
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in PENDING], ids=name_of)
+def test_sentences_are_short(page):
+    found = sentences(page) or [0]
+    long = sorted(words for words in found if words > LONG)
+    assert mean(found) <= WORDS_OF_A_SENTENCE
+    assert len(long) <= FEW_LONG * len(found), long
