@@ -461,12 +461,12 @@ def test_merged_folders_know_what_was_skipped(stopped, tmp_path):
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({}, "holds no rule"),
+        ({}, "has no rule"),
         ({"ci_width": 1}, "less than 1"),
         ({"saturated": 0}, "0.001"),
         ({"ci_width": 1e-200}, "0.001"),
-        ({"width": 0.1}, "known keys: ci_width, saturated"),
-        (0.05, "not a mapping"),
+        ({"width": 0.1}, "unknown key 'width'. Did you mean 'ci_width'?"),
+        (0.05, "must be a mapping of keys to values, not 0.05"),
     ],
 )
 def test_a_rule_that_is_none_is_refused(tmp_path, problems, given, complaint):

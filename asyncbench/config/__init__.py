@@ -3,6 +3,7 @@
 In: YAML, or what the command line says. Out: records only; pydantic stays inside. `starter` writes a first
 sweep file. Each module imports only from lines above its own:
 
+    place
     entry · reading
     sources · conditions · deadline · notify
     models
@@ -11,8 +12,12 @@ sweep file. Each module imports only from lines above its own:
 
 from asyncbench.config.conditions import condition_complaint as condition_complaint
 from asyncbench.config.deadline import deadline_from as deadline_from, seconds_left as seconds_left
-from asyncbench.config.entry import ENV_VARIABLE as ENV_VARIABLE, NOT_BUILT as NOT_BUILT
-from asyncbench.config.models import BASE_URL_PATTERN as BASE_URL_PATTERN, check_alias as check_alias
+from asyncbench.config.entry import (
+    BASE_URL_PATTERN as BASE_URL_PATTERN,
+    ENV_VARIABLE as ENV_VARIABLE,
+    NOT_BUILT as NOT_BUILT,
+)
+from asyncbench.config.models import check_alias as check_alias
 from asyncbench.config.notify import (
     ADDRESS_RULE as ADDRESS_RULE,
     News as News,
@@ -36,5 +41,6 @@ from asyncbench.config.sweep import (
     priced_models as priced_models,
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
+    sweep_schema as sweep_schema,
     with_budget as with_budget,
 )

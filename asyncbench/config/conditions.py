@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import Field
 
-from asyncbench.config.entry import Entry, Keys, Name, params_from, read_entry
+from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
+from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.prompting import PADDINGS, examples, padding
@@ -16,28 +17,51 @@ from asyncbench.suites import SUITES
 
 
 class ConditionEntry(Entry):
-    name: Name
-    system: Name | None = None
-    context: Name | None = None  # 1k, 2k, 4k, or a file of small talk
-    shots: Annotated[int, Field(ge=1)] | Name | None = None  # a number, or a file of worked examples
-    style: Literal["chat", "completion", "rules"] = "chat"
-    params: Keys
-    suites: Annotated[list[str], Field(min_length=1)] | None = None
+    """One way to ask the problems. Every condition asks every problem of its suites."""
+
+    name: Name = Field(description="The condition's name in tables and in the column `condition`.")
+    system: Name | None = Field(
+        default=None,
+        description="A system prompt. Without it: the model's own, if it has one. "
+        "Only one of the two may be set.",
+    )
+    context: Name | None = Field(
+        default=None,
+        description="Small talk before the question, to fill the context: `1k`, `2k` or `4k` tokens, "
+        "or the path of a file. Without it: none.",
+    )
+    shots: Annotated[int, Field(ge=1)] | Name | None = Field(
+        default=None,
+        description="Worked examples before the question: a number, if the suite defines some, "
+        "or the path of a file for `custom` problems. Without it: none.",
+    )
+    style: Literal["chat", "completion", "rules"] = Field(
+        default="chat",
+        description="The form of the question. `nupa` also knows `completion` (plain text, for base models) "
+        "and `rules` (a procedure to follow).",
+    )
+    params: Keys = Field(
+        default_factory=dict,
+        description="More parameters of the request. They replace those of the model.",
+        json_schema_extra={"default": {}},
+    )
+    suites: Annotated[list[str], Field(min_length=1)] | None = Field(
+        default=None, description="The suites that this condition is for. Without it: all."
+    )
 
 
 AS_SAID = ("system", "context", "shots", "params")
 
 
-def condition_from(raw: object, *, place: str, near: Path | None = None) -> Condition:
+def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = None) -> Condition:
     """Return a condition as written in the sweep file `near`, with the text of the files it names."""
-    entry = read_entry(ConditionEntry, raw, place=place, level="condition")
     entry.params = params_from(entry.params, place=place)
-    for suite in entry.suites or ():
+    for i, suite in enumerate(entry.suites or ()):
         if suite not in SUITES:
-            raise ConfigError(f"{place}.suites: no suite {suite!r}; known: {', '.join(SUITES)}")
-    talk = () if entry.context is None else padding(entry.context, place=f"{place}.context", near=near)
+            raise ConfigError(f"{place / 'suites' / i}: no suite {suite!r}. {suggestion(suite, SUITES)}")
+    talk = () if entry.context is None else padding(entry.context, place=str(place / "context"), near=near)
     own = isinstance(entry.shots, str)
-    shots = examples(str(entry.shots), place=f"{place}.shots", near=near) if own else ()
+    shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if own else ()
     turns = (*talk, *shots)  # small talk first, so that worked examples stand next to the question
     # What tells one text of a file from another: its path alone would not.
     text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])

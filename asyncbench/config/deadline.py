@@ -12,7 +12,7 @@ _FORMS: Final = (
 )
 
 
-def deadline_from(given: object, *, place: str) -> str:
+def deadline_from(given: object, *, place: object) -> str:
     """Return a deadline as it is kept: text of one of the three forms.
 
     Raises:

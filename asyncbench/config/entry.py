@@ -1,22 +1,23 @@
-"""What one part of a sweep file may hold, and the complaint about its first fault."""
+"""What one part of a sweep file may hold, and the complaints about what it may not."""
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeVar
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
+from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import merged_params
 
-# Parts of the sweep format whose work is not built yet: refused with a message, never ignored.
-NOT_BUILT: Mapping[str, frozenset[str]] = {
-    "sweep": frozenset({"mode"}),
-    "model": frozenset({"mode"}),
-}
-# Be it by a slip: what was found there is never repeated.
-MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env"})
+# Keys of the sweep format whose work is not built yet: refused with a message, never ignored.
+NOT_BUILT: Final = frozenset({"mode"})
+# They may hold an API key by mistake, so a message never repeats their value.
+MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env", "notify"})
 ENV_VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
+BASE_URL_PATTERN: Final = r"^https?://[^@\s?#]+$"
 # They would change who is asked, what, or how.
 NOT_IN_PARAMS = frozenset({"model", "messages", "system", "instructions", "input", "prompt", "stream"})
 
@@ -26,11 +27,16 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_dict(cls, raw: object) -> object:
+        return dict(raw) if isinstance(raw, Mapping) else raw
+
 
 def _no_flag(value: object) -> object:
     """Refuse `true`, which would be read as 1."""
     if isinstance(value, bool):
-        raise PydanticCustomError("number", "Input should be a number")
+        raise PydanticCustomError("float_type", "must be a number")
     return value
 
 
@@ -41,32 +47,155 @@ Dollars = Annotated[
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
-Keys = Annotated[dict[str, object], Field(default_factory=dict)]  # left out: none
+Keys = dict[str, object]
 
 E = TypeVar("E", bound=Entry)
 
 
-def read_entry(kind: type[E], raw: object, *, place: str, level: str) -> E:
-    """Return `raw` as an entry, or complain about its first fault: place, key, rule, known keys."""
-    if not isinstance(raw, Mapping):
-        raise ConfigError(f"{place}: {raw!r} is not a mapping of keys to values")
-    for key in raw:
-        if key in NOT_BUILT.get(level, ()):
-            raise ConfigError(f"{place}: {key!r} is part of the sweep format but not built yet; leave it out")
+# ── complaints ───────────────────────────────────────────────────────────────────────────────
+
+
+def read_entry(kind: type[E], raw: object, *, place: Place) -> E:
+    """Return `raw` as an entry.
+
+    Raises:
+        ConfigError: it holds what it may not; every fault has a line.
+    """
     try:
-        return kind.model_validate(dict(raw))
+        return kind.model_validate(raw)
     except ValidationError as error:
-        # A misspelt key first: what is missing is often only its other half.
-        fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-        key = ".".join(map(str, fault["loc"]))
-        known = ", ".join(kind.model_fields)
-        secret = key.partition(".")[0] in MAY_HOLD_A_KEY
-        shown = fault["type"] not in ("missing", "extra_forbidden") and not secret
-        found = f" (found {fault['input']!r:.200})" if shown else ""
-        raise ConfigError(f"{place}: {key!r}: {fault['msg']}{found}; known keys: {known}") from None
+        raise ConfigError("\n".join(_complaints(kind, raw, error.errors(), place))) from None
 
 
-def params_from(given: Mapping[str, object], *, place: str) -> dict[str, object]:
+@contextmanager
+def collected(faults: list[str]) -> Iterator[None]:
+    """Add a complaint to a list, so that all are told at once."""
+    try:
+        yield
+    except ConfigError as error:
+        faults.append(str(error))
+
+
+def suggestion(name: str, known: Collection[str], *, what: str = "") -> str:
+    """Return the known name that is meant, or all of them."""
+    if close := difflib.get_close_matches(name, known, n=1):
+        return f"Did you mean {close[0]!r}?"
+    return f"Known{what}: {', '.join(known)}."
+
+
+def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], place: Place) -> list[str]:
+    by_keys: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
+    for fault in faults:
+        by_keys.setdefault(_keys_of(fault, raw), []).append(fault)
+    told = list[tuple[int, str]]()
+    meant = set[tuple[str | int, ...]]()
+    for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
+        where = Place(source=place.source, keys=(*place.keys, *keys), root=place.root)
+        *outer, last = keys or ("",)
+        if same[0]["type"] == "extra_forbidden":
+            known = _level(kind, keys).model_fields
+            meant.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
+            said = _unknown_key(str(last), known)
+        elif same[0]["type"] == "missing":
+            if keys in meant:  # its misspelt form is told already
+                continue
+            said = f"{last!r} is missing"
+        else:
+            said = _wrong_value(where.name.rpartition(".")[2], same, keys)
+        told.append((where.line or 0, f"{where if where.root else where.parent}: {said}"))
+    return [said for _, said in sorted(told, key=lambda one: one[0])]
+
+
+def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
+    """Return where a fault stands in what was given; pydantic also names kinds of values on the way."""
+    keys = list[str | int]()
+    *_, last = fault["loc"] or ("",)
+    for key in fault["loc"]:
+        listed = isinstance(raw, Sequence) and not isinstance(raw, str) and isinstance(key, int)
+        if listed or (isinstance(raw, Mapping) and key in raw):
+            raw = raw[key]  # type: ignore[index]  # as was just seen
+        elif not (key is last and isinstance(raw, Mapping)):
+            continue
+        keys.append(key)
+    return tuple(keys)
+
+
+def _level(kind: type[Entry], keys: Sequence[str | int]) -> type[Entry]:
+    """Return the part of a sweep file that a key stands in."""
+    for key in keys:
+        if isinstance(key, str) and key in kind.model_fields:
+            kind = next(_entries(kind.model_fields[key].annotation), kind)
+    return kind
+
+
+def _entries(annotation: Any) -> Iterator[type[Entry]]:
+    if isinstance(annotation, type) and issubclass(annotation, Entry):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _entries(inner)
+
+
+def _unknown_key(name: str, known: Collection[str]) -> str:
+    if name in NOT_BUILT:
+        return f"{name!r} is part of the sweep format but not built yet; leave it out"
+    return f"unknown key {name!r}. {suggestion(name, known, what=' keys')}"
+
+
+_PATTERNS: Final = {
+    ENV_VARIABLE: "the NAME of an environment variable (capital letters, digits and _), not the key itself",
+    BASE_URL_PATTERN: "an address that begins with http:// or https:// and holds no password, ? or #",
+}
+_ALONE: Final = {  # entries that may also be a text
+    "ModelEntry": "provider/model, or a mapping",
+    "ProblemsEntry": "the path of a file, or a mapping",
+    "NotifyEntry": "an address, a command, or a mapping",
+}
+_RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "model_type": lambda rule: _ALONE.get(rule["class_name"], "a mapping of keys to values"),
+    "dict_type": lambda _: "a mapping of keys to values",
+    "list_type": lambda _: "a list",
+    "string_type": lambda _: "text",
+    "int_type": lambda _: "a whole number",
+    "int_from_float": lambda _: "a whole number",
+    "float_type": lambda _: "one number",
+    "float_parsing": lambda _: "a number",
+    "finite_number": lambda _: "a finite number",
+    "literal_error": lambda rule: rule["expected"].replace("True", "true").replace("False", "false"),
+    "greater_than": lambda rule: f"more than {rule['gt']:g}",
+    "greater_than_equal": lambda rule: f"at least {rule['ge']:g}",
+    "less_than": lambda rule: f"less than {rule['lt']:g}",
+    "less_than_equal": lambda rule: f"at most {rule['le']:g}",
+    "string_pattern_mismatch": lambda rule: _PATTERNS[rule["pattern"]],
+}
+_EMPTY: Final = frozenset({"too_short", "string_too_short"})
+_SEVERAL: Final = "For several, list the model once per value, each with its own alias."
+
+
+def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str | int]) -> str:
+    if faults[0]["type"] in _EMPTY:
+        return f"{name!r} must not be empty"
+    rules = [
+        rule(fault.get("ctx", {})) if (rule := _RULES.get(fault["type"])) else fault["msg"]
+        for fault in faults
+    ]
+    found = faults[0]["input"]
+    secret = next((key for key in reversed(keys) if isinstance(key, str)), None) in MAY_HOLD_A_KEY
+    said = f"{name!r} must be " if name else "must be "
+    said += " or ".join(dict.fromkeys(rules))
+    if not secret:
+        said += f", not {_shown(found)}"
+    several = isinstance(found, list) and "models" in keys and faults[0]["type"] != "list_type"
+    return f"{said}. {_SEVERAL}" if several else said
+
+
+def _shown(found: object) -> str:
+    if isinstance(found, bool):
+        return str(found).lower()
+    kinds = ((Mapping, "a mapping"), (list | tuple, "a list"), (type(None), "empty"))
+    return next((name for kind, name in kinds if isinstance(found, kind)), f"{found!r:.60}")
+
+
+def params_from(given: Mapping[str, object], *, place: Place) -> dict[str, object]:
     """Return provider parameters; what `extra_body` holds is merged into them, as both SDKs do.
 
     Raises:
@@ -75,11 +204,14 @@ def params_from(given: Mapping[str, object], *, place: str) -> dict[str, object]
     params, extra = dict(given), given.get("extra_body")
     if extra is not None and not isinstance(extra, Mapping):
         raise ConfigError(
-            f"{place}.params.extra_body: {extra!r:.200} is not a mapping; write its keys in params"
+            f"{place / 'params' / 'extra_body'}: 'extra_body' is not a mapping, but {_shown(extra)}. "
+            "Write its keys in params"
         )
     if "extra_body" in params and "google" not in (extra or {}):  # Gemini's servers know one of their own
         del params["extra_body"]
         return params_from(merged_params(params, extra or {}), place=place)
     if taken := sorted(NOT_IN_PARAMS & params.keys()):
-        raise ConfigError(f"{place}.params: {taken[0]!r} cannot stand here: it is for asyncbench to set")
+        raise ConfigError(
+            f"{place / 'params' / taken[0]}: {taken[0]!r} cannot stand in params: asyncbench sets it itself"
+        )
     return params

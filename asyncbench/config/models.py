@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from asyncbench.config.entry import (
+    BASE_URL_PATTERN,
     ENV_VARIABLE,
     Dollars,
     Entry,
@@ -20,8 +21,10 @@ from asyncbench.config.entry import (
     Streaming,
     params_from,
     read_entry,
+    suggestion,
 )
-from asyncbench.config.sources import ProblemSource, source_mapping
+from asyncbench.config.place import Place
+from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
 from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
@@ -34,102 +37,219 @@ _MISREAD: Final = re.compile(
     r"|[-+]?[0-9][0-9._]*e[-+]?[0-9]+|[0-9]{4}-?[0-9]{2}-?[0-9]{2}[t ].*",
     re.IGNORECASE,
 )
-BASE_URL_PATTERN: Final = r"^https?://[^@\s?#]+$"
 
 
 class LimitsEntry(Entry):
-    rpm: Number | None = None
-    tpm: Number | None = None
-    input_tpm: Number | None = None
-    output_tpm: Number | None = None
-    concurrency: PositiveInt | None = None
-    fraction: Annotated[float, Field(gt=0, le=1, strict=False)] | None = None
-    group: Name | None = None
-    counts: Literal["used", "uncached", "demanded"] | None = None
+    """Rate limits of a model, under a provider in `limits` or at the model itself. The model's own win."""
+
+    rpm: Number | None = Field(
+        default=None,
+        description="Requests per minute. Without it, asyncbench follows the provider's headers.",
+    )
+    tpm: Number | None = Field(
+        default=None,
+        description="Tokens per minute, input and output together. "
+        "Without it, asyncbench follows the provider's headers.",
+    )
+    input_tpm: Number | None = Field(
+        default=None,
+        description="Input tokens per minute, for providers that limit them separately (Anthropic).",
+    )
+    output_tpm: Number | None = Field(
+        default=None,
+        description="Output tokens per minute, for providers that limit them separately (Anthropic).",
+    )
+    concurrency: PositiveInt | None = Field(
+        default=None,
+        description="The most calls in flight at once. Without it, asyncbench uses as many as the rate "
+        "limits need (at most 2,000). Without rate limits, it adds calls as long as they bring more answers.",
+    )
+    fraction: Annotated[float, Field(gt=0, le=1, strict=False)] | None = Field(
+        default=None,
+        description="The share of all rate limits that this sweep may use. 0.5 leaves half of a shared key "
+        "to others. Without it, the sweep uses all of them.",
+    )
+    group: Name | None = Field(
+        default=None,
+        description="Models with the same group share one rate limit. They must set the same limits.",
+    )
+    counts: Literal["used", "uncached", "demanded"] | None = Field(
+        default=None,
+        description="How the provider counts tokens against its limit. `used`: the tokens of the call. "
+        "`uncached`: the same without cached input. `demanded`: max_tokens, as soon as the call starts. "
+        "Without it, asyncbench uses what is known of the provider, else `used`.",
+    )
 
 
 class ProviderEntry(LimitsEntry):
-    """What a sweep file says of a provider: limits of each of its models, and a budget of all of them."""
+    """Rate limits for each model of a provider, and one budget for all of them."""
 
-    budget_usd: Dollars | None = None
+    budget_usd: Dollars | None = Field(
+        default=None, description="The most that all models of this provider may cost together, in USD."
+    )
 
 
 class PriceEntry(Entry):
-    input: Annotated[NonNegativeFloat, Field(strict=False)]
-    output: Annotated[NonNegativeFloat, Field(strict=False)]
-    cached_input: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
-    cache_write: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
+    """Prices in USD per million tokens."""
+
+    input: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
+        description="USD per million input tokens."
+    )
+    output: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
+        description="USD per million output tokens."
+    )
+    cached_input: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+        default=None, description="USD per million input tokens read from a cache, if the price differs."
+    )
+    cache_write: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+        default=None, description="USD per million input tokens written to a cache, if the price differs."
+    )
 
 
 class RetryEntry(Entry):
-    attempts: PositiveInt = 10
-    total_s: Number = 3600.0
+    """How often and how long a failed call is tried again."""
+
+    attempts: PositiveInt = Field(default=10, description="The most calls for one trial.")
+    total_s: Number = Field(default=3600.0, description="The most seconds for all attempts of one trial.")
 
 
 class TimeoutsEntry(Entry):
-    connect: Number = 30.0
-    total: Number = 600.0
-    first_byte: Number | None = None
-    between_chunks: Number | None = None
+    """Time limits of one call, in seconds."""
+
+    connect: Number = Field(default=30.0, description="Seconds to connect to the server.")
+    total: Number = Field(default=600.0, description="Seconds for the whole call.")
+    first_byte: Number | None = Field(
+        default=None,
+        description="Seconds from the request to the first byte of the reply. "
+        "Without it, only `total` applies.",
+    )
+    between_chunks: Number | None = Field(
+        default=None,
+        description="Seconds of silence within a streamed reply. Without it, only `total` applies.",
+    )
 
 
 class ModelEntry(LimitsEntry):
-    model: Name
-    alias: Name | None = None
-    base_url: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = None
-    key_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = None
-    api: Literal["chat", "completions", "responses", "messages"] | None = None
-    temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = None
-    top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = None
-    seed: int | None = None
-    max_tokens: PositiveInt | None = None
-    effort: Name | None = None
-    thinking_tokens: PositiveInt | None = None
-    thinking: Literal["adaptive"] | None = None
-    stream: Streaming | None = None  # None: as the sweep says
-    system: str | None = None
-    params: Keys
-    price: dict[str, object] | None = None
-    budget_usd: Dollars | None = None
-    retry: Keys
-    timeouts: Keys
-    max_reply_mb: Annotated[float, Field(gt=0, le=10_000, strict=False)] | None = None
-    problems: Annotated[list[object], Field(min_length=1)] | None = None
-    replay: Name | None = None  # a results folder or file of recorded answers that the simulator repeats
+    """A model to ask: `provider/model id` alone, or a mapping with these keys."""
+
+    model: Name = Field(
+        description="provider/model id, such as `openai/gpt-5-mini`. `asyncbench models` lists the providers."
+    )
+    alias: Name | None = Field(
+        default=None, description="The model's name in tables and folders. Without it: provider/model id."
+    )
+    base_url: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = Field(
+        default=None,
+        description="The address of the server. Without it: the provider's own. "
+        "With it, the provider's published prices do not apply.",
+    )
+    key_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
+        default=None,
+        description="The NAME of the environment variable that holds the API key, never the key itself. "
+        "Without it: the provider's usual one, such as OPENAI_API_KEY.",
+    )
+    api: Literal["chat", "completions", "responses", "messages"] | None = Field(
+        default=None,
+        description="The wire format. `completions` is plain text in and out, for base models. "
+        "Without it: the provider's usual one.",
+    )
+    temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+        default=None, description="The sampling temperature. Not sent unless you set it."
+    )
+    top_p: Annotated[PositiveFloat, Field(strict=False, le=1)] | None = Field(
+        default=None, description="Nucleus sampling, from above 0 to 1. Not sent unless you set it."
+    )
+    seed: int | None = Field(default=None, description="The sampling seed. Not sent unless you set it.")
+    max_tokens: PositiveInt | None = Field(
+        default=None,
+        description="The longest reply, in tokens. A budget needs it. Not sent unless you set it; "
+        "Anthropic requires one and gets the model's maximum.",
+    )
+    effort: Name | None = Field(
+        default=None,
+        description="How hard the model thinks, in the provider's words: none, low, high … "
+        "Not sent unless you set it.",
+    )
+    thinking_tokens: PositiveInt | None = Field(
+        default=None,
+        description="The most tokens to think with. They count towards max_tokens. Only for providers with a "
+        "thinking budget in tokens. Cannot be combined with `effort`, except at Anthropic.",
+    )
+    thinking: Literal["adaptive"] | None = Field(
+        default=None, description="Only for Anthropic. `adaptive`: the model decides how much it thinks."
+    )
+    stream: Streaming | None = Field(
+        default=None,
+        description="Whether replies are streamed. Without it, the `stream` of the sweep applies.",
+    )
+    system: str | None = Field(default=None, description="A system prompt. Not sent unless you set it.")
+    params: Keys = Field(
+        default_factory=dict,
+        description="More parameters of the request, sent as you write them.",
+        json_schema_extra={"default": {}},
+    )
+    price: PriceEntry | None = Field(
+        default=None,
+        description="USD per million tokens. Without it: the published price, if one is known. "
+        "A higher bill from the provider itself counts instead.",
+    )
+    budget_usd: Dollars | None = Field(
+        default=None, description="The most that this model may cost, in USD, over all runs of the sweep."
+    )
+    retry: RetryEntry = Field(default_factory=RetryEntry, description="Limits on retries of one trial.")
+    timeouts: TimeoutsEntry = Field(
+        default_factory=TimeoutsEntry, description="Time limits of one call, in seconds."
+    )
+    max_reply_mb: Annotated[float, Field(gt=0, le=10_000, strict=False)] | None = Field(
+        default=None,
+        description="The most megabytes that are read of one reply, after decompression. "
+        "Without it: 8, or 64 bytes for each token of max_tokens if that is more.",
+    )
+    problems: Problems | None = Field(
+        default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."
+    )
+    replay: Name | None = Field(
+        default=None,
+        description="Only for simulated models: a results folder, or a Parquet file of recorded answers, "
+        "whose replies are given again. The model id is then a run or an alias in it.",
+    )
 
 
-def limits_from(provider: str, given: object, *, place: str) -> ProviderEntry:
-    """Return what a sweep file says of a provider's limits."""
-    _known(provider, place=f"{place}, limits")
-    return read_entry(ProviderEntry, given, place=f"{place}, limits.{provider}", level="limits")
+def as_model_mapping(given: object) -> object:
+    """Return the mapping that a name alone stands for."""
+    return {"model": given} if isinstance(given, str) else given
 
 
-def _known(provider: str, *, place: str) -> KnownEndpoint:
+def known_provider(provider: str, *, place: Place) -> KnownEndpoint:
+    """Return what is known of a provider.
+
+    Raises:
+        ConfigError: nothing is.
+    """
     if provider not in known_endpoints():
         raise ConfigError(
-            f"{place}: unknown provider {provider!r}; known: {', '.join(known_endpoints())}. "
-            "A server with OpenAI's wire format is reached as http/MODEL with its `base_url`."
+            f"{place}: unknown provider {provider!r}. {suggestion(provider, known_endpoints())} "
+            "For any other server with OpenAI's wire format, write http/MODEL and set its `base_url`."
         )
     return known_endpoints()[provider]
 
 
 def model_from(
-    given: Mapping[str, object],
+    entry: ModelEntry,
     limits: Mapping[str, LimitsEntry],
     *,
     stream: Streaming = "auto",
-    place: str,
+    place: Place,
 ) -> Model:
     """Return a model as written in a sweep file; `limits` are those of the providers, by name.
 
     Args:
         stream: what the sweep says for models that do not say themselves.
     """
-    entry = read_entry(ModelEntry, given, place=place, level="model")
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
-        raise ConfigError(f"{place}: {entry.model!r} does not name a provider; write provider/model")
-    endpoint = _known(provider, place=place)
+        raise ConfigError(f"{place}: {entry.model!r} names no provider; write provider/model")
+    endpoint = known_provider(provider, place=place)
     _check_endpoint(entry, endpoint, place=place)
     model = Model(
         alias=entry.alias or entry.model,
@@ -143,13 +263,13 @@ def model_from(
         max_tokens=entry.max_tokens
         or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
         params=params_from(entry.params, place=place),
-        price=_price(entry.price, place),
+        price=_price(entry.price),
         limits=_limits(endpoint, limits.get(provider), entry),
-        retry=RetryPolicy(**_part(RetryEntry, entry.retry, place, "retry")),
-        timeouts=Timeouts(**_part(TimeoutsEntry, entry.timeouts, place, "timeouts")),
+        retry=RetryPolicy(**entry.retry.model_dump()),
+        timeouts=Timeouts(**entry.timeouts.model_dump()),
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
-    check_alias(model.alias, place=place)
+    check_alias(model.alias, place=str(place))
     if fault := model_complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
@@ -171,39 +291,41 @@ class PricedEntry(Entry):
     model: Name
     alias: Name | None = None
     base_url: str | None = None
-    price: dict[str, object] | None = None
+    price: PriceEntry | None = None
 
 
-def priced_model(given: Mapping[str, object], *, place: str) -> Model:
+def priced_model(given: object, *, place: Place) -> Model:
     """Return just enough of a model to price its calls: whom it asks, and where. It cannot be asked."""
-    entry = read_entry(PricedEntry, given, place=place, level="priced")
+    entry = read_entry(PricedEntry, as_model_mapping(given), place=place)
     provider, _, model_id = entry.model.partition("/")
     return Model(
         alias=entry.alias or entry.model,
         provider=provider,
         model_id=model_id,
-        api=_known(provider, place=place).api,
+        api=known_provider(provider, place=place).api,
         base_url=entry.base_url,
-        price=_price(entry.price, place),
+        price=_price(entry.price),
     )
 
 
-def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: str) -> None:
+def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place) -> None:
     if entry.api not in (None, *endpoint.apis):
         spoken = " and ".join(map(repr, endpoint.apis))
-        raise ConfigError(f"{place}: {entry.model!r}: its provider speaks api {spoken}, not {entry.api!r}")
+        raise ConfigError(
+            f"{place / 'api'}: the provider of {entry.model!r} speaks api {spoken}, not {entry.api!r}"
+        )
     if endpoint.base_url_form is not None and entry.base_url is None:
         raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as {endpoint.base_url_form}")
     if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
-        raise ConfigError(f"{place}: `replay` goes with a simulated provider and without a `base_url`")
+        raise ConfigError(f"{place / 'replay'}: `replay` needs a simulated provider and no `base_url`")
 
 
 def check_alias(alias: str, *, place: str) -> None:
     """Refuse an alias that readers of `model=<alias>` folders would take for a number, a date or NULL."""
     if _MISREAD.fullmatch(alias):
         raise ConfigError(
-            f"{place}: alias {alias!r}: it names a folder, and readers of Parquet would take it for a "
-            "number, a date or NULL; give another one"
+            f"{place}: alias {alias!r} looks like a number, a date or NULL. The alias names a folder, and "
+            "programs that read Parquet would misread it. Choose another one"
         )
     if (
         not any(sign.isalpha() for sign in alias)
@@ -211,17 +333,13 @@ def check_alias(alias: str, *, place: str) -> None:
         or len(quote(alias, safe="")) > 240
     ):
         raise ConfigError(
-            f"{place}: alias {shown(alias)}: give one with a letter in it, without control characters, and "
-            "of at most 240 characters once percent-encoded: it names a folder"
+            f"{place}: alias {shown(alias)} names a folder. Use at least one letter, no control "
+            "characters, and at most 240 characters once percent-encoded"
         )
 
 
-def _price(given: Mapping[str, object] | None, place: str) -> Price | None:
-    return None if given is None else Price(**_part(PriceEntry, given, place, "price"))
-
-
-def _part(kind: type[Entry], given: Mapping[str, object], place: str, name: str) -> dict[str, Any]:
-    return read_entry(kind, given, place=f"{place}.{name}", level=name).model_dump()
+def _price(entry: PriceEntry | None) -> Price | None:
+    return None if entry is None else Price(**entry.model_dump())
 
 
 def _limits(endpoint: KnownEndpoint, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
-from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number, read_entry
+from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number
+from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 
 News = Literal["finished", "suspended", "crashed"]
@@ -53,35 +54,53 @@ def _listed(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
+_Words = Annotated[
+    list[Name],
+    BeforeValidator(_as_shell_splits, json_schema_input_type=str | list[str]),
+    Field(min_length=1),
+]
+_On = Annotated[
+    list[News], BeforeValidator(_listed, json_schema_input_type=News | list[News]), Field(min_length=1)
+]
+
+
 class NotifyEntry(Entry):
-    command: Annotated[list[Name], BeforeValidator(_as_shell_splits), Field(min_length=1)] | None = None
-    webhook: Name | None = None
-    webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = None
-    on: (
-        Annotated[
-            list[News],
-            BeforeValidator(_listed),
-            Field(min_length=1),
-        ]
-        | None
-    ) = None
-    timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = 10.0
+    """Whom a run tells about its end and its failures."""
+
+    command: _Words | None = Field(
+        default=None,
+        description="A program and its arguments, as one text or as a list. No shell runs it. "
+        "It gets the message as JSON on its standard input.",
+    )
+    webhook: Name | None = Field(
+        default=None,
+        description="The address to post to. It is a secret; `webhook_env` keeps it out of the file.",
+    )
+    webhook_env: Annotated[str, Field(pattern=ENV_VARIABLE)] | None = Field(
+        default=None, description="The NAME of the environment variable that holds the address to post to."
+    )
+    on: _On | None = Field(
+        default=None,
+        description="The events that are told. `finished`: the run ended. `suspended`: a model was given up. "
+        "`crashed`: the run died. Without it: all three.",
+    )
+    timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = Field(
+        default=10.0, description="The most seconds for one message."
+    )
 
 
-def notify_from(given: object, *, place: str) -> Notify:
-    """Return whom to tell as written in a sweep file: a mapping, or an address or a command alone.
+def notify_from(entry: NotifyEntry, *, place: Place) -> Notify:
+    """Return whom to tell as written in a sweep file.
 
     Raises:
         ConfigError: it names nobody, or cannot be understood. No address or command is repeated.
     """
-    place = f"{place}, notify"
-    entry = read_entry(NotifyEntry, _as_mapping(given, place), place=place, level="notify")
     if (entry.command, entry.webhook, entry.webhook_env) == (None, None, None):
-        raise ConfigError(f"{place}: names nobody to tell; give `command`, `webhook` or `webhook_env`")
+        raise ConfigError(f"{place}: `notify` tells nobody. Set `command`, `webhook` or `webhook_env`")
     if entry.webhook and entry.webhook_env:
-        raise ConfigError(f"{place}: `webhook` and `webhook_env` both name an address; leave one of them out")
+        raise ConfigError(f"{place}: `webhook` and `webhook_env` are both set. Remove one of them")
     if entry.webhook and not is_address(entry.webhook.strip()):
-        raise ConfigError(f"{place}.webhook: not {ADDRESS_RULE}")
+        raise ConfigError(f"{place / 'webhook'}: 'webhook' is not {ADDRESS_RULE}")
     return Notify(
         command=tuple(entry.command or ()),
         webhook=entry.webhook,
@@ -91,9 +110,10 @@ def notify_from(given: object, *, place: str) -> Notify:
     )
 
 
-def _as_mapping(given: object, place: str) -> Mapping[object, object]:
+def as_notify_mapping(given: object) -> object:
+    """Return the mapping that an address or a command alone stands for."""
     if isinstance(given, str):
         return {"webhook" if re.match("https?://", given.strip()) else "command": given}
     if not isinstance(given, Mapping):
-        raise ConfigError(f"{place}: write an address, a command, or a mapping of `command`, `webhook`, `on`")
+        return given
     return {"on" if key is True else key: value for key, value in given.items()}  # so YAML reads a bare `on`

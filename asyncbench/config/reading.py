@@ -4,12 +4,12 @@ A few hundred bytes of YAML can nest without end, or stand for gigabytes through
 are counted while the file is read, an alias as often as it stands.
 """
 
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.files import MOST_BYTES, text_of
 
@@ -18,21 +18,25 @@ _A_NODE: Final = 32  # bytes that a value counts beside its text
 _LONGEST_NUMBER: Final = 100  # characters; 64 bits need fewer, even in binary
 
 
-def yaml_of(path: Path) -> object:
-    """Return what a YAML file holds.
+def yaml_of(path: Path) -> tuple[object, Place]:
+    """Return what a YAML file holds, and the place that knows the line of each value.
 
     Raises:
         ConfigError: it cannot be read, is not YAML, says a key twice, or is too deep or too large.
     """
     text = text_of(path, place=str(path), way_out="give the path of a sweep file")
     try:
-        return yaml.load(text, _Loader)  # noqa: S506  a SafeLoader of ours
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        value = None if root is None else loader.construct_document(root)
+        return value, Place(source=str(path), root=root)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # 2026-13-01, `!!bool x`
         fault = " ".join(str(error).split())
         if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
             # Not the line itself, for who mistypes a key may do so in its place.
             said = " ".join(filter(None, (error.context, error.problem)))
-            fault = f"{said}, line {mark.line + 1}, column {mark.column + 1}"
+            where = f"{path}, line {mark.line + 1}, column {mark.column + 1}"
+            raise ConfigError(f"{where}: cannot be read as YAML: {said}") from None
         raise ConfigError(f"{path}: cannot be read as YAML: {fault}") from None
 
 
@@ -72,10 +76,12 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for name, times in Counter(names).items():
-            if times > 1:
-                raise _refused(f"the key {name!r} stands twice in one mapping; keep one", node.start_mark)
+        names = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in names:
+                    raise _refused(f"the key {key.value!r} is set twice; keep one", key.start_mark)
+                names.add(key.value)
         return node
 
     def number(self, node: yaml.ScalarNode) -> int | float:

@@ -1,13 +1,14 @@
 """Where problems come from: files, or suites to generate them with."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from asyncbench.config.entry import Entry, Name, read_entry
+from asyncbench.config.entry import Entry, Name, suggestion
+from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.suites import SUITES
@@ -29,33 +30,89 @@ class ProblemSource:
 
 
 class ProblemsEntry(Entry):
-    path: Name
-    suite: Literal["custom"] | None = None
-    columns: Annotated[dict[str, str], Field(default_factory=dict)]
-    grader: str | None = None
-    pattern: str | None = None
-    run: Name | None = None
+    """A problem set in a Parquet file: its path alone, or a mapping with these keys."""
+
+    path: Name = Field(description="The path of a Parquet file.")
+    suite: Literal["custom"] | None = Field(
+        default=None,
+        description="`custom`, for a file of your own. Leave it out for files of `asyncbench generate`.",
+    )
+    columns: dict[str, str] = Field(
+        default_factory=dict,
+        description="Only for `custom`: the columns of your file. Keys are asyncbench's names, such as "
+        "`question` and `expected`. Values are yours.",
+        json_schema_extra={"default": {}},
+    )
+    grader: str | None = Field(
+        default=None,
+        description="Only for `custom`: exact, number, choice or regex.",
+        json_schema_extra={"examples": ["exact", "number", "choice", "regex"]},
+    )
+    pattern: str | None = Field(
+        default=None,
+        description="Only for grader `regex`: a regular expression. Its first group is the answer.",
+    )
+    run: Name | None = Field(
+        default=None,
+        description="Only for a file of recorded answers: the run whose problems are asked.",
+    )
 
 
-def sources_from(given: object, *, place: str) -> tuple[ProblemSource, ...]:
-    """Return a list of problem sets as written in a sweep file."""
-    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ConfigError(f"{place}: {given!r} is not a list of problem sets")
-    return tuple(_source(source, place=f"{place}[{i}]") for i, source in enumerate(given, 1))
+def _with_parameters(schema: dict[str, Any]) -> None:
+    """Add the parameters of all suites that can be generated."""
+    makeable = [suite for suite in SUITES.values() if suite.generate]
+    schema["properties"]["suite"]["enum"] = [suite.name for suite in makeable]
+    for suite in makeable:
+        for name, parameter in suite.parameters.items():
+            said = schema["properties"].setdefault(name, {"description": ""})
+            said["description"] += f"{suite.name}: {parameter.help} "
+    schema["additionalProperties"] = False
 
 
-def _source(given: object, *, place: str) -> ProblemSource:
-    if isinstance(given, str):
-        return ProblemSource(place=place, path=Path(given))
-    if isinstance(given, Mapping) and "path" not in given and "suite" in given:
-        return _generated(given, place=place)
-    entry = read_entry(ProblemsEntry, given, place=place, level="problems")
+class GeneratedEntry(Entry):
+    """A problem set that is generated from a seed. It is the same on every machine."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_with_parameters)  # of the suite, which checks
+
+    suite: str = Field(description="The suite to generate. `asyncbench suites` lists them.")
+    seed: int = Field(default=0, description="The seed. The same seed gives the same problems.")
+
+
+def _as_mapping(given: object) -> object:
+    return {"path": given} if isinstance(given, str) else given
+
+
+def _kind(given: object) -> str:
+    generated = isinstance(given, Mapping) and "path" not in given and "suite" in given
+    return "a suite" if generated else "a file"
+
+
+Problems = list[
+    Annotated[
+        Annotated[ProblemsEntry, Tag("a file")] | Annotated[GeneratedEntry, Tag("a suite")],
+        Discriminator(_kind),
+        BeforeValidator(_as_mapping, json_schema_input_type=str | ProblemsEntry | GeneratedEntry),
+    ]
+]
+
+
+def sources_from(
+    given: Sequence[ProblemsEntry | GeneratedEntry], *, place: Place
+) -> tuple[ProblemSource, ...]:
+    """Return the problem sets of a sweep file."""
+    return tuple(_source(entry, place=place / i) for i, entry in enumerate(given))
+
+
+def _source(entry: ProblemsEntry | GeneratedEntry, *, place: Place) -> ProblemSource:
+    named = f"{place}, {place.name}" if place.root else str(place)  # a line may hold several
+    if isinstance(entry, GeneratedEntry):
+        return _generated(entry, place=named)
     if entry.suite is None and (entry.columns or entry.grader or entry.pattern):
-        raise ConfigError(f"{place}: columns, grader and pattern go with `suite: custom`")
+        raise ConfigError(f"{place}: columns, grader and pattern need `suite: custom`. Add it")
     if entry.run is not None and entry.suite is not None:
         raise ConfigError(f"{place}: `run` names a run of a file of recorded answers. Leave `suite` out.")
     return ProblemSource(
-        place=place,
+        place=named,
         path=Path(entry.path),
         suite=entry.suite,
         columns=entry.columns,
@@ -65,17 +122,15 @@ def _source(given: object, *, place: str) -> ProblemSource:
     )
 
 
-def _generated(given: Mapping[str, object], *, place: str) -> ProblemSource:
-    rest = dict(given)
-    name, seed = rest.pop("suite"), rest.pop("seed", 0)
-    suite = SUITES.get(str(name))
+def _generated(entry: GeneratedEntry, *, place: str) -> ProblemSource:
+    suite, parameters = SUITES.get(entry.suite), entry.model_extra or {}
     if suite is None or suite.generate is None:
-        makeable = ", ".join(key for key, value in SUITES.items() if value.generate)
-        raise ConfigError(f"{place}: suite {name!r} cannot be generated; these can: {makeable}")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ConfigError(f"{place}: seed {seed!r} is not a whole number")
-    suite.parsed(rest, place=place)
-    return ProblemSource(place=place, suite=suite.name, seed=seed, parameters=rest)
+        makeable = [key for key, value in SUITES.items() if value.generate]
+        raise ConfigError(
+            f"{place}: suite {entry.suite!r} cannot be generated. {suggestion(entry.suite, makeable)}"
+        )
+    suite.parsed(parameters, place=place)
+    return ProblemSource(place=place, suite=suite.name, seed=entry.seed, parameters=parameters)
 
 
 def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str, object] | str:

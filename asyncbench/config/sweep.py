@@ -2,29 +2,34 @@
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
 
-from asyncbench.config.conditions import condition_from, condition_mapping
+from asyncbench.config.conditions import ConditionEntry, condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Dollars, Entry, Keys, Name, Share, Streaming, read_entry
+from asyncbench.config.entry import Dollars, Entry, Name, Share, Streaming, collected, read_entry
 from asyncbench.config.models import (
+    ModelEntry,
     ProviderEntry,
+    as_model_mapping,
     check_alias,
-    limits_from,
+    known_provider,
     model_from,
     model_mapping,
     priced_model,
 )
-from asyncbench.config.notify import Notify, notify_from
+from asyncbench.config.notify import Notify, NotifyEntry, as_notify_mapping, notify_from
+from asyncbench.config.place import Place
 from asyncbench.config.reading import yaml_of
-from asyncbench.config.sources import ProblemSource, source_mapping, sources_from
+from asyncbench.config.sources import Problems, ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
+from asyncbench.providers import known_endpoints
 from asyncbench.records import Condition, Limits, Model, StopWhen
 from asyncbench.store import check_sweep_file
 
@@ -63,25 +68,98 @@ class Sweep:
 AnySweep: TypeAlias = Sweep | Mapping[str, object] | Path | str  # as a record, as a dict, or its file
 
 
-class SweepEntry(Entry):
-    name: Name
-    problems: Annotated[list[object], Field(default_factory=list)]
-    models: Annotated[list[object], Field(min_length=1)]
-    limits: Keys
-    conditions: Annotated[list[object], Field(min_length=1, default_factory=lambda: [{"name": "plain"}])]
-    repeats: PositiveInt = 1
-    stream: Streaming = "auto"
-    deadline: object = None
-    notify: object = None
-    budget_usd: Dollars | None = None
-    allow_unpriced: bool = False
-    stop_when: object = None
-    out: Name | None = None
-
-
 class StopEntry(Entry):
-    ci_width: Share | None = None
-    saturated: Share | None = None
+    """When to stop asking a cell: one model, condition, suite, task, variant, representation and length."""
+
+    ci_width: Share | None = Field(
+        default=None,
+        description="Stop when the 95 % confidence interval of the cell's accuracy is no wider than this.",
+    )
+    saturated: Share | None = Field(
+        default=None,
+        description="Stop when all answers of the cell are right, or all are wrong, and the 95 % confidence "
+        "interval reaches no further than this from 1 or 0.",
+    )
+
+
+def _name_the_providers(schema: dict[str, Any]) -> None:
+    schema["propertyNames"] = {"enum": list(known_endpoints())}
+
+
+class SweepEntry(Entry):
+    """A sweep file: which problems are asked, of which models, how, and how fast."""
+
+    name: Name = Field(description="The sweep's name. A results folder belongs to the sweep of this name.")
+    problems: Problems = Field(
+        default_factory=list,
+        description="The problem sets: Parquet files, or suites to generate them with. "
+        "You may leave this out if every model has its own.",
+        json_schema_extra={"default": []},
+    )
+    models: Annotated[
+        list[
+            Annotated[ModelEntry, BeforeValidator(as_model_mapping, json_schema_input_type=str | ModelEntry)]
+        ],
+        Field(min_length=1),
+    ] = Field(description="The models to ask.")
+    limits: dict[str, ProviderEntry] = Field(
+        default_factory=dict,
+        description="Rate limits by provider. They apply to each model of the provider separately. "
+        "Without them, asyncbench follows the rate-limit headers of the provider.",
+        json_schema_extra=_name_the_providers,
+    )
+    conditions: Annotated[list[ConditionEntry], Field(min_length=1)] = Field(
+        default_factory=lambda: [ConditionEntry(name="plain")],
+        description="The ways to ask. Every condition asks every problem of its suites.",
+        json_schema_extra={"default": [{"name": "plain"}]},
+    )
+    repeats: PositiveInt = Field(default=1, description="How often each problem is asked.")
+    stream: Streaming = Field(
+        default="auto",
+        description="Whether replies are streamed. `auto` streams those that may take long. "
+        "A model's own `stream` wins.",
+    )
+    deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
+        default=None,
+        description='When to stop asking: a duration from the start of a run ("8h", "1h30m"), a time of day '
+        'in quotes ("07:30"), or a date and time ("2026-11-22 07:30"). Run again to continue.',
+    )
+    notify: (
+        Annotated[NotifyEntry, BeforeValidator(as_notify_mapping, json_schema_input_type=str | NotifyEntry)]
+        | None
+    ) = Field(
+        default=None,
+        description="Whom to tell when a run ends or dies, or a model is given up: an address, a command, "
+        "or a mapping. Without it: nobody.",
+    )
+    budget_usd: Dollars | None = Field(
+        default=None,
+        description="The most that all calls of the sweep may cost, in USD, over all runs. "
+        "The sweep never spends more. Raise it and run again to continue.",
+    )
+    allow_unpriced: bool = Field(
+        default=False,
+        description="Under a budget, also ask models without a known price. The budget does not cover them.",
+    )
+    stop_when: StopEntry | None = Field(
+        default=None, description="When to stop asking a cell, because enough is known. Without it: never."
+    )
+    out: Name | None = Field(
+        default=None,
+        description="The results folder, relative to the working directory. "
+        "Without it: results/ and the name.",
+    )
+
+
+class _Schema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  pydantic passes it
+        return False  # a key is its own title
+
+
+def sweep_schema() -> dict[str, Any]:
+    """Return the JSON schema of a sweep file, for editors."""
+    schema = SweepEntry.model_json_schema(schema_generator=_Schema)
+    return {"$schema": _Schema.schema_dialect, **schema, "title": "asyncbench sweep file"}
 
 
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
@@ -117,7 +195,8 @@ def load_sweep(sweep: AnySweep) -> Sweep:
     if isinstance(sweep, Mapping):
         return sweep_from(_with_paths_as_text(sweep))
     check_sweep_file(Path(sweep))
-    return sweep_from(yaml_of(Path(sweep)), place=str(sweep), file=Path(sweep))
+    raw, place = yaml_of(Path(sweep))
+    return sweep_from(raw, place=place, file=Path(sweep))
 
 
 def _with_paths_as_text(given: object) -> object:
@@ -146,7 +225,7 @@ def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
         return replace(sweep, budget_usd=_DOLLARS.validate_python(usd))
     except ValidationError:
         raise ConfigError(
-            f"{place}: budget_usd: {usd!r} is not a number of dollars above 0; give one, such as 5"
+            f"{place}: budget_usd {usd!r} is not a number of dollars above 0. Give one, such as 5"
         ) from None
 
 
@@ -158,12 +237,10 @@ def priced_models(path: Path) -> tuple[Model, ...]:
     Raises:
         ConfigError: the file is missing, is not YAML, or is no sweep.
     """
-    given = _said_in(path, "models")
+    given, place = _said_in(path, "models")
     if not isinstance(given, list):
-        raise ConfigError(f"{path}: holds no list of models")
-    return tuple(
-        priced_model(_as_mapping(model), place=f"{path}, models[{i}]") for i, model in enumerate(given, 1)
-    )
+        raise ConfigError(f"{path}: has no list of models")
+    return tuple(priced_model(model, place=place / i) for i, model in enumerate(given))
 
 
 def stop_rule_in(path: Path) -> StopWhen | None:
@@ -172,135 +249,169 @@ def stop_rule_in(path: Path) -> StopWhen | None:
     Raises:
         ConfigError: the file is missing, is not YAML, or its rule is none.
     """
-    given = _said_in(path, "stop_when")
-    return None if given is None else _stop_when(given, place=str(path))
+    given, place = _said_in(path, "stop_when")
+    return None if given is None else _stop_when(read_entry(StopEntry, given, place=place), place=place)
 
 
-def _said_in(path: Path, key: str) -> object:
-    raw = yaml_of(path)
-    return raw.get(key) if isinstance(raw, Mapping) else None
+def _said_in(path: Path, key: str) -> tuple[object, Place]:
+    raw, place = yaml_of(path)
+    return raw.get(key) if isinstance(raw, Mapping) else None, place / key
 
 
-def sweep_from(raw: object, *, place: str = "sweep", file: Path | None = None) -> Sweep:
+def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None = None) -> Sweep:
     """Return the Sweep that a mapping describes (the content of a sweep file).
 
     Input files are looked for beside `file`, then in the working directory; None: only there.
+
+    Raises:
+        ConfigError: it asks for something that cannot be done; every fault has a line.
     """
-    entry = read_entry(SweepEntry, raw, place=place, level="sweep")
-    limits = {provider: limits_from(provider, given, place=place) for provider, given in entry.limits.items()}
+    place = Place(source=place) if isinstance(place, str) else place
+    entry = read_entry(SweepEntry, raw, place=place)
+    faults = list[str]()
+    for provider in entry.limits:
+        with collected(faults):
+            known_provider(provider, place=place / "limits" / provider)
     models, own, demanded = list[Model](), dict[str, tuple[ProblemSource, ...]](), set[str]()
-    for i, given in enumerate(map(_as_mapping, entry.models), 1):
-        here = f"{place}, models[{i}]"
-        model = model_from(given, limits, stream=entry.stream, place=here)
-        models.append(model)
-        if "problems" in given:
-            own[model.alias] = sources_from(given["problems"], place=f"{here}.problems")
-        elif model.replay is not None and Path(model.replay).suffix == ".parquet":  # recorded answers
-            recorded = {"path": model.replay, "run": model.model_id}  # it is asked what was asked then
-            own[model.alias] = sources_from([recorded], place=f"{here}.problems")
-        if model.max_tokens is not None and given.get("max_tokens") is None:
-            demanded.add(model.alias)
-    conditions = tuple(
-        condition_from(given, place=f"{place}, conditions[{i}]", near=file)
-        for i, given in enumerate(entry.conditions, 1)
-    )
-    _refuse_namesakes("models", [model.alias for model in models], "give one another `alias`", place)
-    _refuse_namesakes("conditions", [condition.name for condition in conditions], "rename one", place)
-    _refuse_equals(models, conditions, place)
-    _refuse_unlike_in_group(models, place)
-    _refuse_idle_budgets(limits, models, place)
-    if not entry.problems and len(own) < len(models):
-        raise ConfigError(f"{place}: no problems; list problem sets under `problems:`")
+    for i, given in enumerate(entry.models):
+        here = place / "models" / i
+        with collected(faults):
+            model = model_from(given, entry.limits, stream=entry.stream, place=here)
+            models.append(model)
+            if given.problems is not None:
+                own[model.alias] = sources_from(given.problems, place=here / "problems")
+            elif model.replay is not None and Path(model.replay).suffix == ".parquet":  # recorded answers
+                recorded = ProblemsEntry(path=model.replay, run=model.model_id)  # as they were asked then
+                own[model.alias] = sources_from([recorded], place=here / "problems")
+            if model.max_tokens is not None and given.max_tokens is None:
+                demanded.add(model.alias)
+    conditions, problems, rest = list[Condition](), tuple[ProblemSource, ...](), dict[str, Any]()
+    for i, condition in enumerate(entry.conditions):
+        with collected(faults):
+            conditions.append(condition_from(condition, place=place / "conditions" / i, near=file))
+    with collected(faults):
+        problems = sources_from(entry.problems, place=place / "problems")
+    for key, read in (("deadline", deadline_from), ("notify", notify_from), ("stop_when", _stop_when)):
+        if (said := getattr(entry, key)) is not None:
+            with collected(faults):
+                rest[key] = read(said, place=place / key)
+    if not faults:
+        faults += _contradictions(entry, models, own, conditions, place)
+    if faults:
+        raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
         name=entry.name,
-        problems=sources_from(entry.problems, place=f"{place}, problems"),
+        problems=problems,
         own_problems=own,
         models=tuple(models),
-        conditions=conditions,
+        conditions=tuple(conditions),
         repeats=entry.repeats,
         out=Path(entry.out or Path("results") / entry.name),
-        deadline=None if entry.deadline is None else deadline_from(entry.deadline, place=place),
-        notify=None if entry.notify is None else notify_from(entry.notify, place=place),
         budget_usd=entry.budget_usd,
-        provider_budgets={name: limit.budget_usd for name, limit in limits.items() if limit.budget_usd},
+        provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
-        stop_when=None if entry.stop_when is None else _stop_when(entry.stop_when, place=place),
         file=file,
         max_tokens_demanded=frozenset(demanded),
+        **rest,
     )
 
 
-def _stop_when(given: object, *, place: str) -> StopWhen:
-    entry = read_entry(StopEntry, given, place=f"{place}, stop_when", level="stop_when")
+def _stop_when(entry: StopEntry, *, place: Place) -> StopWhen:
     if entry.ci_width is None and entry.saturated is None:
         raise ConfigError(
-            f"{place}, stop_when: holds no rule, so nothing would stop; give `ci_width`, `saturated` or "
+            f"{place}: `stop_when` has no rule, so it would stop nothing. Set `ci_width`, `saturated` or "
             "both, or leave `stop_when` out"
         )
     return StopWhen(ci_width=entry.ci_width, saturated=entry.saturated)
 
 
-def _as_mapping(model: object) -> Mapping[str, object]:
-    return {"model": model} if isinstance(model, str) else model if isinstance(model, Mapping) else {}
+# ── what each part says alone is fine, but not together ──────────────────────────────────────
 
 
-def _refuse_namesakes(kind: str, names: Sequence[str], way_out: str, place: str) -> None:
+def _contradictions(
+    entry: SweepEntry,
+    models: Sequence[Model],
+    own: Collection[str],
+    conditions: Sequence[Condition],
+    place: Place,
+) -> Iterator[str]:
+    if not entry.problems and len(own) < len(models):
+        yield f"{place}: no problems; list problem sets under `problems:`"
+    aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
+    yield from _namesakes("models", aliases, "Give one of them another `alias`", place)
+    yield from _namesakes("conditions", names, "Rename one", place)
+    yield from _unlike_in_group(models, place)
+    yield from _idle_budgets(entry.limits, models, place)
+    if len(set(aliases)) == len(aliases):
+        yield from _equals(models, conditions, place)
+
+
+def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> Iterator[str]:
     for (i, one), (j, other) in itertools.combinations(enumerate(names, 1), 2):
         if one == other:
-            raise ConfigError(f"{place}: {kind}[{i}] and {kind}[{j}] are both called {one!r}; {way_out}")
+            yield f"{place / kind / (j - 1)}: {kind}[{i}] and {kind}[{j}] are both called {one!r}. {way_out}"
 
 
-def _refuse_unlike_in_group(models: Sequence[Model], place: str) -> None:
+def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
     """The models of a group have one limit in common, so each has to say the same one."""
     first: dict[str, tuple[int, Model]] = {}
     for i, model in enumerate(models, 1):
-        group = model.limits.group
+        group, here = model.limits.group, place / "models" / (i - 1) / "group"
         if group is None:
             continue
-        check_alias(group, place=f"{place}, models[{i}].group")
+        faults = list[str]()
+        with collected(faults):
+            check_alias(group, place=str(here))
+        yield from faults
         if group in {other.alias for other in models}:
-            raise ConfigError(f"{place}, models[{i}]: group {group!r} is the alias of a model; rename one")
+            yield f"{here}: group {group!r} is also the alias of a model. Rename one of them"
         j, other = first.setdefault(group, (i, model))
         if other.limits != model.limits:
-            raise ConfigError(
-                f"{place}: models[{j}] and models[{i}] share the lane of group {group!r}, but not their "
-                f"limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}); say the same at both, "
-                "or under `limits` of their provider"
+            yield (
+                f"{here}: models[{j}] and models[{i}] share the rate limit of group {group!r}, but set "
+                f"different limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}). Set the "
+                "same at both, or under `limits` of their provider"
             )
 
 
-def _refuse_idle_budgets(limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: str) -> None:
-    """A budget that holds nobody is a slip: somebody thinks that it does."""
+def _idle_budgets(
+    limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place
+) -> Iterator[str]:
+    """A budget that covers no model is a slip: somebody thinks that it does."""
     asked = {model.provider for model in models}
     for provider, limit in limits.items():
         if limit.budget_usd is not None and provider not in asked:
-            raise ConfigError(
-                f"{place}, limits.{provider}: `budget_usd` holds no model of this sweep, which asks "
-                f"{', '.join(sorted(asked))}; put it under one of these, or remove it"
+            yield (
+                f"{place / 'limits' / provider}: `budget_usd` of {provider} covers no model of this sweep, "
+                f"which asks {', '.join(sorted(asked))}. Move it to one of these, or remove it"
             )
 
 
 def _limits_text(limits: Limits) -> str:
     hidden = ("group", "most")
     said = {name: value for name, value in asdict(limits).items() if value is not None and name not in hidden}
-    return ", ".join(f"{name} {value}" for name, value in said.items())
+    return ", ".join(
+        f"{name} {value:g}" if name != "counts" else f"{name} {value}" for name, value in said.items()
+    )
 
 
-def _refuse_equals(models: Sequence[Model], conditions: Sequence[Condition], place: str) -> None:
+def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
     """Entries that would ask the same are a slip: nothing could tell their trials apart."""
     ways: dict[bytes, list[tuple[str, Condition]]] = {}
     for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
         way = f"models[{i}]" if len(conditions) == 1 else f"models[{i}] under conditions[{j}]"
+        here = place / "models" / (i - 1)
         try:
             json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
             alike = ways.setdefault(asked_as(model, condition), [])
         except (TypeError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{place}, {way}: a parameter cannot be sent as JSON: {error}") from None
+            yield f"{here}: a parameter of {way} cannot be sent as JSON: {error}"
+            continue
         for earlier, other in alike:
             if condition.suites is None or any(map(other.is_for, condition.suites)):
-                raise ConfigError(
-                    f"{place}: {earlier} and {way} ask the same model the same way; remove one or let a "
-                    "parameter differ (for several answers to each question set `repeats`)"
+                yield (
+                    f"{here}: {earlier} and {way} ask the same model the same way. Remove one, or change a "
+                    "parameter. For several answers to each question, set `repeats`"
                 )
         alike.append((way, condition))
 

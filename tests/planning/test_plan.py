@@ -13,7 +13,8 @@ import pytest
 from asyncbench import generate, run_sweep
 from asyncbench.commands.terminal import dollars_typed
 from asyncbench.config import sweep_from
-from asyncbench.config.models import model_from
+from asyncbench.config.models import ModelEntry, model_from
+from asyncbench.config.place import Place
 from asyncbench.errors import AsyncbenchError, ConfigError
 from asyncbench.planning import plan
 from asyncbench.planning.estimates import Needs
@@ -37,7 +38,7 @@ PRICE = {"input": 1.0, "output": 10.0}  # USD for a million tokens
 
 
 def model(name="openai/gpt-4.1", **keys):
-    return model_from({"model": name, **keys}, {}, place="test")
+    return model_from(ModelEntry.model_validate({"model": name, **keys}), {}, place=Place(source="test"))
 
 
 def everything_in(folder):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench.config.conditions import condition_from
+from asyncbench.config.conditions import ConditionEntry, condition_from
+from asyncbench.config.place import Place
 from asyncbench.prompting.earlier_turns import PADDINGS, padding
 from asyncbench.prompting.requests import request_for
 from asyncbench.records import Message
@@ -100,6 +101,11 @@ def _with_system_apart(body):
     return body | {"system": first["content"], "messages": rest} if first["role"] == "system" else body
 
 
+def read(**said):
+    """Return a condition as it stands in a sweep file."""
+    return condition_from(ConditionEntry.model_validate(said), place=Place(source="sweep.yaml"))
+
+
 @pytest.fixture(params=CONDITIONS)
 def condition(request, tmp_path, monkeypatch):
     """A condition with the files it names, and what it adds to OpenAI's body."""
@@ -107,7 +113,7 @@ def condition(request, tmp_path, monkeypatch):
     Path("talk.json").write_text(json.dumps({"messages": TALK}))
     Path("shots.jsonl").write_text(json.dumps({"question": "hi", "answer": "hello"}))
     said, expected = CONDITIONS[request.param]
-    return condition_from({"name": request.param, **said}, place="sweep.yaml"), expected
+    return read(name=request.param, **said), expected
 
 
 async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition):
@@ -123,7 +129,7 @@ async def test_each_condition_is_sent_as_it_is_written(sent, adapter, condition)
 
 @pytest.mark.parametrize("context", PADDINGS)
 async def test_our_small_talk_arrives_word_for_word(sent, adapter, context):
-    condition = condition_from({"name": context, "context": context}, place="sweep.yaml")
+    condition = read(name=context, context=context)
     trial = replace(asking().trial, condition=condition)
 
     request = await sent(adapter, request_for(trial))

@@ -1,0 +1,56 @@
+"""Where a value of a sweep stands: file and line if it was read from a file, else its keys."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import yaml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The place of a value: what it was read from, and the keys that lead to it (lists count from 0)."""
+
+    source: str
+    keys: tuple[str | int, ...] = ()
+    root: yaml.Node | None = field(default=None, repr=False, compare=False)  # None: read from no file
+
+    def __truediv__(self, key: str | int) -> "Place":
+        return replace(self, keys=(*self.keys, key))
+
+    @property
+    def parent(self) -> "Place":
+        """The mapping that holds the last key."""
+        last = max((i for i, key in enumerate(self.keys) if isinstance(key, str)), default=0)
+        return replace(self, keys=self.keys[:last])
+
+    @property
+    def name(self) -> str:
+        """The keys as a message shows them, counted from 1: `models[1].price`."""
+        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.keys)
+        return "".join(shown).removeprefix(".")
+
+    @property
+    def line(self) -> int | None:
+        """The line of the file; None: there is no file, or none of the keys is in it."""
+        nodes = list(_nodes(self.root, self.keys))
+        return nodes[-1].start_mark.line + 1 if nodes else None
+
+    def __str__(self) -> str:
+        if self.root is None:
+            return ", ".join(filter(None, (self.source, self.name)))
+        return self.source if self.line is None else f"{self.source}, line {self.line}"
+
+
+def _nodes(node: yaml.Node | None, keys: tuple[str | int, ...]) -> Iterator[yaml.Node]:
+    """Yield what stands on the way to a value: of mappings the keys, of lists the items."""
+    for key in keys:
+        if isinstance(node, yaml.MappingNode):
+            found = [pair for pair in node.value if pair[0].value == key]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+            found = [(item, item) for item in node.value[key : key + 1]]
+        else:
+            return
+        if not found:
+            return
+        shown, node = found[-1]  # a key that is merged (`<<`) stands before the mapping's own
+        yield shown
