@@ -11,11 +11,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_WORDS = 14_000  # written by hand, in all
 WORDS_OF_A_SENTENCE = 16  # on average
 LONG, FEW_LONG = 30, 0.03
-# Not rewritten yet.
-PENDING = {
-    "README.md",
-    *(f"docs/{name}.md" for name in ("analysis", "python", "results", "sweeps")),
-}
 
 
 def prose(page):
@@ -36,12 +31,12 @@ def name_of(page):
 
 
 def test_all_pages_together_are_no_longer_than_a_reader_reads():
-    words = {name_of(page): len(prose(page).split()) for page in PAGES if name_of(page) not in PENDING}
+    words = {name_of(page): len(prose(page).split()) for page in PAGES}
     assert len(words) > 15
     assert sum(words.values()) <= MOST_WORDS, words
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in PENDING], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_sentences_are_short(page):
     found = sentences(page) or [0]
     long = sorted(words for words in found if words > LONG)

@@ -3,6 +3,7 @@
 import inspect
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 import typer
@@ -13,8 +14,10 @@ from asyncbench.cli import app
 from asyncbench.providers import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites import SUITES
+from asyncbench.views.views import VIEWS
 from docs.generated import TEXTS, table
 
+ROOT = Path(__file__).resolve().parents[2]
 GROUP = typer.main.get_command(app)
 assert isinstance(GROUP, TyperGroup)
 COMMANDS = GROUP.commands
@@ -78,6 +81,12 @@ def test_every_public_function_says_what_it_does_takes_and_returns(name):
 def test_every_suite_and_provider_is_listed():
     assert [name for name in SUITES if f"### {name}\n" not in made("suites")] == []
     assert [name for name in known_endpoints() if f"`{name}/…`" not in made("providers")] == []
+
+
+def test_every_view_of_sql_is_described():
+    page = (ROOT / "docs" / "reference" / "results.md").read_text("utf-8")
+    cells = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page, re.MULTILINE)
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(VIEWS)
 
 
 def test_a_line_between_alternatives_does_not_break_a_table():
