@@ -16,6 +16,7 @@ import asyncio
 import importlib.util
 import inspect
 import io
+import os
 import re
 import shlex
 import socket
@@ -100,6 +101,7 @@ def any_provider_simulated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Reader:
     """Somebody who types what a page says, in the folder where they are."""
 
+    patched: pytest.MonkeyPatch  # of the environment: it ends with the test
     names: dict[str, object] = field(default_factory=dict)  # of the Python blocks so far
     started: list[Forked] = field(default_factory=list)  # in the background
 
@@ -118,10 +120,18 @@ class Reader:
                 _wait_for_servers(self.started)
             elif words[0] == "kill":
                 self.stop()
+            elif words[0] == "export":
+                self.export(words[1:])
             elif words[0] == "asyncbench":
                 _run(_globbed(words[1:]))
             else:
                 _check_there(words)
+
+    def export(self, variables: list[str]) -> None:
+        """Set variables. A key that is set stays: pages write `…` for it."""
+        for name, _, value in (given.partition("=") for given in variables):
+            if name not in os.environ:
+                self.patched.setenv(name, value)
 
     def python(self, text: str) -> None:
         code = compile(text, "the page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -217,7 +227,7 @@ def _check_there(words: list[str]) -> None:
             assert importlib.util.find_spec(module)
         case ["pip", "install", package] | ["pipx", "install", package] | ["uv", "tool", "install", package]:
             _check_extra(package)
-        case ["export", *_] | [".", ".venv/bin/activate"]:
+        case [".", ".venv/bin/activate"]:
             pass
         case _:
             raise AssertionError(f"cannot run {shlex.join(words)}; say why with <!-- not run: REASON -->")

@@ -57,7 +57,7 @@ def test_a_page_can_be_followed(page, checkout, night, tmp_path, monkeypatch):
     if "run configs/overnight.yaml" not in page.read_text("utf-8"):
         shutil.copytree(night, tmp_path / "results" / "overnight")
     monkeypatch.chdir(tmp_path)
-    reader = Reader()
+    reader = Reader(monkeypatch)
     try:
         for block in blocks_of(page):
             try:
