@@ -23,7 +23,7 @@ OWNERS: Final = 0o700  # of a results folder: questions, replies and bills are f
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_RIGHT: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_EITHER: Final = "make room, or give the right to write"
+_EITHER: Final = "free disk space, or get write permission"
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # Path makes one slash of two
 _NO_PLACE: Final = frozenset(
@@ -39,8 +39,8 @@ def local(path: PathLike[str] | str) -> Path:
     """
     if _ADDRESS.match(os.fspath(path)):
         raise ConfigError(
-            f"{os.fspath(path)}: addresses are not supported, only files and folders of this machine. "
-            "Name one here, and copy it yourself; give the absolute path of a folder that has this very name"
+            f"{os.fspath(path)}: addresses are not supported. Copy the data to this machine, and name the "
+            "file or folder here. If a local folder has this name, give its absolute path."
         )
     return Path(path)
 
@@ -149,7 +149,8 @@ def refused(path: Path, why: OSError | str) -> StoreError:
     """Return what it comes to that `path` of a results folder cannot be written; `why`: or words for it."""
     said, way_out = (why, _EITHER) if isinstance(why, str) else (_words(why), _way_out(why))
     return StoreError(
-        f"{path} could not be written: {said}. What was kept before is safe: {way_out}, then run again."
+        f"{path} could not be written: {said}. All results saved before are safe. To continue, {way_out} "
+        "and run again."
     )
 
 
@@ -160,8 +161,8 @@ def _words(error: OSError) -> str:
 
 def _way_out(error: OSError) -> str:
     if error.errno in NO_ROOM:
-        return "make room"
-    return "give the right to write" if error.errno in _NO_RIGHT else _EITHER
+        return "free disk space"
+    return "get write permission" if error.errno in _NO_RIGHT else _EITHER
 
 
 @contextmanager
@@ -175,10 +176,10 @@ def writing(path: Path) -> Iterator[None]:
 
 def unwritten(path: Path, error: OSError) -> AsyncbenchError:
     """Return what it comes to that a file which somebody named cannot be written."""
-    said = f"{path}: cannot be written: {_words(error)}; choose another place"
+    said = f"{path}: cannot be written: {_words(error)}. Choose another path"
     if error.errno in _NO_PLACE:
-        return ConfigError(said)
-    return StoreError(f"{said}, or {_way_out(error)}")
+        return ConfigError(f"{said}.")
+    return StoreError(f"{said}, or {_way_out(error)}.")
 
 
 @contextmanager
@@ -251,12 +252,12 @@ def text_of(path: Path, *, place: str, way_out: str) -> str:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)  # a device has no end
     except OSError as error:
-        raise ConfigError(f"{place}: {error.strerror}; {way_out}") from None
+        raise ConfigError(f"{place}: {error.strerror}. {way_out}.") from None
     if len(data) > MOST_BYTES:
-        raise ConfigError(f"{place}: has more than {MOST_BYTES:,} bytes; {way_out}")
+        raise ConfigError(f"{place}: the file has more than {MOST_BYTES:,} bytes. {way_out}.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{place}: is not UTF-8 text: byte {error.start:,} ({error.reason}); save it as UTF-8"
+            f"{place}: the file is not UTF-8 text (byte {error.start:,}: {error.reason}). Save it as UTF-8."
         ) from None

@@ -347,6 +347,19 @@ def test_a_model_that_no_budget_can_hold_is_refused_before_anything_is_spent(mod
     check_budget(without, without.models)
 
 
+def test_a_budget_is_called_as_it_was_given_and_all_models_without_a_price_are_named():
+    unpriced = [{"model": "http/q", "base_url": f"http://h/v{i}", "alias": f"m{i}"} for i in (1, 2)]
+    plan = planned(*unpriced)
+    said = "needs a price for every model, and no price is known for m1, m2. Add `price: "
+    with pytest.raises(ConfigError, match=f"^--budget {said}"):
+        check_budget(plan, plan.models, given_as="--budget")
+    with pytest.raises(ConfigError, match=f"^budget_usd {said}"):
+        check_budget(plan, plan.models)
+    held = planned(*[model | {"budget_usd": 1} for model in unpriced], budget_usd=None)
+    with pytest.raises(ConfigError, match=f"^budget_usd {said}"):
+        check_budget(held, held.models, given_as="--budget")
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -367,7 +380,7 @@ def test_an_unpriced_model_is_asked_outside_of_the_budget_where_the_sweep_says_s
         entry(server, HTTP, alias="known", max_tokens=64, price=PRICE),
         entry(server, HTTP, alias="unknown"),
     ]
-    with pytest.raises(ConfigError, match="unknown: no price is known"):
+    with pytest.raises(ConfigError, match=r"no price is known for unknown\."):
         run(sweep(out, problems, *models, budget_usd=0.001))
     assert server.stats()["requests"] == calls
     summary = run(sweep(out, problems, *models, budget_usd=0.001, allow_unpriced=True))
@@ -413,7 +426,11 @@ HAIKU = {"model": "anthropic/claude-haiku-4-5"}
     ("model", "params", "named"),
     [
         (MINI, {"web_search_options": {}}, "web_search_options"),
-        (MINI | {"api": "responses"}, {"tools": [{"type": "web_search"}]}, "'web_search' runs"),
+        (
+            MINI | {"api": "responses"},
+            {"tools": [{"type": "web_search"}]},
+            "'web_search' in `params: tools` runs",
+        ),
         (MINI | {"api": "responses"}, {"tools": [{"type": "code_interpreter"}]}, "code_interpreter"),
         (MINI | {"api": "responses"}, {"previous_response_id": "r1"}, "previous_response_id"),
         (MINI | {"api": "responses"}, {"conversation": "c1"}, "conversation"),
@@ -440,7 +457,7 @@ HAIKU = {"model": "anthropic/claude-haiku-4-5"}
 )
 def test_what_costs_beside_the_tokens_of_a_call_is_refused_by_name_with_a_way_out(model, params, named):
     plan = planned(model | {"params": params})
-    with pytest.raises(ConfigError, match=f"{named}.*Leave it out.*without a budget"):
+    with pytest.raises(ConfigError, match=f"{named}.*Remove it.*without a budget"):
         check_budget(plan, plan.models)
     without = planned(model | {"params": params}, budget_usd=None)
     check_budget(without, without.models)
@@ -658,7 +675,7 @@ def test_a_call_whose_cost_nobody_can_say_is_refused_with_a_way_out(tmp_path, ca
 
 def test_a_call_of_unknown_cost_of_a_model_that_left_is_refused_by_its_name(tmp_path):
     gone = {"status": "timeout", "model": "gone", "max_tokens": 9}
-    with pytest.raises(ConfigError, match=r"\(1 of gone, which left the sweep\)"):
+    with pytest.raises(ConfigError, match=r"\(1 of gone, no longer in the sweep\)"):
         begun_with(tmp_path, gone)
     only = {"budget_usd": None, "limits": {"simulated-http": {"budget_usd": 1}}}
     assert begun_with(tmp_path / "b", gone | {"provider": "openai"}, **only) == 0

@@ -213,7 +213,7 @@ def test_two_system_prompts_for_one_request_are_refused(tmp_path, sets):
     model = {"model": "simulated/oracle", "system": "/no_think"}
     brief = {"name": "brief", "system": "be brief", "suites": ["string_reversal"]}
     plain = {"name": "plain", "suites": ["llm_arithmetic"]}
-    with pytest.raises(ConfigError, match="condition 'brief' each have a `system`"):
+    with pytest.raises(ConfigError, match="condition 'brief' both set `system`"):
         asked(tmp_path / "out", sets, brief, plain, models=[model])
 
 

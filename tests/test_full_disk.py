@@ -53,20 +53,22 @@ def disk(tmp_path, beside):
 @pytest.mark.parametrize(
     ("code", "way_out"),
     [
-        (errno.EROFS, "give the right to write"),
-        (errno.EACCES, "give the right to write"),
-        (errno.ENOSPC, "make room"),
-        (errno.EIO, "make room, or give the right to write"),
+        (errno.EROFS, "get write permission"),
+        (errno.EACCES, "get write permission"),
+        (errno.ENOSPC, "free disk space"),
+        (errno.EIO, "free disk space, or get write permission"),
     ],
 )
 def test_a_refusal_names_the_file_once_and_the_way_out_of_it(code, way_out):
     lock = Path("night") / ".lock"
     with pytest.raises(StoreError) as of_results, storing(lock):
         raise OSError(code, os.strerror(code), str(lock))
-    said = f"{lock} could not be written: {os.strerror(code)}. What was kept before is safe: {way_out}, then"
-    assert str(of_results.value) == f"{said} run again."
+    said = (
+        f"{lock} could not be written: {os.strerror(code)}. All results saved before are safe. To continue,"
+    )
+    assert str(of_results.value) == f"{said} {way_out} and run again."
     named = str(unwritten(lock, OSError(code, os.strerror(code), str(lock))))
-    assert named == f"{lock}: cannot be written: {os.strerror(code)}; choose another place, or {way_out}"
+    assert named == f"{lock}: cannot be written: {os.strerror(code)}. Choose another path, or {way_out}."
 
 
 def fill_up(disk, *, leave):

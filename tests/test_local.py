@@ -58,7 +58,9 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_an_address_is_refused_and_nothing_is_made(way, here):
     before = sorted(here.rglob("*"))
-    with pytest.raises(ConfigError, match=r"^s3:/.*only files and folders of this machine"):
+    with pytest.raises(
+        ConfigError, match=r"^s3:/.*addresses are not supported. Copy the data to this machine"
+    ):
         WAYS[way](BUCKET)
     assert sorted(here.rglob("*")) == before
 

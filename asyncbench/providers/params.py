@@ -64,26 +64,26 @@ def longest_stored(params: str, condition_params: str) -> int | None:
     return count_in(said.get("max_output_tokens")) or max(counts, default=None)
 
 
-_SEARCH: Final = "it searches the web, which is billed apart, and what is found is billed as input"
-_STORED: Final = "what the vendor has stored is billed as input, and nobody here knows how much that is"
-_OTHERS: Final = "it may be answered by another model, at another price"
-_SOUND: Final = "sound and pictures have prices of their own"
-_EXTRAS: Final = "what stands in it may be anything that costs"
+_SEARCH: Final = "searches the web; both the search and the text it finds are billed"
+_STORED: Final = "adds text stored at the provider to the input, of unknown length"
+_OTHERS: Final = "may use another model, at another price"
+_SOUND: Final = "uses sound or images, which have their own prices"
+_EXTRAS: Final = "may hold options that cost extra"
 
 # By the key of the body. Function tools are none: the asker would run them, and their JSON is counted.
 _BESIDES: Final[Mapping[str, str]] = {
     "web_search_options": _SEARCH,
     "search_parameters": _SEARCH,  # xAI
     "enable_search": _SEARCH,  # Qwen
-    "mcp_servers": "what other servers answer is billed as input",
-    "container": "the vendor's machine is billed apart",
+    "mcp_servers": "adds the replies of other servers to the input, of unknown length",
+    "container": "uses a machine of the provider, which is billed separately",
     "previous_response_id": _STORED,
     "conversation": _STORED,
-    "context_management": "more calls of the model are made and billed on the way",
-    "prediction": "what was predicted wrongly is billed as output, whatever `max_tokens` says",
-    "plugins": "each is billed apart",
+    "context_management": "makes more calls of the model, which are billed too",
+    "prediction": "bills wrong predictions as output, whatever `max_tokens` says",
+    "plugins": "uses plugins, which are billed separately",
     "preset": _EXTRAS,  # OpenRouter: settings of the account's, plugins and other models among them
-    "data_sources": "what is found there is billed as input, and nobody here knows how much that is",  # Azure
+    "data_sources": "adds the text it finds to the input, of unknown length",  # Azure
     "models": _OTHERS,
     "route": _OTHERS,
     "fallbacks": _OTHERS,
@@ -92,26 +92,26 @@ _BESIDES: Final[Mapping[str, str]] = {
     "extra_body": _EXTRAS,
     "google": _EXTRAS,
 }
-_ANSWERS: Final = "a call would bring several answers, and one is kept. Leave it out, and set `repeats`"
-_SCORES: Final = "probabilities and tokens of a reply are not kept. Leave it out"
-_LATER: Final = "the answer would have to be fetched later. Leave it out"
-_HEADERS: Final = "no headers or addresses of yours are sent. Leave it out, or let a proxy add them"
-_KEY: Final = "it is said at the model itself: `key_env` names the variable, `base_url` the address"
+_ANSWERS: Final = "asks for several answers, and asyncbench keeps only one. Remove it, and set `repeats`"
+_SCORES: Final = "asks for probabilities or tokens, which asyncbench does not keep. Remove it"
+_LATER: Final = "delays the answer, and asyncbench does not fetch it later. Remove it"
+_HEADERS: Final = "is not sent: asyncbench adds no headers or queries. Remove it, or let a proxy add them"
+_KEY: Final = "does not belong in `params`. Set `key_env` (the NAME of a variable) or `base_url` at the model"
 
 # By the key of the body, or of an SDK: what would be paid for and thrown away, or not done.
 _IGNORED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("n", "best_of", "num_return_sequences", "candidate_count", "candidateCount"), _ANSWERS),
     **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs"), _SCORES),
     **dict.fromkeys(("return_token_ids", "return_tokens_as_token_ids"), _SCORES),
-    "include": "what it adds to a reply is not kept. Leave it out",
-    "echo": "the question would be graded with its answer. Leave it out",
+    "include": "adds parts to a reply that asyncbench does not keep. Remove it",
+    "echo": "repeats the question in the reply, and it would be graded too. Remove it",
     "background": _LATER,
     "deferred": _LATER,  # xAI
-    "audio": "sound is not kept. Leave it out",
+    "audio": "asks for sound, which asyncbench does not keep. Remove it",
     **dict.fromkeys(("extra_headers", "extra_query", "default_headers", "default_query"), _HEADERS),
     **dict.fromkeys(("api_key", "base_url", "api_base"), _KEY),
-    "timeout": "no server reads it. Set `timeouts: {total: …}` at the model",
-    "max_retries": "no server reads it. Set `retry: {attempts: …}` at the model",
+    "timeout": "has no effect on a server. Set `timeouts: {total: …}` at the model",
+    "max_retries": "has no effect on a server. Set `retry: {attempts: …}` at the model",
 }
 # Where an SDK asks of itself, by adapter; the table of endpoints leaves it to them.
 _OF_SDKS: Final[Mapping[str, str]] = {
@@ -133,7 +133,7 @@ _UNASKED: Final = (
     (_words("search-(preview|api)", "(pro|relace)-search", "deep-research", "sonar", "compound"), _SEARCH),
     (_words("image", "nano-banana", "imagen", "gemini-omni", "veo"), _SOUND),
     (_words("audio", "tts", "live", "realtime", "transcribe", "voice", "lyria"), _SOUND),
-    (_words("multi-agent"), "it asks other models on the way, and what they write is billed as well"),
+    (_words("multi-agent"), "also asks other models, which are billed too"),
 )
 # At OpenRouter: the end of an id, settings of the account's in it, and routers that choose the model.
 _ROUTED: Final = (
@@ -148,7 +148,7 @@ def billed_besides(model: Model, condition: Condition) -> str | None:
     params = {**model.params, **condition.params}
     for key, why in _BESIDES.items():
         if params.get(key) is not None:
-            return f"`params: {key}`: {why}"
+            return f"`params: {key}` {why}"
     return _tool(params.get("tools"))
 
 
@@ -160,9 +160,9 @@ def ignored(params: Mapping[str, object]) -> str | None:
     for key, why in _IGNORED.items():
         value = params.get(key)
         if value not in (None, False, [], {}) and not (why is _ANSWERS and value == 1):
-            return f"`params: {key}`: {why}"
+            return f"`params: {key}` {why}"
     if (options := params.get("stream_options")) and not mapping_in(options).get("include_usage", True):
-        return "`params: stream_options`: without `include_usage` no cost is known. Leave it out"
+        return "`params: stream_options` has no `include_usage`, so no cost would be known. Remove it"
     return None
 
 
@@ -183,7 +183,7 @@ def bills_besides(model: Model) -> str | None:
     named = model.model_id.split(":")[1] if model.model_id.startswith("ft:") else model.model_id
     for words, why in (*_UNASKED, *(_ROUTED if model.provider == "openrouter" else ())):
         if words.search(named):
-            return f"`{model.model_id}`: {why}"
+            return f"`{model.model_id}` {why}"
     return None
 
 
@@ -199,5 +199,5 @@ def _tool(tools: object) -> str | None:
         said = tool if isinstance(tool, Mapping) else {"type": tool}
         kind = said.get("type") if {"type", "name"} & said.keys() else next(iter(said), "{}")
         if kind not in _OF_THE_ASKER:
-            return f"`params: tools`: {kind!r} runs at the vendor's, and is billed beside `max_tokens`"
+            return f"the tool {kind!r} in `params: tools` runs at the provider and is billed separately"
     return None

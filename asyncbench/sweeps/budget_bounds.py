@@ -37,47 +37,53 @@ from asyncbench.store import (
 
 LENGTHS = 4096  # of prompts, tokens, whose price is remembered
 NEVER = picodollars(Decimal(10**15))  # what no budget has room for
-_CANNOT = "so nobody can say what a call may cost, and `budget_usd` cannot hold it."
 
 
-def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
+def check_budget(sweep: Sweep, models: Sequence[Model], *, given_as: str = "budget_usd") -> None:
     """Refuse models that no budget can hold, before anything is spent.
 
+    Args:
+        sweep, models: what is asked of whom.
+        given_as: how a message calls the budget of the sweep, such as `--budget` where it was typed.
+
     Raises:
-        ConfigError: a price, or the longest reply, is unknown; names the model and what to set.
+        ConfigError: a price, or the longest reply, is unknown; names the models and what to set.
     """
-    for model in models:
-        if sweep.budgeted(model) and (fault := next(_faults(sweep, model), None)):
-            raise ConfigError(f"{model.alias}: {fault}")
+    held = [model for model in models if sweep.budgeted(model)]
+    for model in held:
+        name = "budget_usd" if sweep.budget_usd is None else given_as
+        if fault := next(_faults(sweep, model), None):
+            raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
+        if not (sweep.allow_unpriced or priced(sweep, model)):
+            without = ", ".join(other.alias for other in held if not priced(sweep, other))
+            raise ConfigError(
+                f"{name} needs a price for every model, and no price is known for {without}. Add "
+                "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
+                "`allow_unpriced: true`: models without a price then run outside the budget."
+            )
 
 
 def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
-    """Yield why a budget cannot hold a model."""
+    """Yield why the cost of a call has no maximum, and the way out."""
     known = priced(sweep, model)
     if (known or not sweep.allow_unpriced) and (found := bills_besides(model)):
-        yield f"{found}; {_CANNOT} Ask another model, or this one in a sweep without a budget."
-    if not known and not sweep.allow_unpriced:
-        yield (
-            "no price is known for it, so `budget_usd` cannot hold what it costs. Give "
-            "`price: {input: …, output: …}` (USD for a million tokens), or set `allow_unpriced: true`: "
-            "models without a price are then asked outside of the budget."
-        )
+        yield f"{found}. Choose another model, or run this one in a sweep without a budget."
     for condition in sweep.conditions if known else ():
         if found := billed_besides(model, condition):
             yield (
-                f"{found}; {_CANNOT} Leave it out (tools of type `function` may stay), or ask "
-                "this model in a sweep without a budget."
+                f"{found}. Remove it, or run this model in a sweep without a budget. Tools of type "
+                "`function` may stay."
             )
         if is_router(model) and dearest(model, condition) is None:
             yield (
-                f"with these `params: provider` the router is not told what a call may cost, {_CANNOT} Write "
-                "its `max_price` as {prompt: …, completion: …}, in USD for a million tokens and without a "
-                "price of a request, or leave it out: under a budget the known price is sent."
+                "its `params: provider` send the router no usable `max_price`. Write it as "
+                "{prompt: …, completion: …} in USD per million tokens, without a price per request. Or "
+                "remove it: asyncbench then sends the known price."
             )
         brackets = (bracket for rates in _rates(model, condition, time()) for bracket in rates.brackets)
         if longest_reply_of(model, condition) is None and any(bracket.output for bracket in brackets):
             where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
-            yield f"nothing limits its replies{where}, {_CANNOT} Set `max_tokens`."
+            yield f"the length of its replies has no limit{where}. Set `max_tokens`."
 
 
 def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
@@ -285,29 +291,29 @@ def _charge_unknown(caps: Sequence[Cap], sweep: Sweep, folder: Path, found: Book
                     cap.unknown_calls += count
     if nobody_knows.total():
         told = ", ".join(
-            f"{count:,} of {alias}{', which left the sweep' * (alias not in models)}"
+            f"{count:,} of {alias}{', no longer in the sweep' * (alias not in models)}"
             for alias, count in nobody_knows.items()
             if count
         )
         raise _untold(
             folder,
-            f"holds {nobody_knows.total():,} calls of unknown cost ({told}), made when no budget held them, "
-            "and what they could cost at most was not known then",
+            f"the cost of {nobody_knows.total():,} calls is unknown ({told}), because no budget held when "
+            "they were made",
         )
     if found.damaged and found.dearest is None:
         raise _untold(
             folder,
-            f"holds {found.damaged:,} damaged lines of its journal, each of which may have been a call, and "
-            "no other call there tells what one may cost",
+            f"{found.damaged:,} damaged lines of the journal may have been calls, and no other call shows "
+            "what one may cost",
         )
     if found.unknown_loss:
-        raise _untold(folder, "has lost calls of which nothing tells what they cost")
+        raise _untold(folder, "calls were lost, and no record of their cost is left")
 
 
 def _untold(folder: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"{folder} {why}: nobody can say how much of `budget_usd` is left. Ask in a folder of its own "
-        f"(`out:`), and take over what is answered here with --reuse {folder}."
+        f"{folder}: asyncbench cannot tell how much of the budget is left: {why}. Set another folder with "
+        f"`out:`, and take over the answers of this one with --reuse {folder}."
     )
 
 

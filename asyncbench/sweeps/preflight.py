@@ -37,7 +37,7 @@ def chosen_models(sweep: Sweep, aliases: Sequence[str] | None) -> tuple[Model, .
     named = tuple(dict.fromkeys(aliases or ()))  # each once: two lanes would ask and pay twice
     for alias in named:
         if alias not in known:
-            raise ConfigError(f"no model {alias!r} in sweep {sweep.name!r}; it has: {', '.join(known)}")
+            raise ConfigError(f"sweep {sweep.name!r} has no model {alias!r}. Its models: {', '.join(known)}.")
     asked = tuple(known[alias] for alias in named) or sweep.models
     # Refused here, not when a sweep is read: the folder of an older one may hold them.
     params = {model.alias: model.params for model in asked}
@@ -54,7 +54,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     Raises:
         ConfigError: the file cannot be read, or a line is something else. No value is repeated.
     """
-    text = text_of(path, place=f"{path}: cannot be read", way_out="name a file of NAME=value lines")
+    text = text_of(path, place=f"{path}: cannot be read", way_out="Name a file of NAME=value lines")
     variables: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         said = line.strip().removeprefix("export ")
@@ -62,7 +62,7 @@ def read_env_file(path: Path) -> dict[str, str]:
             continue
         name, equals, value = said.partition("=")
         if not equals or not name.strip().isidentifier():
-            raise ConfigError(f"{path}, line {number}: not a NAME=value line")
+            raise ConfigError(f"{path}, line {number}: this is no NAME=value line. Correct or remove it.")
         variables[name.strip()] = value.strip().strip("\"'")
     return variables
 
@@ -71,19 +71,22 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
     """Return each model's API key, by alias; empty where the server asks for none.
 
     Raises:
-        ConfigError: a variable is not set.
+        ConfigError: variables are not set; names each once, with its models.
     """
-    keys = {}
+    keys, missing = dict[str, str](), dict[str, list[str]]()
     for model in models:
         if model.key_env is None:
             keys[model.alias] = SIMULATED_KEY if model.simulated else ""
         elif not (key := env.get(model.key_env, "").strip()):
-            raise ConfigError(
-                f"{model.alias}: the environment variable {model.key_env} is not set. Export it, put it into "
-                "a file for `--env-file`, or name another variable with `key_env`."
-            )
+            missing.setdefault(model.key_env, []).append(model.alias)
         else:
             keys[model.alias] = key
+    if missing:
+        unset = "; ".join(f"{name} is not set (API key of {', '.join(of)})" for name, of in missing.items())
+        raise ConfigError(
+            f"the environment variable {unset}. Export it, put it into a file for `--env-file`, or name "
+            "another variable with `key_env`."
+        )
     return keys
 
 
@@ -161,12 +164,12 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
         if not asked:
             raise ConfigError(
                 f"condition {condition.name!r} is for {', '.join(sorted(condition.suites or ()))}, but the "
-                f"problem sets hold only {', '.join(sorted(suites))}; remove it or change its `suites`"
+                f"problem sets hold only {', '.join(sorted(suites))}. Remove it, or change its `suites`."
             )
         for fault in filter(None, (condition_complaint(condition, suite) for suite in sorted(asked))):
             raise ConfigError(
-                f"condition {condition.name!r}: {fault}. Change it, or name the suites it is for: "
-                "`suites: […]`"
+                f"condition {condition.name!r}: {fault}. Change the condition, or limit it to other suites: "
+                "`suites: […]`."
             )
     for model in models:
         _check_pairs(sweep, model, _suites_of(sweep.problems_of(model), opened))
@@ -178,14 +181,14 @@ def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
         conditions = conditions_of(sweep, suite)
         if not conditions:
             raise ConfigError(
-                f"{model.alias} has problems of {suite}, but no condition is for them: add one, such as "
-                f"{{name: plain, suites: [{suite}]}}, or leave the problems out"
+                f"{model.alias} has problems of {suite}, but no condition is for them. Add one, such as "
+                f"{{name: plain, suites: [{suite}]}}, or remove the problems."
             )
         for condition in conditions:
             if model.system is not None and condition.system is not None:
                 raise ConfigError(
-                    f"{model.alias} and condition {condition.name!r} each have a `system`, and a request has "
-                    "room for one; leave one of them out, or give each wording a condition of its own"
+                    f"{model.alias} and condition {condition.name!r} both set `system`, and a request has "
+                    "room for one. Remove one of them, or write a condition for each wording."
                 )
 
 
@@ -222,10 +225,10 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
         named = {model.model_id, model.model_id.partition(":")[2]}
         runs, of_model = {run for run, _ in recorded}, sum(alias in named for _, alias in recorded)
         if not named & runs and of_model != 1:
-            found = "several runs hold a model" if of_model else "no run and no model is"
+            found = "several runs have a model" if of_model else "no run and no model is"
             raise ConfigError(
-                f"{model.alias}: in {model.replay} {found} called {model.model_id!r}; its runs: "
-                f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}"
+                f"{place}: {found} called {model.model_id!r} in {folder}. Name one of its runs as the model: "
+                f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}."
             )
 
 
@@ -260,8 +263,8 @@ def _check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> N
         if faults := sorted(filter(None, found)):
             more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
             raise ConfigError(
-                f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Leave these problems out, "
-                "or put those that can be asked so into a sweep of their own"
+                f"condition {condition.name!r}: {'; '.join(faults[:3])}{more}. Remove these problems, or use "
+                "a sweep of its own for those that work with this condition."
             )
 
 
@@ -282,10 +285,10 @@ def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[
     # Of output tokens alone a call may leave a debt: Anthropic's injected max_tokens is never used up.
     for key, per_minute, worst in (("tpm", limits.tpm, together), ("input_tpm", limits.input_tpm, sent)):
         if per_minute is not None and worst > per_minute * limits.fraction:
-            way_out = "ask shorter questions" if key == "input_tpm" else "lower `max_tokens`"
+            way_out = "use shorter questions" if key == "input_tpm" else "lower `max_tokens`"
             raise ConfigError(
-                f"{model.alias} may use {per_minute * limits.fraction:,.0f} tokens a minute ({key}), but one "
-                f"request may need {worst:,}. Raise `{key}` or {way_out}."
+                f"{model.alias}: one request may need {worst:,} tokens, but its `{key}` is "
+                f"{per_minute * limits.fraction:,.0f} tokens per minute. Raise `{key}`, or {way_out}."
             )
 
 
@@ -309,8 +312,8 @@ def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
     needed = sum(lanes.values()) + SPARE_FILES
     if bounded and needed > hard:
         raise ConfigError(
-            f"this sweep may hold {needed:,} files and connections open at once, but the system allows "
-            f"{hard:,}. Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
+            f"this sweep may need {needed:,} open files and connections, but the system allows {hard:,}. "
+            "Lower `concurrency`, or raise the hard limit (`ulimit -Hn`)."
         )
     if needed > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

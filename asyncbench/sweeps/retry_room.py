@@ -32,21 +32,21 @@ def check_longer(
         return
     if Outcome.TRUNCATED not in retry:
         raise ConfigError(
-            "--max-tokens gives replies that were cut more room: add --retry truncated. For all else set "
-            "`max_tokens` in the sweep."
+            "--max-tokens gives truncated replies more room, so it needs --retry truncated: add that. For "
+            "all other trials, set `max_tokens` in the sweep."
         )
     conditions = tuple(conditions)
     for model in models:
         for params in (model.params, *(condition.params for condition in conditions)):
             if named := sorted(ANY_LONGEST_REPLY & params.keys()):
                 raise ConfigError(
-                    f"{model.alias}: its `params` say {named[0]}, which --max-tokens would not change. Leave "
-                    "the model out with --models, or say `max_tokens` in its entry instead."
+                    f"{model.alias}: its `params` set {named[0]}, which --max-tokens does not change. Set "
+                    "`max_tokens` in its entry instead, or leave the model out with --models."
                 )
         if model.max_tokens is not None and max_tokens <= model.max_tokens:
             raise ConfigError(
-                f"{model.alias}: --max-tokens {max_tokens:,} is not more than the {model.max_tokens:,} that "
-                "its replies were cut at. Give more, or leave the model out with --models."
+                f"{model.alias}: --max-tokens {max_tokens:,} is not more than its max_tokens, "
+                f"{model.max_tokens:,}. Give a higher number, or leave the model out with --models."
             )
 
 
@@ -90,8 +90,8 @@ class Room:
             store.finished |= had.keys() - self._cut
             if had and not self._cut:
                 raise ConfigError(
-                    f"--max-tokens {max_tokens:,}: all {len(had):,} truncated trials were cut at "
-                    f"{min(had.values()):,} tokens or more; give more than that"
+                    f"--max-tokens {max_tokens:,}: all {len(had):,} truncated trials were cut off at "
+                    f"{min(had.values()):,} tokens or more. Give a higher number."
                 )
 
     def most(self, model: Model) -> Model:

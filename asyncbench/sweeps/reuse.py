@@ -49,14 +49,16 @@ def check_reuse(folder: Path | None, ignore: Collection[str], *, out: Path) -> N
         StoreError: its manifest cannot be read.
     """
     if odd := sorted(set(ignore) - set(IGNORABLE)):
-        raise ConfigError(f"--ignore {odd[0]}: only {', '.join(IGNORABLE)} can be ignored; leave it out")
+        raise ConfigError(f"--ignore {odd[0]}: only {', '.join(IGNORABLE)} can be ignored. Remove the rest.")
     if folder is None:
         if ignore:
-            raise ConfigError("--ignore goes with --reuse: name the folder whose answers are taken over")
+            raise ConfigError("--ignore needs --reuse: name the folder whose answers you want to take over.")
         return
     read_manifest(folder)
     if folder.resolve() == out.resolve():
-        raise ConfigError(f"--reuse {folder} is the sweep's own folder: name another one, or leave it out")
+        raise ConfigError(
+            f"--reuse {folder} is the sweep's own folder. Name another one, or remove the option."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -702,17 +702,17 @@ def test_an_extra_body_is_judged_like_params(extra, said):
 
 IGNORED = [
     *((name, 5, "set `repeats`") for name in ("n", "best_of", "num_return_sequences", "candidate_count")),
-    *((name, 5, "not kept") for name in ("logprobs", "top_logprobs", "prompt_logprobs")),
-    ("include", ["message.output_text.logprobs"], "not kept"),
-    ("echo", True, "Leave it out"),
-    ("background", True, "fetched later"),
-    ("audio", {"voice": "alloy"}, "sound is not kept"),
+    *((name, 5, "does not keep") for name in ("logprobs", "top_logprobs", "prompt_logprobs")),
+    ("include", ["message.output_text.logprobs"], "does not keep"),
+    ("echo", True, "Remove it"),
+    ("background", True, "does not fetch it later"),
+    ("audio", {"voice": "alloy"}, "sound, which asyncbench does not keep"),
     ("extra_headers", {"x-a": "SECRET"}, "no headers"),
-    ("extra_query", {"api-version": "SECRET"}, "Leave it out"),
+    ("extra_query", {"api-version": "SECRET"}, "no headers or queries. Remove it"),
     ("api_key", "SECRET", "`key_env`"),
     ("timeout", 30, "`timeouts: {total: …}`"),
     ("max_retries", 3, "`retry: {attempts: …}`"),
-    ("stream_options", {"include_usage": False}, "no cost is known"),
+    ("stream_options", {"include_usage": False}, "no cost would be known"),
 ]
 
 

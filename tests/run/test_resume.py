@@ -285,7 +285,9 @@ def test_what_was_cut_with_as_much_room_before_is_not_asked_again(cut):
     run(asked, retry=[Outcome.TRUNCATED], max_tokens=3)
     still = {one for one, outcome in outcomes(asked.out).items() if outcome == "truncated"}
     assert still
-    with pytest.raises(ConfigError, match=rf"all {len(still)} truncated trials were cut at 3 tokens or more"):
+    with pytest.raises(
+        ConfigError, match=rf"all {len(still)} truncated trials were cut off at 3 tokens or more"
+    ):
         run(asked, retry=[Outcome.TRUNCATED], max_tokens=3)
     run(asked, retry=[Outcome.TRUNCATED], max_tokens=4, screen=screen)
     assert not any("stay as they are" in one for one in screen.lines)
@@ -294,17 +296,19 @@ def test_what_was_cut_with_as_much_room_before_is_not_asked_again(cut):
 @pytest.mark.parametrize(
     ("keys", "given", "complaint"),
     [
-        pytest.param({"max_tokens": 2}, {"max_tokens": 50}, "add --retry truncated", id="nothing to retry"),
+        pytest.param(
+            {"max_tokens": 2}, {"max_tokens": 50}, "needs --retry truncated: add", id="nothing to retry"
+        ),
         pytest.param(
             {"max_tokens": 50},
             {"max_tokens": 50, "retry": [Outcome.TRUNCATED]},
-            r"simulated/oracle: --max-tokens 50 is not more than the 50 that its replies were cut at",
+            r"simulated/oracle: --max-tokens 50 is not more than its max_tokens, 50",
             id="not larger",
         ),
         pytest.param(
             {"params": {"max_completion_tokens": 2}},
             {"max_tokens": 50, "retry": [Outcome.TRUNCATED]},
-            r"its `params` say max_completion_tokens, which --max-tokens would not change",
+            r"its `params` set max_completion_tokens, which --max-tokens does not change",
             id="said by params",
         ),
     ],

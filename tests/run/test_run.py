@@ -335,6 +335,20 @@ def test_a_missing_key_is_named_before_anything_is_made(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_key_that_several_models_miss_is_named_once_with_all_of_them(tmp_path):
+    models = [{"model": "openai/gpt-5-mini", "alias": name} for name in ("a", "b", "c")]
+    for seed, model in enumerate(models):
+        model["seed"] = seed
+    other = {"model": "anthropic/claude-haiku-4-5", "alias": "d"}
+    with pytest.raises(ConfigError) as caught:
+        run(sweep(tmp_path / "out", problem_set(tmp_path), *models, other), env={})
+    said = str(caught.value)
+    assert (
+        "OPENAI_API_KEY is not set (API key of a, b, c); ANTHROPIC_API_KEY is not set (API key of d)" in said
+    )
+    assert said.count("Export it") == 1
+
+
 def test_a_missing_problem_set_is_named_before_anything_is_made(tmp_path):
     asked = sweep(tmp_path / "out", tmp_path / "nowhere.parquet", "simulated/oracle")
     with pytest.raises(ProblemSetError, match=r"nowhere\.parquet"):
@@ -352,7 +366,7 @@ def test_fewer_tokens_a_minute_than_one_request_needs_are_refused(tmp_path):
     model = {"model": "simulated/oracle", "tpm": 500, "max_tokens": 1000}
     asked = sweep(tmp_path / "out", problem_set(tmp_path), model)
     with pytest.raises(
-        ConfigError, match=r"may use 500 tokens a minute \(tpm\), but one request may need 1,0\d\d"
+        ConfigError, match=r"one request may need 1,0\d\d tokens, but its `tpm` is 500 tokens per minute"
     ):
         run(asked)
 
@@ -373,7 +387,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 def test_more_calls_in_flight_than_the_system_has_files_are_refused(tmp_path):
     model = {"model": "simulated/oracle", "concurrency": 10**9}
-    with pytest.raises(ConfigError, match="open at once"):
+    with pytest.raises(ConfigError, match="open files and connections, but the system allows"):
         run(sweep(tmp_path / "out", problem_set(tmp_path), model))
 
 

@@ -217,16 +217,16 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
         ("openrouter/perplexity/sonar-reasoning-pro", "searches the web"),
         ("openrouter/relace/relace-search", "searches the web"),
         ("groq/groq/compound-mini", "searches the web"),
-        ("gemini/gemini-2.5-flash-image", "sound and pictures"),
-        ("openrouter/google/gemini-2.5-flash-image", "sound and pictures"),
-        ("openai/gpt-5-image-mini", "sound and pictures"),
-        ("openai/gpt-audio", "sound and pictures"),
-        ("openai/gpt-4o-audio-preview-2025-06-03", "sound and pictures"),
-        ("gemini/gemini-live-2.5-flash", "sound and pictures"),
-        ("xai/grok-4.20-multi-agent", "asks other models"),
+        ("gemini/gemini-2.5-flash-image", "uses sound or images"),
+        ("openrouter/google/gemini-2.5-flash-image", "uses sound or images"),
+        ("openai/gpt-5-image-mini", "uses sound or images"),
+        ("openai/gpt-audio", "uses sound or images"),
+        ("openai/gpt-4o-audio-preview-2025-06-03", "uses sound or images"),
+        ("gemini/gemini-live-2.5-flash", "uses sound or images"),
+        ("xai/grok-4.20-multi-agent", "also asks other models"),
         ("openrouter/openai/gpt-4o-mini:online", "searches the web"),
-        ("openrouter/@preset/mine", "anything that costs"),
-        ("openrouter/openai/gpt-4o-mini@preset/mine", "anything that costs"),
+        ("openrouter/@preset/mine", "options that cost extra"),
+        ("openrouter/openai/gpt-4o-mini@preset/mine", "options that cost extra"),
         ("openrouter/openrouter/auto", "another model"),
     ],
 )
@@ -234,7 +234,7 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
 def test_a_model_that_costs_beside_its_tokens_unasked_is_refused(model, why, price):
     asked = {"model": model, "max_tokens": 9} | price
     plan = planned(asked)
-    with pytest.raises(ConfigError, match=f"{why}.*so nobody can say.*without a budget"):
+    with pytest.raises(ConfigError, match=f"budget_usd needs a maximum cost .*{why}.*without a budget"):
         check_budget(plan, plan.models)
     without = planned(asked, budget_usd=None)
     check_budget(without, without.models)
@@ -411,7 +411,9 @@ def test_what_takes_the_price_away_that_a_router_is_told_is_refused(provider):
         planned(ROUTED | {"params": {"provider": provider}}),
         planned(ROUTED, conditions=[{"name": "c", "params": {"provider": provider}}]),
     ):
-        with pytest.raises(ConfigError, match=r"the router is not told what a call may cost.*max_price"):
+        with pytest.raises(
+            ConfigError, match=r"maximum cost .*send the router no usable `max_price`.*remove it"
+        ):
             check_budget(plan, plan.models)
 
 
