@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.files import opened_parquet, read_batches
+from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.records import Draft
 from asyncbench.suites import check_expected
@@ -42,7 +42,8 @@ def mapping(columns: Mapping[str, str] | None, *, place: str) -> dict[str, str]:
         if name not in REQUIRED + OPTIONAL:
             known = ", ".join(REQUIRED + OPTIONAL)
             raise ConfigError(
-                f"{place}: columns: {name!r} is no column of a custom set; it may be given: {known}"
+                f"{place}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
+                f"`columns: {{question: YOUR_COLUMN}}`. Its names: {known}."
             )
     return {name: name for name in REQUIRED} | dict(given)
 
@@ -72,17 +73,16 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
 def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> None:
     index = schema.get_field_index(column)  # -1 where the name stands twice, too
     if index < 0:
-        has = ", ".join(schema.names)
         raise ProblemSetError(
-            f"{path}: not exactly one column {column!r} to take as {name}; the file has: {has}. "
-            f"Say which one it is: `columns: {{{name}: …}}`"
+            f"{path}: {lacking(column, schema)} Name the column to use as {name}: `columns: {{{name}: …}}`."
         )
     given = schema.field(index).type
     whole = pa.types.is_integer(given)
     if not whole and (name == "length" or not (is_text(given) or pa.types.is_decimal(given))):
+        wanted = "whole numbers" if name == "length" else "text"
+        inexact = " A float may hold another number than you wrote." if pa.types.is_floating(given) else ""
         raise ProblemSetError(
-            f"{path}: column {column!r} is {given}, not {'a whole number' if name == 'length' else 'text'}; "
-            "write it as that (a float is refused: it may hold another number than was written)"
+            f"{path}: column {column!r} has type {given}, not {wanted}. Write it as {wanted}.{inexact}"
         )
 
 
@@ -90,7 +90,7 @@ def _ours(column: Column, name: str, *, place: str) -> Column:
     if name == "length":
         return converted(column, pa.int32(), place=place)
     if column.null_count:
-        raise ProblemSetError(f"{place} is NULL in some rows; give it a value there or leave those rows out")
+        raise ProblemSetError(f"{place} is NULL in some rows. Fill it in, or remove those rows.")
     if pa.types.is_decimal(column.type):  # positional: the cast would write a small one as 1E-8
         return pa.array([format(number, "f") for number in column.to_pylist()], pa.string())
     return converted(column, pa.string(), place=place)

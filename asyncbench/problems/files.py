@@ -4,8 +4,10 @@ A few kilobytes can hold gigabytes: a text may stand once, and rows name it a mi
 as a dictionary, measured, and written out for as many rows as fit.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, cast
 
@@ -20,6 +22,10 @@ from asyncbench.problems.schema import Column
 LONGEST_TEXT: Final = 10_000_000  # bytes: more than the longest context of any model takes
 MOST_AT_ONCE: Final = 16_000_000  # bytes of text in a batch, unless a single row has more
 MOST_IN_A_GROUP: Final = 1_000_000_000  # bytes of a column in a row group: all may be one page
+_TEXTS: Final[Mapping[str, str]] = {
+    **dict.fromkeys((".csv", ".tsv"), "CSV"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "JSON"),
+}
 
 
 @contextmanager
@@ -33,13 +39,44 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(local(path), pre_buffer=False) as file:  # pre-buffered, a row group is held whole
             yield file
     except FileNotFoundError:
-        raise ProblemSetError(f"{path}: no such file; make one with `asyncbench generate`") from None
-    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        reason = str(error).partition("\n")[0]
         raise ProblemSetError(
-            f"{path}: cannot be read as a Parquet file ({reason}); if it is cut short or damaged, fetch it "
-            "or make it again"
-        ) from error
+            f"{path}: no such file. Correct the path, or make the file with `asyncbench generate`."
+        ) from None
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+        raise ProblemSetError(f"{path}: cannot be read as a Parquet file{_instead(path, error)}") from error
+
+
+def _instead(path: Path, error: Exception) -> str:
+    """Return what a file is that is not Parquet, and the way out."""
+    if path.is_dir():
+        return ": it is a folder. Name a file in it."
+    if (kind := _kind_of_text(path)) is None:
+        reason = str(error).partition("\n")[0]
+        return f" ({reason}). If it is cut short or damaged, download it or make it again."
+    new = path.with_suffix(".parquet") if path.suffix != ".parquet" else path.with_stem(f"{path.stem}-new")
+    name = json.dumps(str(path))
+    read = f"read_csv({name}, all_varchar=True)" if kind == "CSV" else f"read_json({name})"
+    code = f"import duckdb; duckdb.{read}.write_parquet({json.dumps(str(new))})"
+    return f": it is {kind}. Convert it, and name the new file: python -c {shlex.quote(code)}"
+
+
+def _kind_of_text(path: Path) -> str | None:
+    if path.suffix in _TEXTS:
+        return _TEXTS[path.suffix]
+    with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
+        first = file.readline(4096).decode("utf-8-sig").strip()
+        if first.startswith(("{", "[")):
+            return "JSON"
+        if "," in first and first.isprintable():
+            return "CSV"
+    return None
+
+
+def lacking(column: str, schema: pa.Schema) -> str:
+    """Return that a file has no such column, or several, and which it has."""
+    several = schema.names.count(column)
+    found = f"it has {several} columns {column!r}" if several else f"it has no column {column!r}"
+    return f"{found}. Its columns: {', '.join(schema.names)}."
 
 
 def read_batches(
@@ -78,8 +115,8 @@ def _check_groups(said: pq.FileMetaData, columns: Sequence[str], *, path: Path) 
                 raise _too_long(name, path)
             if size > MOST_IN_A_GROUP:
                 raise ProblemSetError(
-                    f"{path}: column {name!r} has {size:,} bytes in one row group, and at most "
-                    f"{MOST_IN_A_GROUP:,} are read; write the file with smaller row groups (row_group_size=…)"
+                    f"{path}: column {name!r} has {size:,} bytes in one row group; at most "
+                    f"{MOST_IN_A_GROUP:,} are allowed. Write smaller row groups (row_group_size=…)."
                 )
     return list(texts.values())
 
@@ -117,8 +154,8 @@ def _plain(column: Column) -> Column:
 
 def _too_long(name: str, path: Path) -> ProblemSetError:
     return ProblemSetError(
-        f"{path}: column {name!r} holds a text of more than {LONGEST_TEXT:,} bytes, which no model takes; "
-        "leave that row out"
+        f"{path}: column {name!r} holds a text of more than {LONGEST_TEXT:,} bytes, which no model accepts. "
+        "Remove that row."
     )
 
 

@@ -46,19 +46,19 @@ def generate(
         StoreError: The file cannot be written.
     """
     if isinstance(suite, str) and suite not in SUITES:
-        raise ConfigError(f"no suite {suite!r}; there are: {', '.join(SUITES)}")
+        raise ConfigError(f"no suite {suite!r}. Known: {', '.join(SUITES)}.")
     chosen = SUITES[suite] if isinstance(suite, str) else suite
     place = f"generate {chosen.name}"
     values = chosen.parsed(parameters, place=place)
     if chosen.generate is None:
-        raise ConfigError(f"{place}: this suite's problems are your own file; name it in the sweep")
+        raise ConfigError(f"{place}: the problems of this suite are your own file. Name it in the sweep.")
     if workers < 1:
         raise ConfigError(f"{place}: workers: {workers} is too small: at least 1")
     out, cells = Path(out), CellCounts()
 
     def made(survey: Survey) -> ProblemSet:
         if not survey.rows:
-            raise ConfigError(f"{place}: these parameters leave nothing to generate: {values}")
+            raise ConfigError(f"{place}: these parameters leave nothing to generate. Change them: {values}")
         return ProblemSet(
             path=out,
             name=out.stem,
@@ -97,7 +97,7 @@ def copy_into(problems: ProblemSet, folder: Path) -> ProblemSet:
 
     def made(survey: Survey) -> ProblemSet:
         if survey.digest != problems.digest:
-            raise ProblemSetError(f"{problems.path}: changed while it was read; start again")
+            raise ProblemSetError(f"{problems.path}: the file changed while it was read. Start again.")
         return replace(problems, path=out, custom=None)
 
     return _written(problems.batches(ROWS_AT_ONCE), out, made, told=storing)

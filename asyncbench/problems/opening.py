@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.custom import SUITE, Custom, drafts, mapping
-from asyncbench.problems.files import opened_parquet, read_batches
+from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
@@ -28,6 +28,10 @@ KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
     "suite": SUITES,
     "representation": ("integer", "float", "fraction", "scientific", "text"),
     "answer_type": ("integer", "decimal", "fraction", "scientific", "text"),
+}
+_LIKELY: Mapping[str, Collection[str]] = {  # what others call such columns
+    "question": ("question", "prompt", "problem", "input", "query"),
+    "expected": ("expected", "answer", "target", "final", "solution", "output", "label", "result"),
 }
 
 
@@ -63,12 +67,12 @@ def open_set(
     if suite == SUITE:
         return _open_custom(path, name, columns, grader, pattern)
     if columns or grader or pattern:
-        raise ConfigError(f"{path}: columns, grader and pattern go with suite {SUITE!r}")
+        raise ConfigError(f"{path}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
     found = _open_contract(path, name)
     if suite is not None and found.suites != (suite,):
         raise ProblemSetError(
-            f"{path}: column 'suite' holds {', '.join(found.suites)}, but only {suite} is asked for; "
-            "leave `suite` out, or name another file"
+            f"{path}: column 'suite' holds {', '.join(found.suites)}, but the sweep wants only {suite}. "
+            "Remove `suite`, or name another file."
         )
     return found
 
@@ -77,7 +81,7 @@ def _open_custom(
     path: Path, name: str | None, columns: Mapping[str, str] | None, grader: str | None, pattern: str | None
 ) -> ProblemSet:
     if grader is None:
-        raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}")
+        raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
     check_grader(grader, pattern, place=str(path))
     custom = Custom(columns=mapping(columns, place=str(path)), grader=grader, pattern=pattern)
     survey = Survey()
@@ -102,11 +106,11 @@ def _open_contract(path: Path, name: str | None) -> ProblemSet:
         try:
             said = Said.by(file.metadata.metadata)
         except (ValueError, RecursionError) as error:
-            raise ProblemSetError(f"{path}: its metadata makes no sense ({error}); make it again") from None
+            raise ProblemSetError(f"{path}: its metadata makes no sense ({error}). Make it again.") from None
     if said.schema_version > SCHEMA_VERSION:
         raise ProblemSetError(
-            f"{path}: follows version {said.schema_version} of the columns, and this asyncbench knows "
-            f"{SCHEMA_VERSION}; use a later asyncbench, or make the set again with this one"
+            f"{path}: its columns follow version {said.schema_version}, and this asyncbench knows "
+            f"{SCHEMA_VERSION}. Use a later asyncbench, or make the file again with this one."
         )
     survey, ids = Survey(), Occurrences()
     for batch in contract_batches(path, rows=ROWS_AT_ONCE):
@@ -115,8 +119,8 @@ def _open_contract(path: Path, name: str | None) -> ProblemSet:
         survey.add(batch)
     if said.digest not in (None, survey.digest):
         raise ProblemSetError(
-            f"{path}: its rows are not those it was written with: it is damaged, or was edited. Make it "
-            "again, or write the edited rows to a file without the metadata `asyncbench.digest`"
+            f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
+            "you edited it, write it without the metadata `asyncbench.digest`."
         )
     return _found(path, name, survey, said=said)
 
@@ -130,7 +134,7 @@ def _found(
     custom: Custom | OneRun | None = None,
 ) -> ProblemSet:
     if not survey.rows:
-        raise ProblemSetError(f"{path}: holds no problems; make it again, or leave it out")
+        raise ProblemSetError(f"{path}: the file holds no problems. Make it again, or remove it.")
     return ProblemSet(
         path=path,
         name=name or path.stem,
@@ -148,15 +152,25 @@ def _check_types(schema: pa.Schema, *, path: Path) -> None:
         index = schema.get_field_index(field.name)  # -1 where the name stands twice, too
         if index < 0:
             raise ProblemSetError(
-                f"{path}: not exactly one column {field.name!r}; the file has: {', '.join(schema.names)}. "
-                f"Make it with `asyncbench generate`, or name its columns with `suite: {SUITE}` and `columns`"
+                f"{path}: this is not a problem set of asyncbench: {lacking(field.name, schema)} For data "
+                f"of your own write {_as_custom(path, schema)}. Or make a set with `asyncbench generate`."
             )
         given = schema.field(index).type
         if not _fits(given, field.type):
             raise ProblemSetError(
-                f"{path}: column {field.name!r} is {given}, not {field.type}; write it as that, or make the "
-                "file again with `asyncbench generate`"
+                f"{path}: column {field.name!r} has type {given}, not {field.type}. Write it as that, or "
+                "make the file again with `asyncbench generate`."
             )
+
+
+def _as_custom(path: Path, schema: pa.Schema) -> str:
+    """Return the entry of a sweep for somebody's own file, with the columns that it most likely means."""
+    columns = dict.fromkeys(_LIKELY, "…")
+    for ours, words in _LIKELY.items():
+        found = (name for word in words for name in schema.names if word in name.lower())
+        columns[ours] = next((name for name in found if name not in columns.values()), "…")
+    named = ", ".join(f"{ours}: {theirs}" for ours, theirs in columns.items())
+    return f"{{path: {path}, suite: {SUITE}, grader: number, columns: {{{named}}}}}"
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -173,13 +187,13 @@ def _check_values(batch: pa.RecordBatch, *, path: Path) -> None:
     """Refuse a NULL where there must be a value, and a word that nobody here understands."""
     for field in PROBLEM_FIELDS:
         if not field.nullable and _nulls(batch.column(field.name)):
-            raise ProblemSetError(f"{path}: column {field.name!r} holds NULL; give every row a value there")
+            raise ProblemSetError(f"{path}: column {field.name!r} holds NULL. Give every row a value.")
     for name, known in KNOWN.items():
         for value in batch.column(name).unique().to_pylist():
             if value not in known:
                 raise ProblemSetError(
-                    f"{path}: column {name!r} holds {value!r}; it may be: {', '.join(known)}. Correct those "
-                    "rows, or use a later asyncbench if that wrote them"
+                    f"{path}: column {name!r} holds {value!r}. Allowed: {', '.join(known)}. Correct those "
+                    "rows, or use the later asyncbench that wrote them."
                 )
 
 
@@ -193,15 +207,15 @@ def _check_ids(ids: Column, seen: Occurrences, *, path: Path) -> None:
     odd = ids.filter(pc.invert(pc.match_substring_regex(ids, "^[0-9a-f]{32}$")))
     if len(odd):
         raise ProblemSetError(
-            f"{path}: column 'problem_id' holds {odd[0].as_py()!r}, not 32 hexadecimal characters; make the "
-            f"file again with `asyncbench generate`, or let it be read as `suite: {SUITE}`, which gives ids"
+            f"{path}: column 'problem_id' holds {odd[0].as_py()!r}, not 32 hexadecimal characters. Make the "
+            f"file again with `asyncbench generate`, or read it as `suite: {SUITE}`, which makes ids."
         )
     # Python's hash of a text is 64 bits, keyed anew in every process: no file can be made to collide.
     for problem_id in ids.to_pylist():
         if seen.add(hash(problem_id) & (2**64 - 1)) and len(rows := _rows_of(problem_id, path)) > 1:
             raise ProblemSetError(
                 f"{path}: column 'problem_id' holds {problem_id} in rows {rows[0]:,} and {rows[1]:,} (the "
-                f"first is row 1); keep one row of each problem, or let the file be read as `suite: {SUITE}`"
+                f"first is row 1). Keep one row of each problem, or read the file as `suite: {SUITE}`."
             )
 
 

@@ -101,4 +101,4 @@ def converted(column: Column, wanted: pa.DataType, *, place: str) -> Column:
     try:
         return column.cast(wanted)
     except pa.ArrowInvalid as error:
-        raise ProblemSetError(f"{place}: {error}; write it as {wanted}") from error
+        raise ProblemSetError(f"{place}: {error}. Write it as {wanted}.") from error

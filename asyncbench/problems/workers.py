@@ -104,8 +104,8 @@ def _received(part: Connection) -> Some | None:
         some = part.recv()
     except EOFError:
         raise ProblemSetError(
-            "a worker process was ended before its work was done, as happens when memory runs out; take "
-            "fewer --workers"
+            "a worker process was killed before its work was done, perhaps for lack of memory. Use fewer "
+            "--workers."
         ) from None
     if isinstance(some, Exception):
         raise some

@@ -69,11 +69,11 @@ def check_custom(grader: str, pattern: str | None = None, *, place: str = "custo
             grader that has no use for one.
     """
     if grader not in CUSTOM_GRADERS:
-        raise ConfigError(f"{place}: grader {grader!r} is unknown; known: {', '.join(CUSTOM_GRADERS)}")
+        raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {', '.join(CUSTOM_GRADERS)}.")
     if grader == "regex":
         _compiled(pattern, place=place)
     elif pattern is not None:
-        raise ConfigError(f"{place}: grader {grader!r} takes no pattern; use grader 'regex' or leave it out")
+        raise ConfigError(f"{place}: grader {grader!r} takes no pattern. Remove it, or use grader 'regex'.")
 
 
 def check_expected(grader: str, expected: str, *, place: str = "custom") -> None:
@@ -84,8 +84,8 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
     """
     if READERS.get(grader, _trimmed)(expected) in (None, ""):
         raise ProblemSetError(
-            f"{place}: expected {expected!r}: grader {grader!r} reads no answer in it; mend it, use another "
-            "grader, or leave the problem out"
+            f"{place}: grader {grader!r} finds no answer in the expected value {expected!r}. Correct it, use "
+            "another grader, or remove the problem."
         )
 
 
@@ -182,13 +182,13 @@ def _compiled(pattern: str | None, *, place: str) -> _Pattern:
     import regex  # type: ignore[import-untyped]  # it ships no types
 
     if pattern is None:
-        raise ConfigError(f"{place}: grader 'regex' needs a pattern; its first group is the answer")
+        raise ConfigError(f"{place}: grader 'regex' needs a `pattern`. Its first group is the answer.")
     try:
         compiled: _Pattern = regex.compile(pattern)
     except regex.error as error:
-        raise ConfigError(f"{place}: pattern {pattern!r} is not valid: {error}") from None
+        raise ConfigError(f"{place}: pattern {pattern!r} is not valid: {error}. Correct it.") from None
     if not compiled.groups:
-        raise ConfigError(f"{place}: pattern {pattern!r} has no group; put the answer in parentheses")
+        raise ConfigError(f"{place}: pattern {pattern!r} has no group. Put the answer in parentheses.")
     return compiled
 
 

@@ -89,7 +89,7 @@ class Suite:
         for name, written in given.items():
             if name not in self.parameters:
                 known = ", ".join(self.parameters) or "none"
-                raise ConfigError(f"{place}: {self.name} has no parameter {name!r}; it has: {known}")
+                raise ConfigError(f"{place}: {self.name} has no parameter {name!r}. Known: {known}.")
             try:
                 chosen[name] = self.parameters[name].parse(written)
             except ValueError as error:
@@ -98,8 +98,8 @@ class Suite:
         for name, value in preset.items():
             if chosen.get(name, value) != value:
                 raise ConfigError(
-                    f"{place}: {name}: {chosen[name]!r} is not what preset {chosen['preset']!r} sets, "
-                    f"{value!r}; leave one of the two out"
+                    f"{place}: {name} is {chosen[name]!r}, but preset {chosen['preset']!r} sets {value!r}. "
+                    "Remove one of the two."
                 )
         defaults = {name: parameter.default for name, parameter in self.parameters.items()}
         values = defaults | preset | chosen
@@ -157,7 +157,7 @@ def some_of(known: Iterable[str]) -> Callable[[object], tuple[str, ...]]:
     def parse(value: object) -> tuple[str, ...]:
         chosen = {part.strip() if isinstance(part, str) else part for part in _parts(value)}
         if not chosen.issubset(names):
-            raise ValueError(f"names something unknown; known: {', '.join(names)}")
+            raise ValueError(f"holds an unknown name. Known: {', '.join(names)}")
         return tuple(name for name in names if name in chosen)
 
     return parse
@@ -171,7 +171,7 @@ def one_of(known: Iterable[str]) -> Callable[[object], str | None]:
         if value is None:
             return None
         if value not in names:
-            raise ValueError(f"is unknown; known: {', '.join(names)}")
+            raise ValueError(f"is unknown. Known: {', '.join(names)}")
         return str(value)
 
     return parse
@@ -182,7 +182,7 @@ def ascending(low: str, high: str) -> Callable[[Mapping[str, object]], None]:
 
     def check(values: Mapping[str, object]) -> None:
         if cast("int", values[low]) > cast("int", values[high]):
-            raise ValueError(f"{low} is {values[low]}, which is above {high}, {values[high]}")
+            raise ValueError(f"{low} ({values[low]}) is greater than {high} ({values[high]}).")
 
     return check
 
@@ -191,5 +191,5 @@ def _parts(value: object) -> list[object]:
     if isinstance(value, str):
         return list(value.split(","))
     if value in ([], ()):
-        raise ValueError("is empty: at least one is needed")
+        raise ValueError("is empty. Give at least one")
     return list(value) if isinstance(value, list | tuple) else [value]

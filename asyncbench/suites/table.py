@@ -30,7 +30,7 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     """
     if problem.suite not in SUITES:
         known = ", ".join(SUITES)
-        raise ProblemSetError(f"problem {problem.problem_id}: no suite {problem.suite!r}; known: {known}")
+        raise ProblemSetError(f"problem {problem.problem_id}: no suite {problem.suite!r}. Known: {known}.")
     return SUITES[problem.suite].grade(problem, reply, style)
 
 

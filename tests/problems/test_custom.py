@@ -131,29 +131,32 @@ COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
         pytest.param(
             COLUMNS,
             {"question": "q"},
-            r"not exactly one column 'expected' to take as expected; the file has: q, a\. "
-            r"Say which one it is: `columns: \{expected: …\}`",
+            r"it has no column 'expected'. Its columns: q, a\. "
+            r"Name the column to use as expected: `columns: \{expected: …\}`",
             id="a column that is not there",
         ),
         pytest.param(
             COLUMNS | {"a": [0.1, 2.0]},
             EXPECTED,
-            "column 'a' is double, not text; write it as that",
+            "column 'a' has type double, not text. Write it as text. A float may hold",
             id="floats are expected",
         ),
         pytest.param(
             COLUMNS | {"a": [True, False]},
             EXPECTED,
-            "column 'a' is bool, not text",
+            "column 'a' has type bool, not text",
             id="booleans are expected",
         ),
         pytest.param(
-            COLUMNS | {"q": [["1"], ["2"]]}, EXPECTED, "column 'q' is list<.*, not text", id="lists are asked"
+            COLUMNS | {"q": [["1"], ["2"]]},
+            EXPECTED,
+            "column 'q' has type list<.*, not text",
+            id="lists are asked",
         ),
         pytest.param(
             COLUMNS,
             EXPECTED | {"length": "q"},
-            "column 'q' is string, not a whole number",
+            "column 'q' has type string, not whole numbers",
             id="a length in text",
         ),
         pytest.param(
@@ -165,25 +168,25 @@ COLUMNS: dict[str, list[Any]] = {"q": ["1+1", "2+2"], "a": ["2", "4"]}
         pytest.param(
             COLUMNS | {"form": ["integer", "roman"]},
             EXPECTED | {"representation": "form"},
-            "column 'representation' holds 'roman'; it may be: integer, float",
+            "column 'representation' holds 'roman'. Allowed: integer, float",
             id="no such representation",
         ),
         pytest.param(
             COLUMNS | {"a": ["2", None]},
             EXPECTED,
-            "column 'a' is NULL in some rows; give it a value there or leave",
+            "column 'a' is NULL in some rows. Fill it in, or remove",
             id="an answer that is NULL",
         ),
         pytest.param(
             COLUMNS | {"a": ["2", "two"]},
             EXPECTED,
-            "column 'a': expected 'two': grader 'number' reads no answer in it",
+            "column 'a': grader 'number' finds no answer in the expected value 'two'. Correct it",
             id="an answer its grader cannot read",
         ),
         pytest.param(
             {"q": pa.array([], pa.string()), "a": pa.array([], pa.string())},
             EXPECTED,
-            "holds no problems",
+            "the file holds no problems",
             id="no rows",
         ),
     ],
@@ -199,12 +202,12 @@ def test_a_file_that_cannot_be_taken_is_refused(columns, mapping, complaint, tmp
     ("how", "complaint"),
     [
         pytest.param({}, "needs a `grader`: exact, number, choice, regex", id="no grader"),
-        pytest.param({"grader": "vibes"}, "grader 'vibes' is unknown; known: exact", id="no such grader"),
+        pytest.param({"grader": "vibes"}, "unknown grader 'vibes'. Known: exact", id="no such grader"),
         pytest.param({"grader": "regex"}, "pattern", id="no pattern"),
         pytest.param({"grader": "exact", "pattern": "(.*)"}, "takes no pattern", id="a pattern of no use"),
         pytest.param(
             {"grader": "exact", "columns": {"answer": "a"}},
-            "columns: 'answer' is no column of a custom set; it may be given: question, expected, task",
+            "columns: asyncbench has no column 'answer'. .*Its names: question, expected, task",
             id="no such column of ours",
         ),
     ],

@@ -105,9 +105,9 @@ def test_a_set_is_readable_with_nothing_of_ours(small):
 @pytest.mark.parametrize(
     ("suite_", "parameters", "complaint"),
     [
-        pytest.param("nupper", {}, "no suite 'nupper'; there are: llm_arithmetic, ", id="unknown suite"),
+        pytest.param("nupper", {}, "no suite 'nupper'. Known: llm_arithmetic, ", id="unknown suite"),
         pytest.param(
-            "integer_addition", {"trys": 5}, "no parameter 'trys'; it has: tries", id="unknown parameter"
+            "integer_addition", {"trys": 5}, "no parameter 'trys'. Known: tries", id="unknown parameter"
         ),
         pytest.param("integer_addition", {"tries": "many"}, "tries: 'many'", id="a value its rule refuses"),
         pytest.param("custom", {}, "your own file", id="a suite without a generator"),
@@ -120,7 +120,7 @@ def test_what_cannot_be_generated_is_refused(suite_, parameters, complaint, tmp_
 
 
 def test_parameters_that_leave_nothing_are_refused(suite, tmp_path):
-    with pytest.raises(ConfigError, match=r"leave nothing to generate: \{'rows': 0\}"):
+    with pytest.raises(ConfigError, match=r"leave nothing to generate. Change them: \{'rows': 0\}"):
         generate(suite, tmp_path / "made.parquet", rows=0)
     assert list(tmp_path.iterdir()) == []
 
@@ -171,7 +171,7 @@ def test_a_disk_that_is_full_is_a_matter_of_storage_and_leaves_nothing(tmp_path)
         text=True,
         check=True,
     )
-    assert said.stdout.startswith(f"{out}: cannot be written: File too large; ")
+    assert said.stdout.startswith(f"{out}: cannot be written: File too large. ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -256,7 +256,7 @@ def test_a_set_that_changed_since_it_was_checked_is_not_copied(suite, tmp_path):
     checked = generate(suite, tmp_path / "made.parquet", seed=1)
     generate(suite, tmp_path / "made.parquet", seed=2)
 
-    with pytest.raises(ProblemSetError, match=f"^{checked.path}: changed while it was read"):
+    with pytest.raises(ProblemSetError, match=f"^{checked.path}: the file changed while it was read"):
         copy_into(checked, tmp_path / "problems")
     assert list((tmp_path / "problems").iterdir()) == []
 

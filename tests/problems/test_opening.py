@@ -1,5 +1,8 @@
 """A file that is not what it should be is refused before any call: named, with its column and a way out."""
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import ConfigError, ProblemSetError
@@ -54,69 +58,69 @@ TEXT, TEXTS = pa.string(), pa.list_(pa.string())
 FAULTS: dict[str, tuple[Change, str]] = {  # what is wrong: how it is made so, and what is said of it
     "floats are expected": (
         put("expected", [0.5] * 250, pa.float64()),
-        "column 'expected' is double, not string; write it as that",
+        "column 'expected' has type double, not string. Write it as that",
     ),
     "bytes are asked": (
         typed("question", pa.binary()),
-        "column 'question' is binary, not string; write it as that",
+        "column 'question' has type binary, not string. Write it as that",
     ),
     "a length is a float": (
         typed("length", pa.float64()),
-        "column 'length' is double, not int32; write it as that",
+        "column 'length' has type double, not int32. Write it as that",
     ),
     "a length is beyond int32": (
         put("length", [2**31], pa.int64()),
-        "column 'length': Integer value 2147483648 not in range: .*; write it as int32",
+        "column 'length': Integer value 2147483648 not in range: .*. Write it as int32",
     ),
     "operands are one text": (
         put("operands", ["1"] * 250, TEXT),
-        "column 'operands' is string, not list<.*; write it as that",
+        "column 'operands' has type string, not list<.*. Write it as that",
     ),
     "operands are numbers": (
         put("operands", [[1]] * 250, pa.list_(pa.int64())),
-        "column 'operands' is list<element: int64>, not list<.*; write it as that",
+        "column 'operands' has type list<element: int64>, not list<.*. Write it as that",
     ),
     "operands are NULL": (
         put("operands", [None], TEXTS),
-        "column 'operands' holds NULL; give every row a value there",
+        "column 'operands' holds NULL. Give every row a value",
     ),
     "an operand is NULL": (
         put("operands", [["1", None]], TEXTS),
-        "column 'operands' holds NULL; give every row a value there",
+        "column 'operands' holds NULL. Give every row a value",
     ),
     "an id is short": (
         put("problem_id", ["1"], TEXT),
-        "column 'problem_id' holds '1', not 32 hexadecimal characters; make the file again",
+        "column 'problem_id' holds '1', not 32 hexadecimal characters. Make the file again",
     ),
     "an id is in capitals": (
         put("problem_id", ["A" * 32], TEXT),
-        "column 'problem_id' holds 'A{32}', not 32 hexadecimal characters; make the file again",
+        "column 'problem_id' holds 'A{32}', not 32 hexadecimal characters. Make the file again",
     ),
     "an id goes on after a newline": (
         put("problem_id", ["a" * 32 + "\n"], TEXT),
-        r"column 'problem_id' holds 'a{32}\\n', not 32 hexadecimal characters; make the file again",
+        r"column 'problem_id' holds 'a{32}\\n', not 32 hexadecimal characters. Make the file again",
     ),
     "an id stands twice": (
         put("problem_id", ["0" * 32, "1" * 32, "0" * 32], TEXT),
-        "column 'problem_id' holds 0{32} in rows 1 and 3 .*; keep one row of each problem",
+        "column 'problem_id' holds 0{32} in rows 1 and 3 .*. Keep one row of each problem",
     ),
     "no such suite": (
         put("suite", ["arithmetic"], TEXT),
-        "column 'suite' holds 'arithmetic'; it may be: .*integer_addition, .* Correct those rows",
+        "column 'suite' holds 'arithmetic'. Allowed: .*integer_addition, .* Correct those rows",
     ),
     "no such representation": (
         put("representation", ["roman"], TEXT),
-        "column 'representation' holds 'roman'; it may be: integer, float, .* Correct those rows",
+        "column 'representation' holds 'roman'. Allowed: integer, float, .* Correct those rows",
     ),
     "no such type of answer": (
         put("answer_type", ["roman"], TEXT),
-        "column 'answer_type' holds 'roman'; it may be: integer, decimal, .* Correct those rows",
+        "column 'answer_type' holds 'roman'. Allowed: integer, decimal, .* Correct those rows",
     ),
     "a column stands twice": (
         twice("task"),
-        "not exactly one column 'task'; the file has: .*, extra, task. Make it with `asyncbench generate`",
+        "this is not .*: it has 2 columns 'task'. Its columns: .*, extra, task. For data of your own write ",
     ),
-    "no rows": (lambda table: table.slice(0, 0), "holds no problems; make it again"),
+    "no rows": (lambda table: table.slice(0, 0), "the file holds no problems. Make it again"),
 }
 
 
@@ -133,9 +137,8 @@ def test_a_missing_column_is_named_with_those_that_are_there(name, small, tmp_pa
     path = changed(small, without(name), tmp_path / "changed.parquet")
     others = ", ".join(other for other in PROBLEM_SCHEMA.names if other != name)
 
-    with pytest.raises(
-        ProblemSetError, match=f"^{path}: not exactly one column '{name}'; the file has: {others}. "
-    ):
+    said = f"this is not a problem set of asyncbench: it has no column '{name}'. Its columns: {others}. "
+    with pytest.raises(ProblemSetError, match=f"^{path}: {said}"):
         open_set(path)
 
 
@@ -145,7 +148,7 @@ def test_a_missing_column_is_named_with_those_that_are_there(name, small, tmp_pa
 def test_a_null_is_refused_where_there_must_be_a_value(field, small, tmp_path):
     path = changed(small, put(field.name, [None], field.type), tmp_path / "changed.parquet")
 
-    with pytest.raises(ProblemSetError, match=f"^{path}: column '{field.name}' holds NULL; give every row a"):
+    with pytest.raises(ProblemSetError, match=f"^{path}: column '{field.name}' holds NULL. Give every row a"):
         open_set(path)
 
 
@@ -215,12 +218,12 @@ def test_a_set_filtered_with_another_tool_is_a_problem_set(filtered, small, tmp_
 
 def test_a_set_may_be_asked_to_hold_one_suite_alone(small):
     assert open_set(small.path, suite="integer_addition") == small
-    with pytest.raises(ProblemSetError, match="holds integer_addition, but only llm_arithmetic is asked"):
+    with pytest.raises(ProblemSetError, match="holds integer_addition, but the sweep wants only llm_ar"):
         open_set(small.path, suite="llm_arithmetic")
 
 
 def test_columns_and_grader_are_for_custom_sets_alone(small):
-    with pytest.raises(ConfigError, match="go with suite 'custom'"):
+    with pytest.raises(ConfigError, match="need `suite: custom`"):
         open_set(small.path, grader="exact")
 
 
@@ -228,7 +231,7 @@ def test_columns_and_grader_are_for_custom_sets_alone(small):
 
 
 def test_a_file_that_is_not_there_is_named():
-    with pytest.raises(ProblemSetError, match=r"^nowhere\.parquet: no such file; make one with"):
+    with pytest.raises(ProblemSetError, match=r"^nowhere\.parquet: no such file. Correct the path, or make"):
         open_set("nowhere.parquet")
 
 
@@ -237,9 +240,46 @@ def test_a_folder_is_no_problem_set(tmp_path):
         open_set(tmp_path)
 
 
+LONG = "1" + 39 * "0"
+CSV = f"question,final\n1 + 1?,2\n2 * 5?,{LONG}\n"
+
+
 @pytest.mark.parametrize(
-    "content", [b"", b"PAR1", b"question,expected\n1 + 1,2\n"], ids=["empty", "magic", "csv"]
+    ("name", "content", "kind", "expected"),
+    [
+        pytest.param("gsm.csv", CSV, "CSV", ["2", LONG], id="csv"),
+        pytest.param("gsm.parquet", CSV, "CSV", ["2", LONG], id="csv by another name"),
+        pytest.param("gsm.jsonl", '{"question": "1?", "final": "2"}\n' * 2, "JSON", ["2", "2"], id="lines"),
+        pytest.param("my 'own'.json", '[{"question": "?", "final": 7}]', "JSON", ["7"], id="quoted"),
+    ],
 )
+def test_a_text_file_is_converted_and_taken_by_what_the_messages_say(
+    name, content, kind, expected, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+    with pytest.raises(ProblemSetError, match=f": it is {kind}. Convert it, and name") as caught:
+        open_set(name)
+    _, python, code = shlex.split(str(caught.value).partition("new file: ")[2])
+    assert python == "-c"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (new,) = (path for path in tmp_path.iterdir() if path.name != name)
+    with pytest.raises(ProblemSetError, match="For data of your own write ") as caught:
+        open_set(new.name)
+    entry = yaml.safe_load(str(caught.value).partition("of your own write ")[2].partition(". Or make")[0])
+    assert entry["columns"] == {"question": "question", "expected": "final"}
+    made = open_set(**entry)
+    assert [problem.expected for problem in made.read()] == expected
+
+
+def test_columns_that_cannot_be_guessed_are_left_to_you(tmp_path):
+    path = tmp_path / "own.parquet"
+    pq.write_table(pa.table({"q": ["1 + 1?"], "a": ["2"]}), path)
+    with pytest.raises(ProblemSetError, match=r"columns: \{question: …, expected: …\}\}"):
+        open_set(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"\x00,\x01\n"], ids=["empty", "magic", "bytes"])
 def test_what_is_not_parquet_is_no_problem_set(content, tmp_path):
     path = tmp_path / "set.parquet"
     path.write_bytes(content)
@@ -309,14 +349,14 @@ def with_metadata(problems: ProblemSet, path: Path, **said: str) -> Path:
 def test_rows_that_are_not_those_of_the_digest_are_refused(small, tmp_path):
     path = with_metadata(small, tmp_path / "edited.parquet", digest="0" * 32)
 
-    with pytest.raises(ProblemSetError, match="not those it was written with: it is damaged, or was edited"):
+    with pytest.raises(ProblemSetError, match="were damaged or edited after they were written"):
         open_set(path)
 
 
 def test_a_set_of_a_later_schema_is_refused(small, tmp_path):
     path = with_metadata(small, tmp_path / "later.parquet", schema_version="2")
 
-    with pytest.raises(ProblemSetError, match=r"follows version 2 of the columns, and this .* knows 1;"):
+    with pytest.raises(ProblemSetError, match=r"follow version 2, and this .* knows 1\."):
         open_set(path)
 
 

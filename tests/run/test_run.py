@@ -336,9 +336,8 @@ def test_a_missing_key_is_named_before_anything_is_made(tmp_path):
 
 
 def test_a_key_that_several_models_miss_is_named_once_with_all_of_them(tmp_path):
-    models = [{"model": "openai/gpt-5-mini", "alias": name} for name in ("a", "b", "c")]
-    for seed, model in enumerate(models):
-        model["seed"] = seed
+    names = enumerate(("a", "b", "c"))
+    models = [{"model": "openai/gpt-5-mini", "alias": name, "seed": seed} for seed, name in names]
     other = {"model": "anthropic/claude-haiku-4-5", "alias": "d"}
     with pytest.raises(ConfigError) as caught:
         run(sweep(tmp_path / "out", problem_set(tmp_path), *models, other), env={})

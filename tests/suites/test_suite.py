@@ -64,7 +64,7 @@ def test_names_come_out_once_in_the_known_order(written):
 
 @pytest.mark.parametrize("written", ["a,d", ["a", 1], "", [], None])
 def test_unknown_names_are_refused(written):
-    with pytest.raises(ValueError, match=r"known: a, b|at least one"):
+    with pytest.raises(ValueError, match=r"Known: a, b|at least one"):
         some_of(["a", "b"])(written)
 
 
@@ -72,7 +72,7 @@ def test_a_choice_of_one_may_be_left_open():
     parse = one_of(["fast", "slow"])
 
     assert (parse("fast"), parse(None)) == ("fast", None)
-    with pytest.raises(ValueError, match="known: fast, slow"):
+    with pytest.raises(ValueError, match="Known: fast, slow"):
         parse("quick")
 
 
@@ -97,26 +97,29 @@ def test_parsed_parameters_may_be_given_again(suite):
 @pytest.mark.parametrize(
     ("suite", "given", "message"),
     [
-        pytest.param("llm_arithmetic", {"depth": 2}, "no parameter 'depth'; it has: depths", id="unknown"),
-        pytest.param("custom", {"trials": 2}, "no parameter 'trials'; it has: none", id="none-at-all"),
+        pytest.param("llm_arithmetic", {"depth": 2}, "no parameter 'depth'. Known: depths", id="unknown"),
+        pytest.param("custom", {"trials": 2}, "no parameter 'trials'. Known: none", id="none-at-all"),
         pytest.param("llm_arithmetic", {"depths": "9-2"}, "depths: '9-2' has a range", id="a-bad-value"),
-        pytest.param("llm_arithmetic", {"variants": "int_pow"}, "known: int_add, int_sub", id="a-bad-name"),
+        pytest.param("llm_arithmetic", {"variants": "int_pow"}, "Known: int_add, int_sub", id="a-bad-name"),
         pytest.param("llm_arithmetic", {"trials": 0}, "trials: 0 is too small", id="nothing-to-ask"),
         pytest.param(
             "integer_addition",
             {"min_digits": 9, "max_digits": 4},
-            "min_digits is 9, which is above max_digits, 4",
+            "min_digits (9) is greater than max_digits (4)",
             id="bounds-crossed",
         ),
         pytest.param(
-            "string_reversal", {"min_length": 31}, "min_length is 31, which is above", id="above-the-default"
+            "string_reversal",
+            {"min_length": 31},
+            "min_length (31) is greater than max",
+            id="above-the-default",
         ),
         pytest.param("integer_addition", {"max_digits": 4300}, "at most 4,299", id="sums-no-grader-reads"),
-        pytest.param("integer_addition", {"preset": "paper"}, "known: upstream-code", id="no-such-preset"),
+        pytest.param("integer_addition", {"preset": "paper"}, "Known: upstream-code", id="no-such-preset"),
         pytest.param(
             "integer_addition",
             {"preset": "upstream-code", "max_digits": 20},
-            "max_digits: 20 is not what preset 'upstream-code' sets, 30",
+            "max_digits is 20, but preset 'upstream-code' sets 30",
             id="against-the-preset",
         ),
     ],

@@ -113,7 +113,7 @@ def test_a_problem_of_an_unknown_suite_is_refused_by_name():
         answer_type="text",
     )
 
-    with pytest.raises(ProblemSetError, match="problem p9: no suite 'sudoku'; known: llm_arithmetic"):
+    with pytest.raises(ProblemSetError, match=r"problem p9: no suite 'sudoku'\. Known: llm_arithmetic"):
         grade(stranger, None)
 
 

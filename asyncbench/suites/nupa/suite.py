@@ -167,11 +167,11 @@ def check(values: Mapping[str, object]) -> None:
     """
     tasks = chosen(values)
     if not tasks:
-        raise ValueError("no task of the set has these names, representations and variants: choose more")
+        raise ValueError("no task of the set has these names, representations and variants. Choose others.")
     lengths = set(cast("tuple[int, ...]", values["lengths"]))
     if not any(lengths.intersection(task.lengths) for task in tasks):
         shown = ", ".join(f"{task.name} {task.lengths[0]}-{task.lengths[-1]}" for task in tasks[:3])
-        raise ValueError(f"lengths: none of the chosen tasks has these; {shown}")
+        raise ValueError(f"lengths: none of the chosen tasks has these lengths. They have: {shown}.")
 
 
 SUITE = Suite(
@@ -189,21 +189,27 @@ SUITE = Suite(
     ),
     parameters={
         "per_length": Parameter(
-            default=100, parse=whole_number(1), help="of each task and length; the paper has 1000"
+            default=100, parse=whole_number(1), help="problems of each task and length; the paper has 1000"
         ),
         "set": Parameter(
-            default=SETS[0], parse=one_of(SETS), help="released (44 tasks), full (53) or paper41"
+            default=SETS[0],
+            parse=one_of(SETS),
+            help="which tasks: released (44), full (53) or paper41",
         ),
         "profile": Parameter(
-            default="fixed", parse=one_of(PROFILES), help="fixed, or reference with the published errors"
+            default="fixed",
+            parse=one_of(PROFILES),
+            help="fixed, or reference (with the published errors)",
         ),
-        "tasks": Parameter(default=BASE_TASKS, parse=some_of(BASE_TASKS), help="which"),
+        "tasks": Parameter(default=BASE_TASKS, parse=some_of(BASE_TASKS), help="the tasks"),
         "representations": Parameter(
-            default=REPRESENTATIONS, parse=some_of(REPRESENTATIONS), help="of the first operand"
+            default=REPRESENTATIONS, parse=some_of(REPRESENTATIONS), help="how the first operand is written"
         ),
-        "variants": Parameter(default=tuple(VARIANTS), parse=some_of(VARIANTS), help="which"),
+        "variants": Parameter(default=tuple(VARIANTS), parse=some_of(VARIANTS), help="the variants"),
         "lengths": Parameter(
-            default=tuple(_LENGTHS), parse=whole_numbers(1, _LENGTHS[-1]), help="1-20, or 5,10,20"
+            default=tuple(_LENGTHS),
+            parse=whole_numbers(1, _LENGTHS[-1]),
+            help="lengths: 1-20, or 5,10,20",
         ),
     },
     check=check,

@@ -201,7 +201,7 @@ def task_of(task: str, variant: str, representation: str) -> NupaTask:
         return _BY_COLUMNS[task, variant, representation]
     except KeyError:
         named = " ".join(filter(None, (task, variant, representation)))
-        raise ValueError(f"nupa has no task {named}; known: {', '.join(TASKS)}") from None
+        raise ValueError(f"nupa has no task {named}. Known: {', '.join(TASKS)}") from None
 
 
 def chosen(parameters: Mapping[str, object]) -> tuple[NupaTask, ...]:

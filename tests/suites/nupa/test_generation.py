@@ -253,7 +253,7 @@ def breaks_off(seed: int, values: Mapping[str, object], part: int, of: int) -> I
 
 
 def test_a_worker_that_is_ended_is_told_of(tmp_path):
-    with pytest.raises(ProblemSetError, match=r"a worker process was ended.*fewer --workers"):
+    with pytest.raises(ProblemSetError, match=r"a worker process was killed.*fewer --workers"):
         generate(replace(NUPA, rows=vanishes), tmp_path / "made.parquet", workers=2, **SMALL)
 
 
@@ -266,11 +266,14 @@ def vanishes(_seed: int, _values: Mapping[str, object], _part: int, _of: int) ->
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"set": "half"}, "'half' is unknown; known: released, full, paper41"),
-        ({"profile": "mine"}, "'mine' is unknown; known: fixed, reference"),
-        ({"tasks": "plus"}, "known: add, sub, max"),
+        ({"set": "half"}, "'half' is unknown. Known: released, full, paper41"),
+        ({"profile": "mine"}, "'mine' is unknown. Known: fixed, reference"),
+        ({"tasks": "plus"}, "Known: add, sub, max"),
         ({"tasks": "min"}, "no task of the set has these"),
-        ({"tasks": "add", "lengths": "50"}, "none of the chosen tasks has these; add_Integer.* 3-20"),
+        (
+            {"tasks": "add", "lengths": "50"},
+            "has these lengths. They have: add_Integer.* 3-20",
+        ),
         ({"per_length": 0}, "too small"),
         ({"workers": 0}, "workers: 0 is too small: at least 1"),
     ],
