@@ -227,7 +227,7 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
         if not named & runs and of_model != 1:
             found = "several runs have a model" if of_model else "no run and no model is"
             raise ConfigError(
-                f"{place}: {found} called {model.model_id!r} in {folder}. Name one of its runs as the model: "
+                f"{place}: {found} called {model.model_id!r} in {recording}. Name one of its runs: "
                 f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}."
             )
 
