@@ -40,7 +40,7 @@ class Checkup:
 
     @property
     def fine(self) -> bool:
-        """Whether nothing stands in the way of a sweep."""
+        """Whether the model can be asked."""
         return all(finding.state is not FindingState.WRONG for finding in self.findings)
 
     @property

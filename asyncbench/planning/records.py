@@ -82,7 +82,7 @@ class ModelPlan:
 
     @property
     def guessed(self) -> bool:
-        """Whether figures are guesses: something is left, and too little is known to forecast it."""
+        """Whether the figures are guesses: trials are left, and too few replies are known for a forecast."""
         return self.forecast is None and self.left > 0
 
     def forecast_by(self, forecast: Forecast) -> "ModelPlan":

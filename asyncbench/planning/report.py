@@ -36,17 +36,17 @@ class Plan(Report):
 
     @property
     def cost_usd(self) -> float | None:
-        """Of all models; None when that of any is unknown."""
+        """USD of all models; None if that of one is unknown."""
         return total(model.cost_usd for model in self.models)
 
     @property
     def cost_usd_most(self) -> float | None:
-        """Of all models at most; None when that of any is unknown."""
+        """The most USD of all models; None if that of one is unknown."""
         return total(model.cost_usd_most for model in self.models)
 
     @property
     def seconds(self) -> float:
-        """Until the slowest lane is done; the median, where it is forecast."""
+        """Seconds until the slowest lane is done; a forecast gives the median."""
         if self.forecast_seconds is not None:
             return self.forecast_seconds.p50
         lanes: dict[str, float] = {}

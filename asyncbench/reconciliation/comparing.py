@@ -37,7 +37,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled(Report):
-    """A folder beside a bill."""
+    """A results folder compared with a provider's bill."""
 
     folder: str
     file: str

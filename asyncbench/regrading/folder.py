@@ -39,7 +39,7 @@ class KeptGrades:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regraded:
-    """What the newest graders say of a folder's replies, beside what it says itself."""
+    """What today's graders say of a folder's replies, beside its stored grades."""
 
     folder: str
     written: bool  # the folder has the new grades now

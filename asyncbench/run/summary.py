@@ -17,7 +17,7 @@ from asyncbench.simulator import ServerStats
 
 
 class Exit(IntEnum):
-    """Exit codes; what each means to a script is in the README."""
+    """Exit codes; docs/howto/continue.md says what each means to a script."""
 
     COMPLETE = 0
     BUG = 1
