@@ -9,6 +9,7 @@ import pytest
 from tests.page.conftest import browser as browser
 
 ROOT = Path(__file__).resolve().parents[2]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 FETCHED = re.compile(
     r"""<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=["']?(?!data:)([^"'\s>]+)"""
 )
@@ -58,3 +59,17 @@ def test_a_page_opens_from_the_disk_and_its_search_finds_without_a_request(site,
     assert len(requested) > 3
     assert [url for url in requested if not url.startswith("file:")] == []
     assert errors == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"])
+def test_a_link_beside_the_pages_leads_somewhere(site, name):
+    text = (ROOT / name).read_text("utf-8")
+    links = [link for link in LINK.findall(text) if "://" not in link]
+    assert links or name != "README.md"
+    for link in links:
+        path, _, anchor = link.partition("#")
+        place = (ROOT / name).parent / path
+        assert place.exists(), link
+        if anchor:
+            page = site / place.relative_to(ROOT / "docs").with_suffix(".html")
+            assert f'id="{anchor}"' in page.read_text("utf-8"), link
