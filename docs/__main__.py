@@ -9,8 +9,6 @@ from pathlib import Path
 from docs.generated import filled
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages of the former layout, until their content has moved.
-_FORMER = ("analysis", "architecture", "benchmarks", "metrics", "python", "reports", "results", "sweeps")
 # In a page that is opened from the disk, search needs this script: ours is beside the pages.
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 
@@ -19,8 +17,6 @@ def stage(folder: Path) -> None:
     """Lay out what the generator reads: its settings and the pages, with what they say from the code."""
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    for name in _FORMER:
-        (folder / "docs" / f"{name}.md").unlink(missing_ok=True)
     for page in (folder / "docs").rglob("*.md"):
         page.write_text(filled(page.read_text("utf-8")), "utf-8")
 
