@@ -56,7 +56,7 @@ async def test_a_server_that_refuses_from_the_first_call_on_is_told_at_once(tmp_
 
     said, retry = Said(), {"attempts": 2, "total_s": 5}
     counters = await run_against(answer, tmp_path, said=said, limit=3, retry=retry)
-    told = [line for line in said.lines if "refused from the first call on" in line]
+    told = [line for line in said.lines if "refuses every call so far" in line]
     assert len(told) == 1
     assert told[0].startswith("m: ")
     assert "nobody gets in" in told[0]
@@ -120,4 +120,4 @@ async def test_a_server_that_cuts_all_but_two_answers_is_asked_less_at_a_time(tm
     assert (counters.done, counters.failed) == (72, 0)
     assert counters.attempts == 72 + cut
     assert 0 < cut < 72  # about 146 with all slots in use
-    assert any(line.startswith("m: answers break off with ") for line in said.lines)
+    assert any(line.startswith("m: replies break off with ") for line in said.lines)

@@ -66,6 +66,11 @@ class Admission:
         """Whether limits a minute say how much may be asked: the sweep's own, or told ones that were felt."""
         return self.gate.configured or (self.gate.limited and self._bound)
 
+    @property
+    def finds_slots(self) -> bool:
+        """Whether the number of calls in flight is what the server turned out to bear."""
+        return not (self.limits.concurrency or self.limited) or self.slots.strain.bound < math.inf
+
     def depth(self) -> int:
         """Return how many trials of a model may wait: two rounds, so that none waits for the file."""
         return max(SHALLOWEST, 2 * self.slots.ceiling(limited=self.limited, share=1.0))
@@ -116,6 +121,8 @@ class Admission:
         self._follow(turn, ended, at_s)
         for news in model.news():
             self.say(f"{model.alias}: {news}")
+        if error is not None and not model.probation.passed:
+            model.asker.tell_failed(error)
         if error is not None and kind in ONE_TOO_MANY:
             self.minutes.refused()
             self._heed(model, error, at_s)
@@ -159,14 +166,14 @@ class Admission:
         wait_s = error.retry_after_s or 0.0
         self._there_s = max(self._there_s, at_s + min(wait_s, LONGEST_PAUSE_S))
         if wait_s > LONGEST_PAUSE_S:
-            why = f"{error.kind.value}: to wait {wait_s / 3600:,.0f} hours; {error.message}"
+            why = f"{error.kind.value}: the provider asks to wait {wait_s / 3600:,.0f} hours: {error.message}"
             model.queue.suspend(why)
         elif wait_s > LONG_WAIT_S and len(self.models) > 1:
             # Others of the group may be answered all the same; and it may mean another limit.
             model.not_before_s = at_s + min(wait_s, RAREST_SCOUT_S)
-            alias = model.alias
             said = f"the provider asks to wait {wait_s:,.0f} s ({error.kind.value}: {error.message})"
-            self._tell(Pause(alias, f"{alias} alone: {said}; it is asked again now and then"), at_s)
+            why = f"only {model.alias}, because {said}. asyncbench tries it again now and then"
+            self._tell(Pause(model.alias, why), at_s)
 
     def _strain(self, turn: Turn, at_s: float, *, broke: bool) -> None:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
@@ -175,8 +182,8 @@ class Admission:
         if strain.bound < math.inf and not self._told_strain:
             self._told_strain = True
             self.say(
-                f"{self.name}: answers break off with {turn.in_flight:,} calls in flight; fewer are tried, "
-                "and more again if that does not help or is not needed any more"
+                f"{self.name}: replies break off with {turn.in_flight:,} calls in flight. asyncbench now "
+                "keeps fewer in flight, and tries more again later"
             )
 
     def _judge(self, turn: Turn, error: ProviderError | None, at_s: float) -> None:
@@ -241,10 +248,13 @@ class Admission:
         if self._told_pause or max(told_s, so_far_s) < WORTH_TELLING_S:
             return
         self._told_pause = True
-        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no answer for {so_far_s:,.0f} s"
+        asked = f"the provider asks to wait {told_s:,.0f} s" if told_s else f"no reply for {so_far_s:,.0f} s"
         said, scout_in_s = f"{error.kind.value}: {error.message}", self.throttle.scout_s - at_s
-        why = f"{asked} ({said}); one call sees in {scout_in_s:,.0f} s whether it is over"
-        self._tell(Pause(error.kind, why), at_s)
+        why = f"{asked} ({said}). One test call follows in {scout_in_s:,.0f} s"
+        if error.kind is ErrorKind.UNREACHABLE and not self._guess.ever_answered:
+            self.minutes.paused(why)  # `tell_failed` has said it, once for all models of the provider
+        else:
+            self._tell(Pause(error.kind, why), at_s)
 
     def _lose_patience(self, error: ProviderError, at_s: float) -> None:
         """Give up a lane that was never answered, or not for longer than a night may wait."""
@@ -255,6 +265,6 @@ class Admission:
         there = self._guess.ever_answered or math.isfinite(self._there_s)
         answered = there or any(model.asker.answered_before for model in self.models)
         if since_s > (LONGEST_OUTAGE_S if answered else NEVER_S):
-            why = f"{error.kind.value}: nothing was answered for {since_s:,.0f} s; {error.message}"
+            why = f"{error.kind.value}: no reply for {since_s:,.0f} s: {error.message}"
             for model in self.models:
                 model.queue.suspend(why)

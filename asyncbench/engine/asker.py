@@ -8,6 +8,7 @@ from asyncbench.engine.budget import Account
 from asyncbench.engine.limits import Counting
 from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
+from asyncbench.errors import ProviderError
 from asyncbench.pricing import RatesAt
 from asyncbench.records import Event, Grade, History, Model, Problem, Reply, Request, Trial
 
@@ -36,6 +37,7 @@ class Asker:
     jitter: random.Random
     counting: Counting = Counting.USED
     tell_read: Callable[[], None] = lambda: None  # is called, on the event loop, when trials were read
+    tell_failed: Callable[[ProviderError], None] = lambda _: None  # is called until the first reply
     tell_suspended: Callable[[str], None] = lambda _: None  # is called once, with the reason
     tell_fault: Callable[[Exception], None] = lambda _: None  # is called with what no adapter foresaw
     account: Account | None = None  # of the sweep's budget; None: none holds this model

@@ -51,18 +51,19 @@ class Attempts:
     def failure(self, turn: Turn, error: Exception) -> ProviderError:
         """Return what a call raised as a failure of that call; raise what is no matter of one call."""
         if isinstance(error, TimeoutError):
-            error = ProviderError(ErrorKind.TIMEOUT, "no reply within timeouts.total, nor after it")
+            said = f"no reply within timeouts.total and {GRACE_S:.0f} s more"
+            error = ProviderError(ErrorKind.TIMEOUT, said)
         elif not isinstance(error, AsyncbenchError):
             # Its text is not repeated: it may hold a key.
             self._asker.counters.faults += 1
             self._asker.tell_fault(error)
-            said = f"asyncbench stumbled over the reply ({type(error).__name__})"
+            said = f"asyncbench could not read the reply ({type(error).__name__}): a bug of asyncbench"
             error = ProviderError(ErrorKind.BAD_REPLY, said)
         elif not isinstance(error, ProviderError):
             raise error
         lag = self._asker.lag
         if error.kind is ErrorKind.TIMEOUT and lag.worst_since(turn.sent_s) > lag.LATE_S:
-            error.message += "; meanwhile our own event loop was late: this may be no fault of the provider's"
+            error.message += "; the event loop of this computer was late: it may be no fault of the provider"
             error.args = (error.message,)
         return error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
 

@@ -41,11 +41,17 @@ class Cap:
     also: Sequence[str] = ()  # of a model's cap: aliases that left the sweep and named the same model
     shared_by: int = 0  # models
     shared: Shared = field(default_factory=Shared)  # how they get on beside each other
+    typed: str = "budget_usd"  # the option or key by which the sweep's own was set
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """What it is: a kind and a name."""
         return f"{self.kind} {self.of}"
+
+    @property
+    def label(self) -> str:
+        """What a person typed to set it."""
+        return self.typed if self.kind == "sweep" else f"budget_usd of {self.name}"
 
     def fits(self, amount: int) -> bool:
         """Whether so much more may be set aside now."""
@@ -210,14 +216,14 @@ class Account:
         self._told = True
         if self.least:
             return (
-                f"a call cost ${dollars_of(self.least):,.4f} and should have been free by its price: its "
-                "provider bills by other rules. It is charged in full, and from now on as much is set aside "
-                "for each call of this model"
+                f"a call cost ${dollars_of(self.least):,.4f}, but its price says that it is free: the "
+                "provider bills by other rules. asyncbench charges it in full and reserves as much for each "
+                "later call of this model"
             )
         return (
-            f"a call cost {float(self.ratio):,.2f} times the most that its max_tokens and price allow: "
-            "its provider bills by other rules. It is charged in full, and from now on that much more is set "
-            "aside for each call of this model; calls in flight may still pass the budget"
+            f"a call cost {float(self.ratio):,.2f} times the most that its max_tokens and price allow: the "
+            "provider bills by other rules. asyncbench charges it in full and reserves that much more for "
+            "each later call of this model. Calls in flight may still pass the budget"
         )
 
     # ── beside other models ──────────────────────────────────────────────────────────────────

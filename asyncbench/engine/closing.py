@@ -62,7 +62,7 @@ class Closing:
         elif self._probation.suspects(error):
             self._probation.refused.append((turn, error))
         elif self._probation.hopeless(self._asker.now_s()):
-            self._queue.suspend(f"{error.kind.value}: no call was ever admitted; {error.message}")
+            self._queue.suspend(f"{error.kind.value}: every call was refused: {error.message}")
         elif (wait_s := self._wait_s(turn, error, paused=paused)) is None:
             self._close_failed(turn, error)
         refused = self._probation.refused

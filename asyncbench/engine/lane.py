@@ -246,6 +246,7 @@ class Lane:
         if not queue.gives_up(turn) and admission.in_flight >= admission.highest:
             admission.highest += 1
             began_s = self._now_s()
+            self._show(minutes.RAMP)
             await self._ramp.acquire()
             self._minutes.waited(minutes.RAMP, self._now_s() - began_s)
         if queue.gives_up(turn) or not model.money.reserve(turn):
@@ -268,6 +269,7 @@ class Lane:
         began_s = self._now_s()
         left_s = self._minutes.left_s(began_s)
         self._changed.clear()
+        self._show(cause)
         try:
             async with asyncio.timeout(min(within_s, left_s)):
                 await self._changed.wait()
@@ -275,11 +277,21 @@ class Lane:
             pass  # it is time to look again
         finally:
             at_s = self._now_s()
+            self._show(None)
             self._minutes.waited(cause, at_s - began_s)
             if cause == minutes.CLIENT:
                 self._client_bound(at_s - began_s)
         if at_s >= began_s + left_s:
             self._admission.close_minute()
+
+    def _show(self, cause: str | None) -> None:
+        """Let the screen see what this lane waits for."""
+        if cause == minutes.CONCURRENCY and self._admission.finds_slots:
+            cause = minutes.SERVER
+        elif cause == minutes.PAUSE and not self._admission.throttle.for_refusals:
+            cause = minutes.NO_REPLY
+        for model in self._models:
+            model.counters.waits_for = cause
 
     def _client_bound(self, seconds: float) -> None:
         """Say, once it has cost enough, that this machine is what holds the lane back."""
@@ -287,9 +299,10 @@ class Lane:
         if before_s < WORTH_BLAMING_S <= self._client_s:
             for model in self._models:
                 model.counters.client_bound = True
+            late_s = self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
             self.say(
-                f"{self.name}: client-bound: this machine is late by {self.lag.now_s:.1f} s, so fewer calls "
-                "are started; a lower concurrency, or fewer models at once, would be no slower"
+                f"{self.name}: This computer, not the provider, limits the speed (event loop up to "
+                f"{1000 * late_s:,.0f} ms behind). A lower concurrency or fewer models at once is not slower"
             )
 
 

@@ -176,9 +176,10 @@ def _name(told: Allowance) -> str:
 
 def _why(told: Allowance, wait_s: float, reset_s: float) -> str:
     if told.period_s > 60 and wait_s == reset_s:
-        return f"no {words(told.what)} remain of this day's; waiting {reset_s / 3600:.1f} hours for more"
-    until = f"the provider's headers say so for {reset_s:,.0f} s"
-    return f"no {words(told.what)} remain, {until}; waiting {wait_s:,.0f} s"
+        hours = f"{reset_s / 3600:.1f} hours"
+        return f"the daily limit of {words(told.what)} is used up; waiting {hours} until it resets"
+    left = f"the provider's headers report no {words(told.what)} left for {reset_s:,.0f} s"
+    return f"{left}; waiting {wait_s:,.0f} s"
 
 
 def words(what: str) -> str:
@@ -303,8 +304,8 @@ class Gate:
         if not first or said is None or said <= told.limit:
             return None
         return (
-            f"the provider allows {told.limit:,.0f} {words(told.what)} a minute, not {said:,.0f} as "
-            "configured; its word is followed"
+            f"the provider's headers allow {told.limit:,.0f} {words(told.what)} a minute, your sweep "
+            f"{said:,.0f}. asyncbench uses the lower limit"
         )
 
     def guess(self, rpm: float, at_s: float) -> None:

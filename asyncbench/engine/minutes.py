@@ -20,6 +20,10 @@ FIRST_ANSWER = "first_answer"  # it is not known yet whether key and model are g
 RETRIES = "retries"  # too many trials wait to be tried again
 RAMP = "ramp"  # connections are opened no faster
 
+# What a screen tells apart beside them: `concurrency` that nobody set, and a `pause` without refusals.
+SERVER = "server"
+NO_REPLY = "no_reply"
+
 
 class Minutes:
     """The account of one lane; a minute is written down when it is over, the last one when the lane ends.

@@ -84,6 +84,6 @@ class Money:
             return None
         self._told_more = True
         return (
-            f"{billed.source} says that a call cost ${billed.usd:,.6f}; by the `price` in the sweep it "
-            f"would be ${billed.instead_of_usd:,.6f}. The larger of the two counts, of every call"
+            f"{billed.source} billed ${billed.usd:,.6f} for a call; the `price` in your sweep gives "
+            f"${billed.instead_of_usd:,.6f}. asyncbench counts the larger of the two for every call"
         )

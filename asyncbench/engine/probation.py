@@ -29,7 +29,7 @@ class Probation:
     answered_before: bool  # by earlier runs
     accepted: bool  # requests as such: refusals are each about a trial of its own
     refused: list[tuple[Turn, ProviderError]] = field(default_factory=list)  # and it is not known why
-    _passed: bool = False
+    passed: bool = False  # a call showed that key and name are good
     _calm_since_s: float = math.inf  # the first call, or the latest failure
     _too_many: int = 0  # calls that were one too many
     _first_s: float = 0.0  # when the first of them ended
@@ -38,11 +38,11 @@ class Probation:
 
     def most(self, at_s: float) -> float:
         """Return how many calls may be in flight."""
-        return math.inf if self._passed else FEW * 2.0 ** min(30, self._steps(at_s))
+        return math.inf if self.passed else FEW * 2.0 ** min(30, self._steps(at_s))
 
     def wider_s(self, at_s: float) -> float:
         """Return when that is more; infinite: it is not by time alone."""
-        return math.inf if self._passed else self._calm_since_s + WIDER_S * (self._steps(at_s) + 1)
+        return math.inf if self.passed else self._calm_since_s + WIDER_S * (self._steps(at_s) + 1)
 
     def _steps(self, at_s: float) -> int:
         return int(max(0.0, at_s - self._calm_since_s) // WIDER_S)
@@ -54,8 +54,8 @@ class Probation:
     def ended(self, ended: Reply | ProviderError, at_s: float) -> None:
         """Take in how a call ended."""
         if isinstance(ended, Reply) or ended.kind in _READ_IT:
-            self._passed = True
-        if self._passed or isinstance(ended, Reply):
+            self.passed = True
+        if self.passed or isinstance(ended, Reply):
             return
         self._calm_since_s = at_s
         if ended.kind not in _TOO_MANY:
@@ -76,16 +76,14 @@ class Probation:
         error, self._last = self._last, None
         if error is None:
             return None
-        if self.answered_before:
-            follows = "it is asked again now and then"
-        else:
-            follows = f"it is suspended if none is admitted within {HOPELESS_S / 60:.0f} minutes"
-        return f"refused from the first call on ({error.kind.value}: {error.message}); {follows}"
+        stops = f"The model stops if this lasts {HOPELESS_S / 60:.0f} minutes"
+        follows = "asyncbench tries it again now and then" if self.answered_before else stops
+        return f"the provider refuses every call so far ({error.kind.value}: {error.message}). {follows}"
 
     def hopeless(self, at_s: float) -> bool:
         """Whether a model that never answered has refused every call for so long that it will go on."""
         refuses = self._too_many >= ENOUGH and at_s > self._patient_until_s
-        return refuses and not self._passed and not self.answered_before
+        return refuses and not self.passed and not self.answered_before
 
     def suspects(self, error: ProviderError) -> bool:
         """Whether a refusal may be about what every request of the model has, such as a parameter."""

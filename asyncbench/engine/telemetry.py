@@ -3,7 +3,9 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from asyncbench.records import Attempt, Outcome
 
@@ -15,10 +17,14 @@ class Counters:
     planned: int = 0
     done_before: int = 0  # closed by earlier runs
     failed_before: int = 0  # those of them that were closed without a reply
+    cost_before_usd: float = 0.0  # of the calls of earlier runs, as far as it is known
+    unpriced_before: int = 0  # those of them whose cost is not
     skipped: int = 0  # passed over by this run, for enough is known of their cells
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of trials closed by this run
     attempts: int = 0
     in_flight: int = 0
+    waits_for: str | None = None  # what keeps the next call from starting now, a cause of `minutes`
+    latest_failure: Attempt | None = None
     rate_limited: int = 0  # attempts answered by a 429
     input_tokens: int = 0
     output_tokens: int = 0
@@ -56,9 +62,19 @@ class Counters:
         """Trials closed without a reply, by this run and before it."""
         return self.failed_before + self.outcomes[Outcome.FAILED]
 
+    @classmethod
+    def summed(cls, models: Sequence[Self]) -> Self:
+        """Return the figures of several models together; what is no sum keeps its default."""
+        total = cls(outcomes=sum((model.outcomes for model in models), Counter()))
+        for name in SUMMED:
+            setattr(total, name, sum(getattr(model, name) for model in models))
+        return total
+
     def count(self, attempt: Attempt) -> None:
         """Add an attempt that is over."""
         self.attempts += 1
+        if attempt.error is not None and attempt.status != "lost":
+            self.latest_failure = attempt
         self.rate_limited += attempt.status == "rate_limited"
         if attempt.cost_usd is None:
             self.unpriced += 1
@@ -69,6 +85,12 @@ class Counters:
             self.input_tokens += attempt.usage.input_tokens or 0
             self.output_tokens += attempt.usage.output_tokens or 0
 
+
+SUMMED = (
+    *("planned", "done_before", "failed_before", "cost_before_usd", "unpriced_before", "skipped"),
+    *("attempts", "in_flight", "rate_limited", "input_tokens", "output_tokens", "cost_usd"),
+    *("unpriced", "lost", "grader_errors", "faults"),
+)  # the figures of `Counters` that models have together
 
 REMEMBERED = 1_000  # readings of the event loop's lag, each worse than all after it
 

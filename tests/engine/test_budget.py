@@ -94,7 +94,7 @@ def test_after_a_call_that_should_have_been_free_as_much_is_set_aside_as_the_dea
         made += 1
         one.settle(hold, 0.3)
     assert (made, book.caps[0].spent <= DOLLAR) == (1, True)
-    assert "should have been free" in str(one.news())
+    assert "its price says that it is free" in str(one.news())
 
 
 def test_what_costs_nothing_may_go_on_where_a_cap_was_passed():

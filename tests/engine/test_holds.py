@@ -36,7 +36,7 @@ def test_a_pause_of_more_than_ten_seconds_is_told_once_with_its_cause():
     gate = Gate(Limits(), at_s=0.0)
     pause = gate.hold(gone(360.0), 0.0)
     assert pause is not None
-    assert pause.why == "no tokens remain, the provider's headers say so for 360 s; waiting 60 s"
+    assert pause.why == "the provider's headers report no tokens left for 360 s; waiting 60 s"
     assert gate.hold(gone(360.0), 1.0) is None
 
 
@@ -44,7 +44,7 @@ def test_a_day_that_is_used_up_stops_a_lane_until_its_reset_and_says_so_once():
     gate, day = Gate(Limits(), at_s=0.0), gone(7_200.0, what="requests", period_s=A_DAY_S)
     pause = gate.hold(day, 0.0)
     assert pause is not None
-    assert pause.why == "no requests remain of this day's; waiting 2.0 hours for more"
+    assert pause.why == "the daily limit of requests is used up; waiting 2.0 hours until it resets"
     assert gate.hold(day, 0.0) is None
     assert gate.wait(Amounts(), at_s=1.0) == (7_199.0, "day")
 

@@ -116,7 +116,8 @@ def test_a_fraction_of_every_limit_is_used():
 def test_a_lower_limit_that_the_provider_tells_is_followed_and_said_once():
     lane = gate(rpm=6_000)
     news = lane.follow(told(limit=600, remaining=599, reset_s=0.1), at_s=0.0)
-    assert news == "the provider allows 600 requests a minute, not 6,000 as configured; its word is followed"
+    allowed = "the provider's headers allow 600 requests a minute, your sweep 6,000"
+    assert news == f"{allowed}. asyncbench uses the lower limit"
     assert lane.in_force() == {"requests": 600}
     assert lane.follow(told(limit=600), at_s=1.0) is None
     assert lane.follow(told(limit=500), at_s=2.0) is None  # followed, and not said again

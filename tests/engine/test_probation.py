@@ -114,17 +114,17 @@ def test_who_refuses_every_call_from_the_first_on_is_told_and_suspended_and_othe
 ):
     shut = failing(kind, retry_after_s=retry_after_s)
     night = night_of(("shut", shut), ("live", Desk().ask), group=group)
-    assert suspended(night) == {"shut": f"{kind}: no call was ever admitted; says no", "live": None}
+    assert suspended(night) == {"shut": f"{kind}: every call was refused: says no", "live": None}
     assert sum(name.startswith("live") for name in night.results) == len(night.results) == 500
-    told = f"shut: refused from the first call on ({kind}: says no); it is suspended if none is admitted "
-    assert told + "within 5 minutes" in night.said
+    told = f"shut: the provider refuses every call so far ({kind}: says no). The model stops if this lasts "
+    assert told + "5 minutes" in night.said
     *_, last = (sent.started_at - EPOCH_S for sent in night.of(Sent) if sent.model == "shut")
     assert HOPELESS_S < last < HOPELESS_S + 60 + 130  # what the provider named, and until the next call
 
 
 def test_few_trials_are_not_used_up_by_it():
     night = night_of(("shut", failing(ErrorKind.RATE_LIMITED)), count=2)
-    assert "no call was ever admitted" in str(suspended(night)["shut"])
+    assert "every call was refused" in str(suspended(night)["shut"])
     assert night.results == {}
 
 
@@ -181,9 +181,7 @@ def test_who_answered_earlier_runs_is_told_of_and_waited_for():
         return RIGHT
 
     night = night_of(("m", ask), done_before=10)
-    assert (
-        "m: refused from the first call on (rate_limited: says no); it is asked again now and then"
-        in night.said
-    )
+    told = "m: the provider refuses every call so far (rate_limited: says no)"
+    assert f"{told}. asyncbench tries it again now and then" in night.said
     assert suspended(night) == {"m": None}
     assert len(night.results) == 500
