@@ -4,7 +4,7 @@ In: events of a run. Out: tables, snapshots, and what a folder already holds. Da
 parts, and copies of problem sets belong here.
 """
 
-from asyncbench.store.books import Books as Books, spending_of as spending_of
+from asyncbench.store.books import Books as Books, known_costs as known_costs, spending_of as spending_of
 from asyncbench.store.catalog import (
     failed_ids as failed_ids,
     iter_attempts as iter_attempts,
@@ -73,7 +73,11 @@ from asyncbench.store.snapshot import (
     Snapshot as Snapshot,
     take_snapshot as take_snapshot,
 )
-from asyncbench.store.spending import Spending as Spending, UnknownCost as UnknownCost
+from asyncbench.store.spending import (
+    KnownCosts as KnownCosts,
+    Spending as Spending,
+    UnknownCost as UnknownCost,
+)
 from asyncbench.store.status import (
     ModelCounts as ModelCounts,
     TrialCounts as TrialCounts,

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from asyncbench.store.catalog import steady
-from asyncbench.store.holdings import lost_calls, unknown_loss
+from asyncbench.store.holdings import listed_calls, lost_calls, unknown_loss
 from asyncbench.store.manifest import read_manifest
 from asyncbench.store.segment import calls_in, damaged_lines
 from asyncbench.store.snapshot import MovedError, Snapshot
-from asyncbench.store.spending import COLUMNS, Charges, Spending
+from asyncbench.store.spending import COLUMNS, Charges, KnownCosts, Spending
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
 
@@ -59,6 +59,14 @@ class Books:
         ]
         unread = Charges(self.unread, 0, self.unread, self.damaged)
         return Charges(*map(sum, zip(unread, *found, strict=True)))
+
+
+def known_costs(folder: Path) -> dict[str, KnownCosts]:
+    """Return what the calls in a folder's parts cost, by alias, as its list says: no part is read."""
+    found: dict[str, Spending] = {}
+    for alias, told in listed_calls(read_manifest(folder)):
+        found.setdefault(alias, Spending()).add_told(told)
+    return {alias: spending.known() for alias, spending in found.items()}
 
 
 def spending_of(folder: Path | str) -> Books:

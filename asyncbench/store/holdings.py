@@ -311,7 +311,20 @@ def lost_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
     """Yield of each part of `attempts` that is lost its alias, and what its calls cost."""
     for entry in lost_files(manifest):
         if "spent" in entry:
-            yield unquote(Path(entry["path"]).parent.name.partition("=")[2]), entry["spent"]
+            yield _alias_in(entry["path"]), entry["spent"]
+
+
+def listed_calls(manifest: Manifest) -> Iterator[tuple[str, Told]]:
+    """Yield of each part of `attempts`, be it there or lost, its alias and what its calls cost."""
+    yield from lost_calls(manifest)
+    for path, entry in manifest.get(HOLDS, {}).get("parts", {}).items():
+        if "spent" in entry:
+            yield _alias_in(path), entry["spent"]
+
+
+def _alias_in(path: str) -> str:
+    """Return the alias of the calls in a part: the value in the name of its directory."""
+    return unquote(Path(path).parent.name.partition("=")[2])
 
 
 def unknown_loss(manifest: Manifest) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute
 
-from asyncbench.pricing import picodollars
+from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Sent
 
 pc: Any = pyarrow.compute  # its stubs take a column for "array or scalar"
@@ -26,6 +26,13 @@ class Charges(NamedTuple):
     doubted: int = 0  # of `charged`: what calls only could cost
     doubted_calls: int = 0
     unended_calls: int = 0
+
+
+class KnownCosts(NamedTuple):
+    """What calls cost."""
+
+    usd: float = 0.0  # of those whose cost is known
+    unknown_calls: int = 0  # the others
 
 
 class UnknownCost(NamedTuple):
@@ -54,6 +61,11 @@ class Spending:
         """Return what its calls count; of one provider, those that it was asked for."""
         sums = (self.charged_at, self.reserved_at, self.doubted_at, self.doubted, self.unended)
         return Charges(*(sum_at.total() if provider is None else sum_at[provider] for sum_at in sums))
+
+    def known(self) -> KnownCosts:
+        """Return what is known of the calls that ended."""
+        usd = dollars_of(self.charged_at.total() - self.doubted_at.total())
+        return KnownCosts(usd, self.doubted.total() + self.unknown.total())
 
     def add(self, rows: pa.Table) -> None:
         """Add calls that ended: rows of `attempts`."""
