@@ -29,7 +29,8 @@ from asyncbench.config import sweep_from
 from asyncbench.engine.budget import Cap
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome
-from asyncbench.run.progress import Lanes, Quiet
+from asyncbench.run.picture import Lanes
+from asyncbench.run.progress import Quiet
 from asyncbench.simulator.process import running
 from asyncbench.simulator.settings import Settings
 from benchmarks import bare

@@ -42,7 +42,7 @@ from asyncbench.records import (
 )
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.reports.status import status_of
-from asyncbench.run.progress import cap_text
+from asyncbench.run.costs import cap_text
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.books import spending_of
@@ -170,10 +170,12 @@ def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, 
     text, told = summary.as_text(), json.loads(summary.as_json())
     opened = 72 - len(outcomes(tmp_path / "out"))
     assert summary.exit is Exit.BUDGET
-    assert "Stopped by its budget (provider simulated-http): what is left does not suffice" in text
-    go_on = f"raise `budget_usd` under `limits: simulated-http` and run `asyncbench run {file}`."
-    assert f"{opened} trials are open. To go on, {go_on}" in text
-    assert "provider simulated-http: $0.00" in text
+    assert (
+        "Stopped by budget_usd of provider simulated-http: the rest of it is too little for another" in text
+    )
+    go_on = f"raise budget_usd under `limits: simulated-http`, then run `asyncbench run {file}`."
+    assert f"{opened} trials are left. To continue, {go_on}" in text
+    assert "budget_usd of provider simulated-http: $0.00" in text
     assert "of $0.0020 spent" in text
     assert [(cap["kind"], cap["of"], cap["limit_usd"]) for cap in told["budget"]["caps"]] == [
         ("provider", "simulated-http", 0.002),
@@ -238,8 +240,12 @@ def test_the_command_that_a_stopped_run_names_goes_on_until_all_is_done(tmp_path
     done, finished = asyncbench_here("run", file, "--budget", 0.0011, "--quiet"), [0]
     while done.returncode == Exit.BUDGET:
         finished.append(len(outcomes(out)))
-        assert f"{72 - finished[-1]} trials are open" in done.stdout
-        (named,) = re.findall("To go on, run `asyncbench (.*?)`", done.stdout)
+        left = 72 - finished[-1]
+        assert (f"{left} trials are left" if left > 1 else "1 trial is left") in done.stdout
+        assert "Stopped by --budget: " in done.stdout
+        assert "\n--budget: $0.00" in done.stdout
+        assert "budget_usd" not in done.stdout, "it was typed as --budget"
+        (named,) = re.findall("To continue, run `asyncbench (.*?)`", done.stdout)
         done = asyncbench_here(*shlex.split(named), "--quiet")
     assert done.returncode == Exit.COMPLETE, done.stderr
     assert len(outcomes(out)) == 72
@@ -258,7 +264,7 @@ def test_a_run_that_its_budget_stops_counts_all_that_earlier_runs_finished(tmp_p
     assert stopped.exit is Exit.BUDGET
     assert [one.done for one in first.models.values()] == [72, 72]
     assert [(one.attempts, one.done_before) for one in stopped.models.values()] == [(0, 72)] * 2
-    assert f"and {2 * 9 * 72:,} trials are open" in stopped.as_text()
+    assert f"{2 * 9 * 72:,} trials are left" in stopped.as_text()
 
 
 def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_named_beside(tmp_path, served):
@@ -269,7 +275,7 @@ def test_the_budget_that_is_named_takes_the_rest_to_its_end_and_the_least_is_nam
     spent, rest, most = told["caps"][0]["spent_usd"], told["rest_usd"], told["to_go_on_usd"]
     assert spent + rest < most < 1.5 * (spent + rest)
     assert told["least_to_go_on_usd"] < 0.003 < most
-    said = f"--budget {told['least_to_go_on_usd']} is the least with which another call is made"
+    said = f"another call needs at least --budget {told['least_to_go_on_usd']}."
     assert said in stopped.as_text()
     assert run(asked, budget_usd=most).exit is Exit.COMPLETE
 
@@ -387,7 +393,7 @@ def test_an_unpriced_model_is_asked_outside_of_the_budget_where_the_sweep_says_s
     assert summary.exit is Exit.BUDGET
     assert summary.models["unknown"].complete
     assert summary.budget.outside == ["unknown"]
-    assert "no price is known for unknown: asked outside of the budget" in summary.as_text()
+    assert "no price is known for unknown: no budget holds their cost" in summary.as_text()
 
 
 def test_a_sweep_with_budgets_is_read_back_from_its_mapping():
@@ -584,8 +590,8 @@ def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apa
     timeout = {"status": "timeout", "reserved_usd": 0.25}
     opened = [{"reserved_usd": 0.5}, {"most_usd": 0.125}]
     ledger = opened_with(tmp_path, {"cost_usd": 0.1}, timeout, opened=opened, budget_usd=0.8)
-    said = "sweep test: $0.1000 spent + up to $0.8750 of 3 calls whose cost is unknown, of $0.8000"
-    assert cap_text(ledger.caps[0]) == said
+    said = ": $0.1000 of $0.8000 spent, up to $0.8750 for 3 calls of unknown cost"
+    assert cap_text(ledger.caps[0]) == f"budget_usd{said}"
     account = ledger.account_of("m")
     account.stop(account.hold(requests(1)[0], 0.0))
     counters = Counters(planned=3, budget_stopped=True)
@@ -598,13 +604,13 @@ def test_what_is_spent_and_what_calls_of_unknown_cost_may_have_cost_are_told_apa
         simulated=False,
         budget=BudgetUse(ledger=ledger),
     )
-    assert "all of it may be spent, as the cost of 3 calls is unknown" in summary.as_text()
-    assert said in summary.as_text()
+    assert "all of it may be spent, because the cost of 3 calls is unknown" in summary.as_text()
+    assert f"budget_usd{said}" in summary.as_text()
 
     out = tmp_path / "out"
     with Store.reopen(out) as store:
         store.write_manifest({"budget": ledger.described()})
-    assert said in status_of(out).as_text()
+    assert f"sweep test{said}" in status_of(out).as_text()
     (cap,) = cost_report_on(out).budgets
     assert (cap.spent_usd, cap.doubted_usd, cap.doubted_calls) == (0.975, 0.875, 3)
 
@@ -943,11 +949,9 @@ def test_the_command_that_goes_on_is_the_one_that_was_given(tmp_path, served):
     run(file, models=["a"], limit=5)
     text = run(file, models=["a"], limit=5, retry=[Outcome.TRUNCATED], max_tokens=60_000).as_text()
     options = "--limit 5 --models a --budget 0.31 --retry truncated --max-tokens 60000"
-    assert (
-        f"To go on, run `asyncbench run '{file}' {options}` (`asyncbench plan` says what the rest takes)."
-        in text
-    )
-    assert "trials are open, or keep the answer that was to be asked again." in text
+    go_on = f"To continue, run `asyncbench run '{file}' {options}`."
+    assert f"{go_on} `asyncbench plan` estimates the cost of the rest." in text
+    assert "are left (or keep their earlier answer)." in text
 
 
 def test_a_budget_that_was_passed_before_is_called_spent(tmp_path, served):
@@ -955,5 +959,5 @@ def test_a_budget_that_was_passed_before_is_called_spent(tmp_path, served):
     model = entry(server, HTTP, alias="m", max_tokens=64, price=PRICE)
     run(sweep(out, problems, model), limit=5)
     text = run(sweep(out, problems, model, budget_usd=1e-6)).as_text()
-    assert "Stopped by its budget (sweep test): more than that is spent already" in text
+    assert "Stopped by budget_usd: more than that is spent already" in text
     assert "of $0.00000100 spent" in text

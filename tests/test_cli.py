@@ -69,7 +69,7 @@ def test_generate_run_status_and_report_tell_one_story(tmp_path):
     done = from_nothing(*ad_hoc(problems, out))
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout
-    assert "24 of 24 trials done" in done.stdout
+    assert "24/24 done" in done.stdout
     assert "no price is known for simulated/noisy" in done.stderr
 
     status = json.loads(from_nothing("status", out, "--json").stdout)
@@ -171,9 +171,13 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
         )
         done = asyncbench("run", file, env={"GOOD_KEY": "right", "BAD_KEY": "wrong-secret"})
     assert done.returncode == 3
-    assert "simulated-anthropic/oracle: 0 of 144 trials done" in done.stdout
-    assert "SUSPENDED (auth: " in done.stdout
-    assert "simulated/oracle: 144 of 144 trials done" in done.stdout
+    stopped = "simulated-anthropic/oracle: the provider rejects the key in BAD_KEY (HTTP 401"
+    assert f"stopped: {stopped}" in done.stdout
+    assert (
+        "Not complete. 1 of 2 models stopped. 144 trials are left. To continue: asyncbench run" in done.stdout
+    )
+    assert "s: 144/288 done." in done.stdout
+    assert done.stderr.count("rejects the key in BAD_KEY") == 1
     assert "wrong-secret" not in done.stdout + done.stderr
 
 
@@ -246,7 +250,7 @@ def test_a_second_run_on_a_folder_is_refused_while_the_first_goes_on(tmp_path):
             until(lambda: server.stats()["in_flight"] > 0)
             second = asyncbench("run", file)
             first.signal(signal.SIGINT)
-            until(lambda: "stopping" in first.stderr())
+            until(lambda: "Stopping" in first.stderr())
             first.signal(signal.SIGINT)
             first.process.wait(30)
     assert second.returncode == 5
@@ -294,9 +298,9 @@ def test_ctrl_c_drains_saves_and_says_so_and_running_again_goes_on(tmp_path):
             command.signal(signal.SIGINT)
             assert command.process.wait(60) == 130
             told = command.stdout()
-            assert "stopping: up to 30 s" in command.stderr()
+            assert "Stopping: waiting up to 30 s for " in command.stderr()
         stats = server.stats()
-        assert "Interrupted; everything answered so far is saved" in told
+        assert "Interrupted. Everything answered so far is saved." in told
         assert len(outcomes(out)) == stats["delivered"] == stats["requests"] < 144
         assert asyncbench("run", file).returncode == 0
         assert server.stats()["requests"] == 144
@@ -310,7 +314,7 @@ def test_ctrl_c_twice_leaves_at_once_and_what_was_in_flight_is_asked_again(tmp_p
         with Started("run", file) as command:
             until(lambda: server.stats()["requests"] == 144)
             command.signal(signal.SIGTERM)
-            until(lambda: "stopping" in command.stderr())
+            until(lambda: "Stopping" in command.stderr())
             command.signal(signal.SIGINT)
             assert command.process.wait(60) == 130
         delivered = server.stats()["delivered"]

@@ -94,7 +94,7 @@ def test_the_folder_knows_what_was_planned(tmp_path, sets, talk):
         "talk": {"string_reversal": {"string_reversal": 10}},
     }
     (counters,) = summary.models.values()
-    assert "correct now (2 conditions together)" in summary.as_text()
+    assert " % (2 conditions together)" in summary.as_text()
     rows = read_trials(out)
     assert counters.planned == rows.num_rows > 20
     assert len(set(rows["problem_id"].to_pylist())) == 20

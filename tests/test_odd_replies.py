@@ -60,7 +60,7 @@ async def test_the_first_traceback_of_a_fault_is_in_the_folder_without_any_key(t
 
     assert (summary.exit, summary.models["simulated/m"].faults) == (Exit.COMPLETE, 3)
     told = (tmp_path / "out" / "faults.txt").read_text()
-    assert "3 calls ended as bad_reply by a bug of ours" in summary.as_text()
+    assert "3 calls failed by a bug of asyncbench" in summary.as_text()
     assert str(tmp_path / "out" / "faults.txt") in summary.as_text()
     assert (told.count("KeyError: '[key]'"), told.count("RecursionError: deep")) == (1, 1)
     assert "model simulated/m" in told

@@ -88,7 +88,7 @@ def test_each_cell_is_asked_until_it_is_known_and_the_rest_is_written_down(askin
     assert requests == asked.total() == PLANNED - skipped.total()
     assert summary.exit is Exit.COMPLETE
     assert summary.models["m"].skipped == skipped.total()
-    assert f"{skipped.total():,} skipped" in summary.as_text()
+    assert f"{skipped.total():,} skipped by stop_when" in summary.as_text()
     assert verify_folder(out).sound
     assert {(r["rule"], r["asked"], r["correct"], r["high"]) for r in read_skipped(out).to_pylist()} == {
         ("saturated 0.2", 19, 19, 1.0)
@@ -298,7 +298,7 @@ def test_before_a_run_works_out_what_is_skipped_it_says_so_and_lets_go_of_what_i
         asked = entry(server, NOISY, alias="m", concurrency=1, price={"input": 1, "output": 1}, max_tokens=64)
         planned = sweep(tmp_path / "out", problems, asked, stop_when=MIXED, budget_usd=0.0018)
         asyncio.run(run_sweep(planned, screen=screen))
-    assert found == [(0, "working out what of this run is skipped")]
+    assert found == [(0, "working out which trials are skipped")]
 
 
 def test_a_run_killed_amid_it_goes_on_to_the_same_end(tmp_path, problems):

@@ -93,7 +93,9 @@ def _piloted(
 
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet)
-    options = RunOptions(pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget)
+    options = RunOptions(
+        pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget, typed=True
+    )
     return asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
 
 
@@ -153,11 +155,13 @@ def run(
         reuse=reuse,
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
+        typed=True,
     )
     screen = default_screen(quiet=quiet or as_json)
     summary = asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
-    typer.echo(summary.as_json() if as_json else summary.as_text())
-    if not (quiet or as_json):
+    brief = not (quiet or as_json)
+    typer.echo(summary.as_json() if as_json else summary.as_text(brief=brief))
+    if brief:
         _show_morning(summary.out)
     raise typer.Exit(summary.exit)
 

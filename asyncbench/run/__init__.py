@@ -4,8 +4,9 @@ In: a sweep and its `RunOptions`. Out: a `Summary`; the results are in the folde
 settles and sums up; progress, Ctrl-C and notifications belong here. Each module imports only from lines above
 its own:
 
-    faults · interrupts · options · progress · channels
-    summary
+    faults · interrupts · options · channels · costs · refusals
+    picture
+    progress · summary
     notify
     state
     forecasts · askers
@@ -14,7 +15,8 @@ its own:
     sweep_run
 """
 
+from asyncbench.run.costs import spent_text as spent_text
 from asyncbench.run.options import RunOptions as RunOptions
-from asyncbench.run.progress import default_screen as default_screen, spent_text as spent_text
+from asyncbench.run.progress import default_screen as default_screen
 from asyncbench.run.summary import Exit as Exit, Summary as Summary
 from asyncbench.run.sweep_run import run_as_told as run_as_told, run_sweep as run_sweep

@@ -12,9 +12,11 @@ from asyncbench.prompting import characters, request_for
 from asyncbench.providers import longest_reply_of, open_provider, rates_of
 from asyncbench.records import History, Model, Trial
 from asyncbench.run.state import RunState
+from asyncbench.store import KnownCosts
 from asyncbench.sweeps import Needed, graded, most_usd_of, stopping_of, trials_of
 
 UNKNOWN = History()  # of a trial that no earlier run knows
+NO_COSTS = KnownCosts()
 
 
 def asker_of(
@@ -24,7 +26,10 @@ def asker_of(
     provider = open_provider(model, key=run.keys[model.alias], simulator_url=simulator_url)
     stack.push_async_callback(provider.aclose)
     tell_fault = partial(run.faults.note, model.alias)
-    counters = Counters(planned=run.planned(model))
+    before = run.costs_before.get(model.alias, NO_COSTS)
+    counters = Counters(
+        planned=run.planned(model), cost_before_usd=before.usd, unpriced_before=before.unknown_calls
+    )
     met = Counters()  # what earlier runs closed, as far as trials were looked at
     needed = _needed(run, model, counters)
     return Asker(
@@ -45,11 +50,17 @@ def asker_of(
         epoch_s=time.time() - asyncio.get_running_loop().time(),
         jitter=random.Random(),  # noqa: S311  spreads retries in time; guards nothing
         counting=Counting(model.limits.counts),
-        tell_suspended=partial(run.notifier.suspended, model.alias),
+        tell_failed=partial(run.refusals.failed, model),
+        tell_suspended=partial(_tell_suspended, run, model),
         account=None if run.ledger is None else run.ledger.account_of(model.alias),
         most_usd=most_usd_of(run.sweep, model),
         stopping=None if needed is None else needed.stopping,
     )
+
+
+def _tell_suspended(run: RunState, model: Model, reason: str) -> None:
+    run.refusals.stopped(model, reason)
+    run.notifier.suspended(model.alias, reason)
 
 
 def _needed(run: RunState, model: Model, counters: Counters) -> Needed | None:

@@ -75,15 +75,18 @@ async def drive(run: RunState, driven: Driven) -> None:
 
     def stop_for_the_disk(error: StoreError) -> None:
         scheduler.stop(drain_s=DRAIN_S)
-        screen.say(f"{error} Stopping: up to {DRAIN_S:.0f} s for calls in flight.")
+        screen.say(f"{error} Stopping: waiting up to {DRAIN_S:.0f} s for calls in flight.")
 
     def interrupt() -> None:
         if scheduler.stopped:
             scheduler.stop(drain_s=0)
-            screen.say("leaving now; calls in flight are given up and will be asked again")
+            screen.say("Leaving now. The next run asks again what was in flight.")
         else:
             scheduler.stop(drain_s=DRAIN_S)
-            screen.say(f"stopping: up to {DRAIN_S:.0f} s for calls in flight; once more to leave at once")
+            screen.say(
+                f"Stopping: waiting up to {DRAIN_S:.0f} s for {_in_flight(driven)}. "
+                "Press Ctrl-C again to leave now."
+            )
 
     run.salvage.stop = stop_for_the_disk
     calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in run.models))
@@ -98,6 +101,11 @@ async def drive(run: RunState, driven: Driven) -> None:
             task.cancel()
 
 
+def _in_flight(driven: Driven) -> str:
+    calls = sum(counters.in_flight for counters in driven.counters.values())
+    return "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+
+
 @contextlib.contextmanager
 def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
     """Stop the run when its time is over, unless it is being stopped anyway."""
@@ -107,7 +115,7 @@ def _deadline(run: RunState, scheduler: Scheduler) -> Iterator[None]:
 
     def ring() -> None:
         if not scheduler.stopped:
-            run.screen.say(f"deadline: up to {DRAIN_S:.0f} s for calls in flight; the rest stays open")
+            run.screen.say(f"The deadline has passed: waiting up to {DRAIN_S:.0f} s for calls in flight.")
             scheduler.pass_deadline(drain_s=DRAIN_S)
 
     loop = asyncio.get_running_loop()

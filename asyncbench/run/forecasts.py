@@ -36,7 +36,7 @@ def write_forecast(run: RunState) -> None:
                 keep_forecast(_quick_plan(run, finished), by="run")
                 return
     except StoreError as error:
-        run.screen.say(f"nothing is forecast: {error}")
+        run.screen.say(f"no forecast is kept: {error}")
 
 
 def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:

@@ -1,4 +1,4 @@
-"""Telling people what became of a run: a command is started, a message is posted; the run does not wait."""
+"""Messages about a run, to a command or a webhook; the run does not wait for them."""
 
 import asyncio
 import os
@@ -15,9 +15,9 @@ from asyncbench.engine import Counters
 from asyncbench.errors import AsyncbenchError, StoreError
 from asyncbench.records import Model, Outcome
 from asyncbench.run.channels import Message, Send, channels_of
+from asyncbench.run.costs import costs_text
 from asyncbench.run.interrupts import Death, counts_so_far, on_interrupt
 from asyncbench.run.options import RunOptions
-from asyncbench.run.progress import cost_text
 from asyncbench.run.summary import Exit, Summary, counts_of
 
 LONGEST_TEXT: Final = 1900  # characters; Discord refuses more than 2,000
@@ -26,7 +26,7 @@ _SHOWN_MODELS: Final = 12
 _ENDS: Final = {
     Exit.COMPLETE: "complete",
     Exit.USAGE: "refused",
-    Exit.UNFINISHED: "not complete: trials failed or a model is suspended",
+    Exit.UNFINISHED: "not complete: trials failed or a model stopped",
     Exit.BUDGET: "out of budget",
     Exit.STORAGE: "results could not be written",
     Exit.DEADLINE: "stopped by its deadline",
@@ -38,9 +38,9 @@ _DISARMED: Final = str.maketrans({"<": "‹", ">": "›", "@": "(at)"})
 
 @dataclass(slots=True, kw_only=True)
 class Notifier:
-    """Tells of one run, each thing once; use `notifier_of`.
+    """Sends the news of one run, each once; use `notifier_of`.
 
-    Messages are sent beside the run. One that cannot be sent is said once, and changes nothing else.
+    Messages are sent beside the run. If one cannot be sent, the screen says so once and the run goes on.
     """
 
     sweep: Sweep
@@ -58,8 +58,8 @@ class Notifier:
     async def until_the_end(self) -> AsyncIterator[None]:
         """Tell how the body ends, and wait for the messages: no longer than one may take.
 
-        A body that is cancelled tells nobody: whoever cancelled it knows. Ctrl-C while the messages are sent
-        gives them up, and changes nothing else: the run has ended as it has.
+        If the body is cancelled, no message is sent. Ctrl-C while messages are sent gives up the messages and
+        changes nothing about the run, which has ended.
         """
         try:
             yield
@@ -80,10 +80,10 @@ class Notifier:
 
     def died(self, death: Death) -> None:
         """Tell that the run before this one never ended."""
-        written = f", wrote last at {death.written_at}" if death.written_at else ""
-        lines = [f"the run begun at {death.began_at} was killed{written}. Going on with what is open."]
+        written = f"; it last wrote at {death.written_at}" if death.written_at else ""
+        lines = [f"the run that began at {death.began_at} was killed{written}. This run continues it."]
         lines += _shortened(
-            f"{alias}: {counts['done']:,} of {counts['planned']:,} done, {counts['open']:,} open, "
+            f"{alias}: {counts['done']:,}/{counts['planned']:,} done, {counts['open']:,} left, "
             f"{counts['in_flight']:,} calls in flight"
             for alias, counts in death.models.items()
         )
@@ -93,9 +93,9 @@ class Notifier:
     def suspended(self, alias: str, reason: str) -> None:
         """Tell that a model is given up until the next run."""
         shown, way_on = _plain(reason), self._way_on()
-        lines = [f"{alias} is suspended ({shown}); the others go on"]
+        lines = [f"{alias} stopped ({shown}); the other models go on"]
         if way_on is not None:
-            lines.append(f"when that is mended and this run is over: {way_on}")
+            lines.append(f"fix it; after this run: {way_on}")
         self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
 
     def _finished(
@@ -103,15 +103,15 @@ class Notifier:
     ) -> None:
         models, limit = {} if self.summary is None else self.summary.models, self.options.limit
         part = limit is not None and left_open != 0
-        why = f"{_ENDS[code]} of the limit" if part and code is Exit.COMPLETE else _ENDS[code]
+        why = f"{_ENDS[code]} up to the limit" if part and code is Exit.COMPLETE else _ENDS[code]
         lines = [f"finished, {why} (exit code {code.value})"]
         if part and left_open is not None:
-            lines.append(f"limit: {limit:,} problems a model; {left_open:,} trials of the plan are open")
+            lines.append(f"limit: {limit:,} problems for each model; {left_open:,} trials are left")
         if error is not None:
             lines.append(_plain(str(error)))
         way_on = None if code is Exit.COMPLETE else self._way_on(retry=code is Exit.UNFINISHED)
         if way_on is not None:
-            lines.append(f"to go on: {way_on}")
+            lines.append(f"to continue: {way_on}")
         lines += _shortened(_sentence(alias, counters) for alias, counters in models.items())
         told = {
             "exit": code.value,
@@ -141,10 +141,9 @@ class Notifier:
     def _broke(self, error: BaseException) -> None:
         """Tell of a bug at once; its words stay here, for they might hold anything."""
         kind, way_on = type(error).__name__, self._way_on()
-        line = f"crashed: {kind}, a bug of ours. What was answered is saved; run it again to go on."
-        self._tell(
-            "crashed", [line, *([way_on] if way_on else [])], exit=Exit.BUG.value, error=kind, go_on=way_on
-        )
+        lines = [f"crashed: {kind}, a bug of asyncbench. Everything answered is saved."]
+        lines += [f"to continue: {way_on}"] if way_on else []
+        self._tell("crashed", lines, exit=Exit.BUG.value, error=kind, go_on=way_on)
 
     def _way_on(self, *, retry: bool = False) -> str | None:
         """Return the command that goes on, from wherever it is typed; None: the same would be refused again.
@@ -196,12 +195,12 @@ class Notifier:
             why = f"not done within {timeout_s:g} s"
         if why is not None and name not in self._failed:
             self._failed.add(name)
-            self.say(f"notify: {name}: {why}. The run does not depend on it.")
+            self.say(f"notify: {name}: {why}. The run goes on.")
 
     def _give_up(self) -> None:
         if not self._given_up:
             self._given_up = True
-            self.say("notify: interrupted; messages that are not sent yet are given up")
+            self.say("notify: interrupted; messages not sent yet are dropped")
         for sending in self._sending:
             sending.cancel()
 
@@ -235,13 +234,14 @@ def _told(counters: Counters) -> dict[str, object]:
 
 def _sentence(alias: str, counters: Counters) -> str:
     closed, correct = counters.outcomes.total(), counters.outcomes[Outcome.CORRECT]
+    now = f" ({closed:,} this run)" if counters.done_before else ""
     parts = {
-        f"{alias}: {counters.done:,} of {counters.planned:,} done": True,
+        f"{alias}: {counters.done:,}/{counters.planned:,} done{now}": True,
         f"{counters.skipped:,} skipped (stop_when)": counters.skipped,
-        f"{correct / (closed or 1):.1%} of {closed:,} correct now": closed,
+        f"accuracy {correct / (closed or 1):.1%}{' this run' if now else ''}": closed,
         f"{counters.failed:,} failed": counters.failed,
-        cost_text(counters): counters.attempts,
-        f"SUSPENDED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+        costs_text(counters): counters.attempts,
+        f"STOPPED ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
     }
     return ", ".join(part for part, said in parts.items() if said)
 

@@ -1,4 +1,4 @@
-"""What a run is told beside its sweep, and the command that goes on with it."""
+"""The options of a run, and the command that continues it."""
 
 import shlex
 from collections.abc import Collection, Sequence
@@ -23,6 +23,12 @@ class RunOptions:
     reuse: Path | None = None
     ignore: Collection[str] = ()
     accept_loss: bool = False
+    typed: bool = False  # on the command line: messages name the options as they were typed
+
+    @property
+    def budget_name(self) -> str:
+        """What a person set the budget with."""
+        return "--budget" if self.typed and self.budget_usd is not None else "budget_usd"
 
     @property
     def may_raise_budget(self) -> bool:
@@ -32,7 +38,7 @@ class RunOptions:
     def command(self, sweep: Sweep, more_usd: str | None = None) -> str:
         """Return the command that asks the same again, with `more_usd` instead of its budget.
 
-        A sweep of no file is asked by what its folder holds of it. What was lost is accepted once.
+        A sweep without a file is read from its folder. `--accept-loss` holds for one run only.
         """
         said = {
             "--pilot": self.pilot,

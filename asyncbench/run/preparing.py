@@ -19,8 +19,9 @@ from asyncbench.run.interrupts import death_in
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
+from asyncbench.run.refusals import Refusals
 from asyncbench.run.state import RunState
-from asyncbench.store import Salvage, Store
+from asyncbench.store import Salvage, Store, known_costs
 from asyncbench.sweeps import (
     ASKED,
     Answers,
@@ -83,6 +84,7 @@ async def open_run(
         screen=screen,
         notifier=notifier,
         faults=Faults(store.folder, keys.values()),
+        refusals=Refusals(models, screen.say),
     )
 
 
@@ -99,7 +101,10 @@ async def prepare(run: RunState) -> None:
     run.sets = await asyncio.to_thread(sets_in_folder, run.sweep, run.models, run.opened, store.folder)
     check_sets(run.sweep, [run.room.most(model) for model in run.models], run.sets)
     run.started_s = time.monotonic()
+    run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
+    for cap in run.caps:
+        cap.typed = options.budget_name
     await asyncio.to_thread(_describe, run)
     if options.pilot is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
@@ -146,35 +151,35 @@ async def _take_over(run: RunState, answers: Answers) -> None:
         store=run.store,
         salvage=run.salvage,
     )
-    run.screen.say(f"{taken:,} answers were taken over from {answers.folder}")
+    run.screen.say(f"took over {taken:,} answers from {answers.folder}")
 
 
 def _cautions(run: RunState) -> Iterator[str]:
     """Yield what is said before the first call and refuses nothing."""
     for damage in run.store.damaged:
-        yield f"{damage.segment.name}, line {damage.line}: damaged and left out; the rest is kept"
+        yield f"journal/{damage.segment.name}, line {damage.line}: damaged, left out; the rest is kept"
     for path in run.store.lost:
-        yield f"{path}: taken for lost; what its calls cost counts still"
+        yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
-        yield f"lost grades are made anew by `asyncbench regrade {run.sweep.out} --write`"
+        yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
     if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
-        outside = " and no budget holds them" if run.caps else ""
+        outside = ", and no budget holds them" if run.caps else ""
         yield (
-            f"no price is known for {', '.join(unpriced)}: their cost will be NULL{outside}. "
-            "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
+            f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
+            "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
-            yield f"{why}. The report tells who answered."
-    # Two that stay as they are though another would be right: that asks for grades, not for answers.
+            yield f"{why}. The report shows which model answered."
+    # These two stay as they are: they need new grades, not new answers.
     used = dict.fromkeys(asked.problems.path for sets in run.sets.values() for asked in sets)
     if changed := corrected(run.store.folder, list(used)):
         yield (
-            f"{changed:,} finished trials were graded by answers that have changed since. They are not "
-            f"asked again: `asyncbench regrade {run.sweep.out}` shows what changes, --write keeps it"
+            f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
+            f"`asyncbench regrade {run.sweep.out}`; to keep it: add --write. Nothing is asked again."
         )
     if run.room.had_it:
         yield (
-            f"{run.room.had_it:,} trials were cut at {run.room.max_tokens:,} tokens or more before: "
-            "they stay as they are"
+            f"{run.room.had_it:,} trials were cut off at {run.room.max_tokens:,} tokens or more already: "
+            "they are not asked again"
         )

@@ -1,24 +1,17 @@
 """What a person sees while a sweep runs: sampled from the counters, never pushed by them."""
 
 import asyncio
+import io
 import sys
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from asyncbench.engine import Cap, Counters
-from asyncbench.pricing import dollars_of
-from asyncbench.shown import dollars, duration
-
-WINDOW_S = 10.0  # rates are those of the last ten seconds
-
-Lanes = Mapping[str, Counters]  # by alias
+from asyncbench.engine import Cap
+from asyncbench.run.picture import Lanes, Pace, picture, sentence
 
 
 class Screen(Protocol):
@@ -46,19 +39,20 @@ class Quiet:
 class Lines:
     """A plain line every ten seconds: for logs and pipes."""
 
-    INTERVAL_S = 10.0
+    INTERVAL_S = 1.0
+    EVERY = 10  # samples: a line
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
-        """Print a line for all lanes together, now and then."""
-        rates = ClosingRate(lanes)
+        """Print a line for all models together, now and then."""
+        pace = Pace(lanes)
         while True:
-            await asyncio.sleep(self.INTERVAL_S)
-            rates.sample()
-            models = (_sentence(alias, counters, rates) for alias, counters in lanes.items())
-            self.say("; ".join([*models, *map(cap_text, caps)]))
+            for _ in range(self.EVERY):
+                await asyncio.sleep(self.INTERVAL_S)
+                pace.sample()
+            self.say(sentence(lanes, pace, caps))
 
     def say(self, message: str) -> None:
         """Print one line; nobody listening is no reason to stop a sweep."""
@@ -74,7 +68,7 @@ class Messages(Lines):
 
 
 class Terminal:
-    """A table redrawn four times a second."""
+    """A table redrawn four times a second; it is gone when the run is over, and the summary follows."""
 
     INTERVAL_S = 0.25
 
@@ -82,42 +76,61 @@ class Terminal:
         self._console = console or Console(stderr=True)
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
-        """Redraw until cancelled; the last picture stays."""
-        rates = ClosingRate(lanes)
-        with Live(_picture(lanes, rates, caps), console=self._console, auto_refresh=False) as live:
-            try:
-                while True:
-                    await asyncio.sleep(self.INTERVAL_S)
-                    rates.sample()
-                    live.update(_picture(lanes, rates, caps), refresh=True)
-            finally:
-                live.update(_picture(lanes, rates, caps), refresh=True)
+        """Redraw until cancelled."""
+        pace = Pace(lanes)
+
+        def drawn() -> RenderableType:
+            size = self._console.size
+            return picture(lanes, pace, caps, width=size.width, height=size.height)
+
+        with Live(drawn(), console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                await asyncio.sleep(self.INTERVAL_S)
+                pace.sample()
+                live.update(drawn(), refresh=True)
 
     def say(self, message: str) -> None:
         """Print a line above the table."""
         self._console.print(message, markup=False, highlight=False)
 
 
-class ClosingRate:
-    """Trials closed a second, over the last `WINDOW_S` seconds."""
+class Notebook(Lines):
+    """The same table in a cell of a notebook, redrawn once a second; the last one stays."""
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
-        self._samples: dict[str, deque[tuple[float, int]]] = {alias: deque() for alias in lanes}
-        self.sample()
+    WIDTH, HEIGHT = 110, 60  # characters, lines
 
-    def sample(self) -> None:
-        """Note where every lane stands."""
-        now_s = asyncio.get_running_loop().time()
-        for alias, samples in self._samples.items():
-            samples.append((now_s, self._lanes[alias].outcomes.total()))
-            while len(samples) > 2 and samples[1][0] <= now_s - WINDOW_S:
-                samples.popleft()
+    def __init__(self) -> None:
+        super().__init__(sys.stdout)
 
-    def of(self, alias: str) -> float:
-        """Return a lane's rate, 0.0 before there are two samples."""
-        (first_s, first), (last_s, last) = self._samples[alias][0], self._samples[alias][-1]
-        return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+    async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
+        """Redraw until cancelled."""
+        from IPython.display import display
+
+        pace = Pace(lanes)
+
+        def drawn() -> dict[str, str]:
+            return as_html(picture(lanes, pace, caps, width=self.WIDTH, height=self.HEIGHT), self.WIDTH)
+
+        handle = display(drawn(), raw=True, display_id=True)
+        try:
+            while True:
+                await asyncio.sleep(self.INTERVAL_S)
+                pace.sample()
+                handle.update(drawn(), raw=True)
+        finally:
+            handle.update(drawn(), raw=True)
+
+
+def as_html(drawn: RenderableType, width: int) -> dict[str, str]:
+    """Return what a notebook shows, by its type: HTML, and plain text for one that shows none."""
+    console = Console(file=io.StringIO(), record=True, width=width, force_terminal=True, force_jupyter=False)
+    console.print(drawn)
+    return {
+        "text/html": console.export_html(
+            inline_styles=True, code_format='<pre style="line-height:1.3">{code}</pre>', clear=False
+        ),
+        "text/plain": console.export_text(),
+    }
 
 
 def default_screen(*, quiet: bool) -> Screen:
@@ -127,94 +140,10 @@ def default_screen(*, quiet: bool) -> Screen:
     return Terminal() if sys.stderr.isatty() else Lines()
 
 
-def _picture(lanes: Lanes, rates: ClosingRate, caps: Sequence[Cap]) -> Group:
-    return Group(_table(lanes, rates), *(Text(cap_text(cap)) for cap in caps))
-
-
-def _table(lanes: Lanes, rates: ClosingRate) -> Table:
-    table = Table("model", *("done", "in flight", "per s", "429s", "cost", "ETA"), box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for alias, counters in lanes.items():
-        rate = rates.of(alias)
-        table.add_row(
-            alias,
-            _done_text(counters),
-            f"{counters.in_flight:,}",
-            f"{rate:,.0f}",
-            f"{counters.rate_limited:,}",
-            cost_text(counters),
-            eta_text(counters, rate),
-        )
-    return table
-
-
-def _sentence(alias: str, counters: Counters, rates: ClosingRate) -> str:
-    rate = rates.of(alias)
-    return (
-        f"{alias} {_done_text(counters)}, {counters.in_flight:,} in flight, {rate:,.0f}/s, "
-        f"{counters.rate_limited:,} 429s, {cost_text(counters)}, ETA {eta_text(counters, rate)}"
-    )
-
-
-def _done_text(counters: Counters) -> str:
-    skipped = f" ({counters.skipped:,} skipped)" if counters.skipped else ""
-    return f"{counters.done:,}/{counters.planned:,}{skipped}"
-
-
-def cost_text(counters: Counters) -> str:
-    """Return the dollars spent so far; `?` marks attempts whose cost is unknown."""
-    if counters.unpriced == counters.attempts and counters.attempts:
-        # Of attempts without a reply the cost is unknown even where the price is known.
-        return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"
-    return dollars(counters.cost_usd) + ("+?" if counters.unpriced else "")
-
-
-def cap_text(cap: Cap) -> str:
-    """Return what was spent of a cap, what calls of unknown cost may have cost, and what is in flight."""
-    spent, reserved, limit = map(dollars_of, (cap.spent, cap.reserved, cap.limit))
-    return spent_text(
-        cap.name,
-        spent,
-        limit,
-        reserved_usd=reserved,
-        doubted_usd=dollars_of(cap.doubted),
-        doubted_calls=cap.doubted_calls,
-    )
-
-
-def spent_text(
-    name: str,
-    spent_usd: float,
-    limit_usd: float,
-    *,
-    reserved_usd: float = 0.0,
-    doubted_usd: float = 0.0,
-    doubted_calls: int = 0,
-) -> str:
-    """Return how far a budget is spent.
-
-    `reserved_usd` is set aside for calls in flight. `doubted_usd` is the part of `spent_usd` that
-    `doubted_calls` calls of unknown cost could cost at most.
-    """
-    in_flight = f" (+ {dollars(reserved_usd)} in flight)" if reserved_usd else ""
-    if not doubted_usd:
-        return f"{name}: {dollars(spent_usd)}{in_flight} of {dollars(limit_usd)} spent"
-    known = max(0.0, spent_usd - doubted_usd)
-    return (
-        f"{name}: {dollars(known)}{in_flight} spent + up to {dollars(doubted_usd)} of {doubted_calls:,} "
-        f"calls whose cost is unknown, of {dollars(limit_usd)}"
-    )
-
-
-def eta_text(counters: Counters, rate: float) -> str:
-    """Return the time left at this rate, or why there is none."""
-    if counters.suspended is not None:
-        return "suspended"
-    if counters.budget_stopped:
-        return "budget spent"
-    if not counters.open:
-        return "done"
-    if rate <= 0:
-        return "-"
-    return duration(round(counters.open / rate))
+def screen_for(progress: bool | None) -> Screen:
+    """Return what shows a run that a program starts; `run_sweep` says what `progress` means."""
+    if progress is False:
+        return Quiet()
+    if Console(stderr=True).is_jupyter:
+        return Notebook()
+    return default_screen(quiet=False) if progress or sys.stderr.isatty() else Quiet()

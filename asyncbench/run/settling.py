@@ -21,7 +21,7 @@ async def settle(run: RunState, driven: Driven) -> None:
     }
     if not models or (driven.scheduler.stopped and not driven.scheduler.overdue):
         return
-    run.screen.say("working out what of this run is skipped")
+    run.screen.say("working out which trials are skipped")
     run.before = None  # memory need not hold twice which trials there are
     for needed in run.needed.values():
         needed.forget()
@@ -36,8 +36,8 @@ async def settle(run: RunState, driven: Driven) -> None:
     )
     if reopened:
         run.screen.say(
-            f"{reopened:,} trials that were skipped are open again, for by the new answers too little is "
-            "known of their cells; running it again asks them"
+            f"{reopened:,} skipped trials are open again: with the new answers their cells no longer meet "
+            "stop_when. Run again to ask them."
         )
 
 

@@ -12,7 +12,8 @@ from asyncbench.run.interrupts import Death
 from asyncbench.run.notify import Notifier
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Screen
-from asyncbench.store import Salvage, Store
+from asyncbench.run.refusals import Refusals
+from asyncbench.store import KnownCosts, Salvage, Store
 from asyncbench.sweeps import AskedSet, Before, Needed, Room, planned
 
 
@@ -32,6 +33,8 @@ class RunState:
     screen: Screen
     notifier: Notifier
     faults: Faults
+    refusals: Refusals
+    costs_before: Mapping[str, KnownCosts] = field(default_factory=dict)  # of earlier runs, by alias
     sets: Mapping[str, tuple[AskedSet, ...]] = field(init=False)  # what each model is asked, by alias
     room: Room = field(init=False)
     started_s: float = field(init=False)  # of `time.monotonic`

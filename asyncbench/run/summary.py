@@ -10,9 +10,9 @@ from pathlib import Path
 from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
+from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
 from asyncbench.run.faults import FAULTS
-from asyncbench.run.progress import cap_text, cost_text
-from asyncbench.shown import Sheet, count, dollars, html_of, percent
+from asyncbench.shown import Sheet, count, dollars, duration, html_of, percent, whole_percent
 from asyncbench.simulator import ServerStats
 
 
@@ -118,10 +118,11 @@ class BudgetUse:
         }
 
     def as_lines(self) -> list[str]:
-        """Return a sentence for each cap, and one for who stood outside."""
-        outside = f"no price is known for {', '.join(self.outside)}: asked outside of the budget"
+        """Return a sentence for each cap, and one for the models that no budget holds."""
+        outside = f"no price is known for {', '.join(self.outside)}: no budget holds their cost"
         dearer = [
-            f"{account.model}: {account.overruns:,} calls cost more than could be; all are charged in full"
+            f"{account.model}: {account.overruns:,} calls cost more than their price and max_tokens allow; "
+            "they count in full"
             for account in self.ledger.accounts
             if account.overruns
         ]
@@ -145,10 +146,12 @@ class Summary:
     simulated: bool  # whether any of it was answered by the simulator
     seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
     budget: BudgetUse | None = None  # None: there is none
-    command: str = ""  # the one that goes on with it
+    command: str = ""  # the one that continues the sweep
     raises_budget: bool = False  # whether it does so with more money than the sweep's own budget
     asked_again: bool = False  # whether trials were asked that had an answer
     conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
+    stops: Sequence[str] = ()  # why models stopped, and what to do now
+    limit: str | None = None  # what an option left out of the sweep; None: nothing
 
     @property
     def exit(self) -> Exit:
@@ -169,67 +172,105 @@ class Summary:
         }
         return json.dumps(summary, indent=2)
 
-    def as_text(self) -> str:
-        """Return what a person wants to know when the run is over."""
+    def as_text(self, *, brief: bool = False) -> str:
+        """Return what a person wants to know when the run is over.
+
+        Args:
+            brief: without what a look at the results folder shows: each model's figures and where they are.
+        """
         models = [
-            _sentence(alias, counters, self.conditions.get(alias, 1))
+            f"  {alias}: {_figures(counters, self.conditions.get(alias, 1))}"
             for alias, counters in self.models.items()
         ]
-        return "\n".join([*self._first_line(), *models, *self._lines()])
+        simulated = [] if brief else self._simulated()
+        models = [] if brief or len(models) == 1 else models
+        where = [] if brief else [f"results: {self.out} (see `asyncbench report {self.out}`)"]
+        return "\n".join([*simulated, self._in_all(), *models, *self._notes(), *where])
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the models in a table."""
-        return html_of([*self._first_line(), _sheet(self.models), *self._lines()])
+        where = f"results: {self.out}"
+        return html_of([*self._simulated(), self._in_all(), _sheet(self.models), *self._notes(), where])
 
-    def _first_line(self) -> list[str]:
+    def _simulated(self) -> list[str]:
         return ["SIMULATED results: no model was asked."] * self.simulated
 
-    def _lines(self) -> list[str]:
-        lines = []
-        if self.exit is not Exit.COMPLETE:
-            lines.append(f"{self._why()} Running it again asks only what is unfinished.")
+    def _notes(self) -> list[str]:
+        lines = [*self.stops, *self._why()]
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
-            f"the simulator saw {stats['requests']:,} requests, at most {stats['max_in_flight']:,} inside it "
-            f"at once, and gave {stats['delivered']:,} answers"
+            f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "
+            f"{stats['delivered']:,} answered"
             for stats in self.seen
         ]
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
-            lines.append(f"the first bug of each kind, with its traceback, is in {self.out / FAULTS}")
-        lines.append(f"results in {self.out} after {self.seconds:,.1f} s; `asyncbench report {self.out}`")
+            lines.append(
+                f"bugs of asyncbench, the first of each kind with its traceback: {self.out / FAULTS}"
+            )
         return lines
 
-    def _why(self) -> str:
-        if self.exit is not Exit.BUDGET or self.budget is None:
-            return WHY[self.exit]
+    def _in_all(self) -> str:
+        """Return how far the sweep is; the accuracy of several models together says nothing."""
+        total = Counters.summed(list(self.models.values()))
+        conditions = max((self.conditions.get(alias, 1) for alias in self.models), default=1)
+        accuracy = _accuracy(total, conditions) if len(self.models) == 1 else ""
+        parts = {
+            _done(total): True,
+            _besides(total): True,
+            f"Accuracy {accuracy}": accuracy,
+            costs_text(total): True,
+            duration(self.seconds): True,
+        }
+        return f"{self.sweep}: {'. '.join(part for part, said in parts.items() if said and part)}."
+
+    def _why(self) -> list[str]:
+        """Return why the run ended before all was done, and the command that continues it."""
+        models = self.models.values()
+        failed, left = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
+        lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
+        if self.exit is Exit.BUDGET and self.budget is not None:
+            lines.append(self._why_spent(self.budget))
+        elif self.exit in WHY:
+            trials = f" {_trials(left)} left." if left else ""
+            again = f" To continue: {self.command}" if left or not failed else ""
+            stopped = sum(one.suspended is not None for one in models)
+            if self.exit is Exit.UNFINISHED and stopped:
+                trials = f" {stopped} of {len(models)} models stopped.{trials}"
+            lines.append(f"{WHY[self.exit]}{trials}{again}")
+        if failed and self.exit is not Exit.COMPLETE:
+            lines.append(f"{_trials(failed)} without a usable reply. To ask them again: {self._retry()}")
+        return lines
+
+    def _retry(self) -> str:
+        return self.command if "--retry" in self.command else f"{self.command} --retry failed"
+
+    def _why_spent(self, use: BudgetUse) -> str:
         trials = sum(counters.open for counters in self.models.values() if counters.budget_stopped)
-        kept = ", or keep the answer that was to be asked again" if self.asked_again else ""
+        kept = " (or keep their earlier answer)" if self.asked_again else ""
         # those for which a model was left before its work was done
-        caps = list(dict.fromkeys(cap for account in self.budget.ledger.accounts for cap in account.bound_by))
-        return (
-            f"Stopped by its budget ({', '.join(cap.name for cap in caps)}): {_why_spent(caps)}, and "
-            f"{trials:,} trials are open{kept}. To go on, {self._way_on(caps, self.budget)}."
-        )
+        caps = list(dict.fromkeys(cap for account in use.ledger.accounts for cap in account.bound_by))
+        names = " and ".join(cap.label for cap in caps)
+        why = f"Stopped by {names}: {_why_spent(caps)}. {_trials(trials)} left{kept}."
+        return f"{why} To continue, {self._way_on(caps, use)}"
 
     def _way_on(self, caps: Sequence[Cap], use: BudgetUse) -> str:
         """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""
-        places = {"sweep": "", "provider": " under `limits: {of}`", "model": " of {of}"}
         in_file = [cap for cap in caps if not (cap.kind == SWEEP and self.raises_budget)]
-        keys = dict.fromkeys("`budget_usd`" + places[cap.kind].replace("{of}", cap.of) for cap in in_file)
-        said = f"raise {' and '.join(keys)} and " if keys else ""
+        keys = dict.fromkeys(PLACES[cap.kind].replace("{of}", cap.of) for cap in in_file)
+        said = f"raise {' and '.join(keys)}, then " if keys else ""
         said += f"run `{self.command}`"
         if not self.raises_budget:
-            return said
+            return f"{said}."
         if use.rest_usd is None:
-            return f"{said} (`asyncbench plan` says what the rest takes)"
+            return f"{said}. `asyncbench plan` estimates the cost of the rest."
         return (
-            f"{said} (the rest takes up to {dollars(use.rest_usd)}, as the replies here tell; "
-            f"--budget {use.least_to_go_on} is the least with which another call is made)"
+            f"{said}. The rest costs up to {dollars(use.rest_usd)}, judged by the replies so far; "
+            f"another call needs at least --budget {use.least_to_go_on}."
         )
 
 
 def _sheet(models: Mapping[str, Counters]) -> Sheet:
-    head = ("model", "trials done", "planned", "accuracy this run", "failed", "cost this run", "suspended")
+    head = ("model", "trials done", "planned", "accuracy this run", "failed", "cost this run", "stopped")
     rows = [
         (
             alias,
@@ -268,6 +309,18 @@ def counts_of(counters: Counters) -> dict[str, object]:
     }
 
 
+PLACES = {  # where a sweep says a budget, by the kind of its cap
+    "sweep": "budget_usd",
+    "provider": "budget_usd under `limits: {of}`",
+    "model": "budget_usd of {of}",
+}
+WHY = {
+    Exit.INTERRUPTED: "Interrupted. Everything answered so far is saved.",
+    Exit.DEADLINE: "The deadline has passed. Everything answered so far is saved.",
+    Exit.UNFINISHED: "Not complete.",
+}
+
+
 def _why_spent(caps: Sequence[Cap]) -> str:
     if any(cap.spent - cap.doubted > cap.limit for cap in caps):
         return "more than that is spent already"
@@ -275,31 +328,50 @@ def _why_spent(caps: Sequence[Cap]) -> str:
         return "all of it is spent"
     calls = max((cap.doubted_calls for cap in caps), default=0)
     if any(cap.spent >= cap.limit for cap in caps):
-        return f"all of it may be spent, as the cost of {calls:,} calls is unknown"
-    unsure = f", as the cost of {calls:,} calls is unknown" if calls else ""
-    return f"what is left does not suffice for another call{unsure}"
+        return f"all of it may be spent, because the cost of {calls:,} calls is unknown"
+    unsure = f", because the cost of {calls:,} calls is unknown" if calls else ""
+    return f"the rest of it is too little for another call{unsure}"
 
 
-WHY = {
-    Exit.INTERRUPTED: "Interrupted; everything answered so far is saved.",
-    Exit.DEADLINE: "Stopped by its deadline; everything answered so far is saved.",
-    Exit.UNFINISHED: "Not complete: trials failed (--retry failed asks them again), or some are open.",
-}
+def _trials(count: int) -> str:
+    return "1 trial is" if count == 1 else f"{count:,} trials are"
 
 
-def _sentence(alias: str, counters: Counters, conditions: int) -> str:
-    correct, closed = counters.outcomes[Outcome.CORRECT], counters.outcomes.total()
+def _done(counters: Counters) -> str:
+    now = f" ({counters.outcomes.total():,} this run)" if counters.done_before else ""
+    return f"{counters.done:,}/{counters.planned:,} done{now}"
+
+
+def _accuracy(counters: Counters, conditions: int) -> str:
+    """Return the share of right answers of this run; empty: it closed no trial."""
+    if not (closed := counters.outcomes.total()):
+        return ""
+    now = " this run" if counters.done_before else ""
     together = f" ({conditions:,} conditions together)" if conditions > 1 else ""
+    return f"{whole_percent(counters.outcomes[Outcome.CORRECT] / closed)} %{now}{together}"
+
+
+def _besides(counters: Counters) -> str:
+    """Return what became of trials that are not simply done; empty: nothing else."""
     parts = {
-        f"{alias}: {counters.done:,} of {counters.planned:,} trials done": True,
-        f"{counters.done_before:,} of them before": counters.done_before,
-        f"{counters.skipped:,} skipped (`stop_when`: enough is known of their cells)": counters.skipped,
-        f"{correct:,} of {closed:,} correct now{together}": closed,
+        f"{counters.skipped:,} skipped by stop_when": counters.skipped,
         f"{counters.failed:,} failed": counters.failed,
-        f"{counters.faults:,} calls ended as bad_reply by a bug of ours": counters.faults,
-        f"{counters.grader_errors:,} not graded (a bug of ours; replies are kept)": counters.grader_errors,
-        cost_text(counters): True,
-        f"SUSPENDED ({counters.suspended})": counters.suspended,
-        "client-bound at times: this machine was the bottleneck": counters.client_bound,
+        f"{counters.faults:,} calls failed by a bug of asyncbench": counters.faults,
+        f"{counters.grader_errors:,} replies kept but not graded, by a bug of asyncbench": (
+            counters.grader_errors
+        ),
+        "this computer was the bottleneck at times": counters.client_bound,
     }
     return ", ".join(part for part, said in parts.items() if said)
+
+
+def _figures(counters: Counters, conditions: int) -> str:
+    in_all, accuracy = cost_in_all(counters), _accuracy(counters, conditions)
+    parts = {
+        _done(counters): True,
+        _besides(counters): True,
+        f"accuracy {accuracy}": accuracy,
+        cost_text(counters) + (f" ({in_all} in all)" if in_all else ""): True,
+        f"stopped ({(counters.suspended or '').partition(':')[0]})": counters.suspended,
+    }
+    return ", ".join(part for part, said in parts.items() if said and part)

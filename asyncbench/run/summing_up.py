@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
+from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
 from asyncbench.store import planned as planned_in
@@ -36,7 +37,24 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         raises_budget=more_usd is not None,
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
+        stops=stop_lines(run.models, driven.counters),
+        limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
+
+
+def _limit_text(run: RunState, *, reached: bool) -> str | None:
+    """Return what the option `limit` left out; None: nothing."""
+    limit, sets = run.options.limit, run.sets.values()
+    problems = {sum(asked.rows for asked in of_model) for of_model in sets}
+    if limit is None or limit >= max(problems):
+        return None
+    typed, without = ("--limit {}", "--limit") if run.options.typed else ("limit={}", "limit")
+    few, most = min(problems), max(problems)
+    of = f"{most:,}" if few == most else f"{few:,} to {most:,}"
+    each = " of each model" if len(run.models) > 1 else ""
+    said = f"{limit:,} of {of} problems"
+    said = f"reached: {said} asked{each}" if reached else f"allows {said}{each}"
+    return f"{typed.format(limit)} {said}; run again without {without} for the rest"
 
 
 def _causes(driven: Driven) -> frozenset[Exit]:

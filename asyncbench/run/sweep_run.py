@@ -10,7 +10,7 @@ from asyncbench.records import Outcome
 from asyncbench.run.driving import drivable, drive
 from asyncbench.run.options import RunOptions
 from asyncbench.run.preparing import open_run, prepare
-from asyncbench.run.progress import Screen
+from asyncbench.run.progress import Screen, screen_for
 from asyncbench.run.settling import settle
 from asyncbench.run.summary import Summary
 from asyncbench.run.summing_up import sum_up
@@ -29,6 +29,7 @@ async def run_sweep(
     ignore: Collection[str] = (),
     accept_loss: bool = False,
     env: Mapping[str, str] | None = None,
+    progress: bool | None = None,
     screen: Screen | None = None,
 ) -> Summary:
     """Run a sweep and write the results to its folder. If it was interrupted, continue where it stopped.
@@ -50,7 +51,9 @@ async def run_sweep(
             are longer than this sweep allows.
         accept_loss: ask again what is missing or damaged in the folder. What it cost still counts.
         env: where API keys are looked up, by variable name. [this process's environment]
-        screen: shows progress. [nothing is shown]
+        progress: True: show the progress, in a pipe as a line every ten seconds. False: print nothing.
+            [shown in a notebook and on a terminal, nothing is printed elsewhere]
+        screen: an object of your own that shows the progress instead.
 
     Returns:
         A `Summary`: counters for each model, USD, seconds and the exit code.
@@ -70,7 +73,7 @@ async def run_sweep(
         ignore=ignore,
         accept_loss=accept_loss,
     )
-    return await run_as_told(sweep, options, env=env, screen=screen)
+    return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
 
 
 async def run_as_told(

@@ -361,9 +361,9 @@ def test_a_pilot_stays_within_the_lower_budget(tmp_path, given, own):
     file = tmp_path / "sweep.yaml"
     ways = [
         f"run `asyncbench plan {file} --pilot 2 --budget 0.003`",
-        f"raise `budget_usd` and run `asyncbench plan {file} --pilot 2`",
+        f"raise budget_usd, then run `asyncbench plan {file} --pilot 2`",
     ]
-    assert f"To go on, {ways[bool(own)]}" in done.stdout
+    assert f"To continue, {ways[bool(own)]}" in done.stdout
 
 
 @pytest.mark.parametrize("wrong", [("--deadline", "tomorrowish"), ("--budget", "0")])
@@ -483,7 +483,7 @@ async def test_a_forecast_file_that_cannot_be_read_is_said_and_the_run_goes_on(t
     (asked.out / FORECAST).write_text("{", "utf-8")
     heard = Said()
     assert (await run_sweep(asked, screen=heard)).exit is Exit.COMPLETE
-    assert any("nothing is forecast" in said and FORECAST in said for said in heard.lines)
+    assert any("no forecast is kept" in said and FORECAST in said for said in heard.lines)
 
 
 def test_a_run_with_many_cells_is_drawn_less_often_or_not_at_all():

@@ -112,15 +112,15 @@ async def test_a_webhook_is_posted_what_came_of_a_run(tmp_path, server):
     (told,) = posted
     assert told["left_open"] == 2 * (144 - 40)
     assert (told["event"], told["sweep"], told["out"]) == ("finished", "test", str(out))
-    assert (told["exit"], told["why"], told["simulated"]) == (0, "complete of the limit", True)
+    assert (told["exit"], told["why"], told["simulated"]) == (0, "complete up to the limit", True)
     assert (told["file"], told["go_on"]) == (None, None)
     oracle, noisy = told["models"].values()
     assert (oracle["planned"], oracle["done"], oracle["closed"], oracle["accuracy"]) == (40, 40, 40, 1.0)
     assert oracle["suspended"] is None
     assert 0 <= noisy["accuracy"] < 1
     assert told["content"] == told["text"]  # Discord's name for it
-    assert told["text"].startswith("SIMULATED test: finished, complete of the limit (exit code 0)")
-    assert "oracle-good: 40 of 40 done, 100.0% of 40 correct now" in told["text"]
+    assert told["text"].startswith("SIMULATED test: finished, complete up to the limit (exit code 0)")
+    assert "oracle-good: 40/40 done, accuracy 100.0%" in told["text"]
 
 
 async def test_a_limited_run_says_how_many_trials_the_plan_leaves_open(tmp_path, server):
@@ -134,7 +134,7 @@ async def test_a_limited_run_says_how_many_trials_the_plan_leaves_open(tmp_path,
         (200, 0),
         (None, 0),
     ]
-    assert "limit: 10 problems a model; 104 trials of the plan are open" in posted[1]["text"]
+    assert "limit: 10 problems for each model; 104 trials are left" in posted[1]["text"]
     for told in posted[2:]:
         assert told["why"] == "complete"
         assert "limit:" not in told["text"]
@@ -191,7 +191,7 @@ async def test_a_suspended_model_is_told_once_and_before_the_end(tmp_path, serve
     suspended, finished = sorted(posted, key=lambda told: told["event"], reverse=True)
     assert suspended["model"] == "noisy-bad"
     assert suspended["reason"].startswith("auth: ")
-    assert suspended["text"].startswith("SIMULATED test: noisy-bad is suspended (auth: ")
+    assert suspended["text"].startswith("SIMULATED test: noisy-bad stopped (auth: ")
     assert finished["exit"] == 3
     assert finished["models"]["noisy-bad"]["suspended"].startswith("auth: ")
     assert finished["models"]["noisy-bad"]["accuracy"] is None
@@ -258,7 +258,7 @@ async def test_where_trials_failed_the_command_asks_again_and_many_models_hide_i
             )
     (told,) = posted
     assert told["go_on"].endswith(" && asyncbench run night.yaml --retry failed")
-    assert f"to go on: {told['go_on']}\n" in told["text"]
+    assert f"to continue: {told['go_on']}\n" in told["text"]
 
 
 async def test_a_run_that_was_interrupted_says_so_and_leaves_no_mark(tmp_path, server):
@@ -309,7 +309,7 @@ async def test_a_run_whose_disk_is_full_says_so(tmp_path, server):
     assert (told["event"], told["exit"], told["why"]) == ("finished", 5, "results could not be written")
     assert 0 < told["models"]["oracle-good"]["done"] < 144
     assert "could not be written" in told["text"]
-    assert f"to go on: {told['go_on']}" in told["text"]
+    assert f"to continue: {told['go_on']}" in told["text"]
     assert left_mark(tmp_path / "out") is None  # so the next start does not tell it again
 
 
@@ -386,7 +386,7 @@ async def test_a_killed_run_is_told_once_by_the_next_start(tmp_path, server):
     figures = told["models"]["oracle-good"]
     assert figures["planned"] == figures["done"] + figures["open"] == 144
     assert 0 < figures["done"] < 144
-    assert f"the run begun at {began_at} was killed" in told["text"]
+    assert f"the run that began at {began_at} was killed" in told["text"]
 
 
 @pytest.mark.parametrize("how", ["complete", "deadline", "refused"])

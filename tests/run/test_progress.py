@@ -2,21 +2,29 @@
 
 import asyncio
 import io
+import sys
+import time
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
+from asyncbench.engine import minutes
 from asyncbench.engine.budget import Cap
 from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Attempt, Outcome
-from asyncbench.run.progress import ClosingRate, Lines, Quiet, Terminal, cost_text, eta_text
+from asyncbench.run.costs import cost_text, costs_text
+from asyncbench.run.picture import LIMITED_BY, Pace, picture
+from asyncbench.run.progress import Lines, Messages, Quiet, Terminal, default_screen, screen_for
 from tests.engine.night import virtually
+
+CAP = Cap(kind="sweep", of="night", limit=50 * 10**12, spent=12_345_600_000_000, reserved=10**12)
 
 
 def counters(**given):
-    done = given.pop("done", 0)
+    done, wrong = given.pop("done", 0), given.pop("wrong", 0)
     made = Counters(**given)
-    made.outcomes[Outcome.CORRECT] = done
+    made.outcomes.update({Outcome.CORRECT: done, Outcome.WRONG: wrong})
     return made
 
 
@@ -29,36 +37,189 @@ async def shown(screen, lanes, *caps, for_s, then=lambda: None):
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_elsewhere_than_on_a_terminal_there_is_a_plain_line_every_ten_seconds():
+def drawn(lanes, *caps, width=100, height=30, then=lambda: None):
+    """The lines of a picture, ten seconds after its first look."""
+
+    async def night():
+        pace = Pace(lanes)
+        await asyncio.sleep(10)
+        then()
+        pace.sample()
+        return picture(lanes, pace, caps, width=width, height=height)
+
     out = io.StringIO()
-    lanes = {"a": counters(planned=100, in_flight=5), "b": counters(planned=7)}
+    Console(file=out, width=width, height=height).print(virtually(night()))
+    return out.getvalue().splitlines()
+
+
+def figures(line):
+    return " ".join(line.replace("━", "").replace("╸", "").split())
+
+
+# ── in a pipe ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_in_a_pipe_there_is_a_plain_line_every_ten_seconds():
+    out = io.StringIO()
+    lanes = {"a": counters(planned=100, in_flight=5), "b": counters(planned=7, suspended="auth: no")}
 
     def some_are_done():
-        lanes["a"].outcomes[Outcome.CORRECT] = 50
+        lanes["a"].outcomes.update({Outcome.CORRECT: 40, Outcome.WRONG: 10})
+        lanes["a"].attempts, lanes["a"].rate_limited, lanes["a"].cost_usd = 53, 3, 0.5
+        lanes["a"].waits_for = minutes.CONCURRENCY
 
-    virtually(shown(Lines(out), lanes, for_s=15, then=some_are_done))
+    virtually(shown(Lines(out), lanes, CAP, for_s=15, then=some_are_done))
     first, second = out.getvalue().splitlines()
-    assert first.startswith("a 0/100, 5 in flight, 0/s, 0 429s, $0.0000, ETA -; b 0/7")
-    assert second.startswith("a 50/100, 5 in flight, 5/s, 0 429s, $0.0000, ETA 0:00:10; b")
+    assert first.startswith("0/107 done, 0 calls/s; a 0/100; b 0/7 (stopped); budget_usd: $12.3456 of")
+    assert second.startswith(
+        "50/107 done, accuracy 80 %, 5.3 calls/s, 3 rate-limited (429), $0.5000, about 0:00:10 left; "
+        "a 50/100 (limited by concurrency); b 0/7 (stopped); budget_usd: $12.3456 of"
+    )
 
 
-def test_a_terminal_shows_a_line_per_model():
-    drawn = io.StringIO()
-    console = Console(file=drawn, force_terminal=True, width=100)
-    lanes = {"simulated/oracle": counters(planned=1000, done=10, in_flight=7, rate_limited=3)}
-    virtually(shown(Terminal(console), lanes, for_s=1))
-    text = drawn.getvalue()
-    for part in ("simulated/oracle", "10/1,000", "429s", "in flight", "ETA"):
-        assert part in text
+def test_a_line_names_a_few_of_many_models():
+    out = io.StringIO()
+    virtually(shown(Lines(out), {f"m{n}": counters(planned=1) for n in range(30)}, for_s=6))
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith("; m5 0/1; 24 more models")
+
+
+# ── on a terminal ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_terminal_shows_a_row_for_each_model_and_a_total_with_the_time_left():
+    lanes = {"small": counters(planned=200), "large": counters(planned=1_000)}
+
+    def half_is_done():
+        lanes["small"].outcomes.update({Outcome.CORRECT: 90, Outcome.WRONG: 10})
+        lanes["large"].outcomes.update({Outcome.CORRECT: 300, Outcome.WRONG: 200})
+        lanes["small"].attempts, lanes["large"].attempts = 100, 507
+        lanes["small"].waits_for, lanes["large"].waits_for = "requests", "output_tokens"
+        lanes["large"].rate_limited, lanes["large"].cost_usd, lanes["large"].in_flight = 7, 1.25, 40
+
+    head, small, large, total, footer = drawn(lanes, width=140, then=half_is_done)
+    assert figures(head) == "model done accuracy calls/s limited by 429s cost time left in flight"
+    assert figures(small) == "small 100/200 90 % 10 RPM - $0.0000 0:00:10 0"
+    assert figures(large) == "large 500/1,000 60 % 51 output TPM 7 $1.2500 0:00:10 40"
+    assert figures(total) == "total 600/1,200 65 % 61 7 $1.2500 0:00:10 40"
+    assert footer == "0:00:10 so far"
+    assert len({line.index("━") for line in (small, large, total)}) == 1  # a bar in each
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("models", [1, 2, 30])
+def test_it_fits_its_screen_and_folds_models_that_have_no_room(models, width):
+    lanes = {f"claude-sonnet-4-6-think-{n}": counters(planned=12_345, done=2_000) for n in range(models)}
+    for n, one in enumerate(lanes.values()):
+        one.waits_for, one.cost_usd = "client", 123.4
+        if n % 3 == 0:
+            one.planned = 2_000
+    failure = Attempt(
+        trial_id="t", attempt=1, model="x", provider="p", started_at=1.0, status="timeout", error="no " * 90
+    )
+    next(iter(lanes.values())).latest_failure = failure
+    lines = drawn(lanes, CAP, width=width, height=24)
+    assert len(lines) < 24
+    assert all(cell_len(line) <= width for line in lines)
+    assert lines[-1].startswith("last error, ")
+    told = "\n".join(lines)
+    if models == 1:
+        assert "total" not in told
+        return
+    assert "total" in told
+    folded = [line for line in lines if line.startswith("+")]
+    assert len(folded) == (models == 30)
+    if folded:  # those that are done, before any that still runs
+        rest = int(folded[0].split()[0])
+        assert folded[0].startswith(f"+{rest} models")
+        assert f" {min(rest, 10)} done " in folded[0]
+        assert rest + told.count("this computer") == 30
+
+
+@pytest.mark.parametrize("cause", [name for name in vars(minutes) if name.isupper()])
+def test_whatever_a_lane_waits_for_has_a_word(cause):
+    value = getattr(minutes, cause)
+    assert not isinstance(value, str) or LIMITED_BY[value]
+
+
+def test_every_limit_has_a_word():
+    from asyncbench.engine.limits import BURST_S, DAY
+
+    assert {*BURST_S, DAY} <= set(LIMITED_BY)
+
+
+def test_what_limits_a_model_is_what_it_mostly_waited_for():
+    lanes = {"a": counters(planned=10, waits_for="tokens")}
+
+    async def night():
+        pace = Pace(lanes)
+        for waits_for in ("tokens", None, "requests", "tokens", "concurrency"):
+            lanes["a"].waits_for = waits_for
+            await asyncio.sleep(1)
+            pace.sample()
+        return pace.limited_by("a")
+
+    assert virtually(night()) == "TPM"
+
+
+def test_a_model_that_ended_says_how():
+    lanes = {
+        "stopped": counters(planned=5, suspended="auth: no"),
+        "spent": counters(planned=5, budget_stopped=True),
+        "done": counters(planned=5, done=5),
+    }
+    told = dict(zip(lanes, drawn(lanes)[1:], strict=False))
+    assert " stopped " in told["stopped"].removeprefix("stopped")
+    assert " budget spent " in told["spent"]
+    assert " done " in told["done"].removeprefix("done")
+
+
+def test_this_run_and_all_runs_are_told_apart():
+    lanes = {"a": counters(planned=720, done_before=144, done=358, cost_usd=0.0055, cost_before_usd=0.0022)}
+    lanes["a"].attempts = 358
+    lines = drawn(lanes)
+    assert " 502/720 " in lines[1]
+    assert "$0.0055 this run, $0.0077 in all" in lines[2]
+    assert lines[3] == "358 done this run (accuracy is of these)"
+
+
+def test_the_last_error_of_all_models_is_shown():
+    lanes = {"a": counters(planned=5), "b": counters(planned=5), "c": counters(planned=5)}
+    now = time.time()
+    for n, alias in enumerate("ab"):
+        call = Attempt(
+            trial_id="t",
+            attempt=1,
+            model=alias,
+            provider="p",
+            started_at=now - 60 + n,
+            latency_s=1.0,
+            status="rate_limited",
+            error=f"HTTP 429: slow down {alias}\x1b[31m",
+        )
+        lanes[alias].count(call)
+    *_, last = drawn(lanes)
+    assert last.startswith("last error, 0:0")
+    assert "ago: b: rate_limited: HTTP 429: slow down b" in last
+    assert "\x1b" not in last
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["lines", "terminal"])
 def test_what_is_spent_of_a_budget_is_shown(terminal):
     out = io.StringIO()
     screen = Terminal(Console(file=out, force_terminal=True, width=100)) if terminal else Lines(out)
-    cap = Cap(kind="sweep", of="night", limit=50 * 10**12, spent=12_345_600_000_000, reserved=10**12)
-    virtually(shown(screen, {"a": counters(planned=7)}, cap, for_s=15))
-    assert "sweep night: $12.3456 (+ $1.0000 in flight) of $50.0000 spent" in out.getvalue()
+    virtually(shown(screen, {"a": counters(planned=7)}, CAP, for_s=15))
+    said = "budget_usd: $12.3456 of $50.0000 spent, $1.0000 reserved for calls in flight"
+    assert said in out.getvalue()
+
+
+def test_a_terminal_is_left_without_the_table_when_the_run_is_over():
+    out = io.StringIO()
+    screen = Terminal(Console(file=out, force_terminal=True, width=100))
+    virtually(shown(screen, {"a": counters(planned=7)}, for_s=1, then=lambda: screen.say("a word")))
+    assert "0/7" in out.getvalue()
+    assert "a word" in out.getvalue()
+    assert out.getvalue().endswith("\x1b[2K")  # the last line of it is erased
 
 
 def test_quiet_shows_nothing(capsys):
@@ -67,29 +228,38 @@ def test_quiet_shows_nothing(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+# ── rates and costs ──────────────────────────────────────────────────────────────────────────
+
+
 def test_a_rate_is_that_of_the_last_ten_seconds():
     lanes = {"a": counters(planned=1000)}
 
     async def night():
-        rates = ClosingRate(lanes)
-        for _ in range(20):
+        pace = Pace(lanes)
+        for per_s in [1] * 20 + [7] * 20:
             await asyncio.sleep(1)
-            lanes["a"].outcomes[Outcome.CORRECT] += 1
-            rates.sample()
-        for _ in range(20):
-            await asyncio.sleep(1)
-            lanes["a"].outcomes[Outcome.WRONG] += 7
-            rates.sample()
-        return rates.of("a")
+            lanes["a"].outcomes[Outcome.CORRECT] += per_s
+            lanes["a"].attempts += 2 * per_s
+            pace.sample()
+        return pace.calls_per_s(["a"]), pace.left_s(["a"])
 
-    assert virtually(night()) == pytest.approx(7, rel=0.01)
+    calls_per_s, left_s = virtually(night())
+    assert calls_per_s == pytest.approx(14, rel=0.01)
+    assert left_s == pytest.approx((1000 - 160) / 7, rel=0.01)
 
 
-def test_the_time_left_goes_by_the_rate():
-    assert eta_text(counters(planned=7300, done=100), rate=1.0) == "2:00:00"
-    assert eta_text(counters(planned=5, done=5), rate=1.0) == "done"
-    assert eta_text(counters(planned=5), rate=0.0) == "-"
-    assert eta_text(counters(planned=5, suspended="auth: no"), rate=1.0) == "suspended"
+def test_the_time_left_is_that_of_the_slowest_that_still_runs():
+    lanes = {
+        "fast": counters(planned=1_000),
+        "slow": counters(planned=1_000),
+        "stopped": counters(planned=1_000, suspended="auth: no"),
+    }
+
+    def go_on():
+        lanes["fast"].outcomes[Outcome.CORRECT], lanes["slow"].outcomes[Outcome.CORRECT] = 500, 100
+
+    *_, total, _ = drawn(lanes, then=go_on)
+    assert total.endswith(" 0:01:30")
 
 
 def test_unknown_cost_is_never_shown_as_nothing():
@@ -97,6 +267,9 @@ def test_unknown_cost_is_never_shown_as_nothing():
     assert cost_text(counters(attempts=3, unpriced=3, lost=1)) == "unpriced"
     assert cost_text(counters(attempts=3, unpriced=1, cost_usd=0.5)) == "$0.5000+?"
     assert cost_text(counters(attempts=3, cost_usd=0.5)) == "$0.5000"
+    assert costs_text(counters(attempts=3, cost_usd=0.5, unpriced_before=2)) == (
+        "$0.5000 this run, $0.5000+? in all"
+    )
 
 
 def test_a_cost_that_only_lost_calls_leave_unknown_is_not_called_a_missing_price():
@@ -106,3 +279,35 @@ def test_a_cost_that_only_lost_calls_leave_unknown_is_not_called_a_missing_price
             Attempt(trial_id=f"t{n}", attempt=1, model="m", provider="p", started_at=1.0, status=status)
         )
     assert cost_text(made) == "cost unknown (2 lost)"
+
+
+# ── which screen ─────────────────────────────────────────────────────────────────────────────
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("progress", "stderr", "kind"),
+    [
+        (None, io.StringIO(), Quiet),
+        (True, io.StringIO(), Lines),
+        (False, _Terminal(), Quiet),
+        (None, _Terminal(), Terminal),
+        (True, _Terminal(), Terminal),
+    ],
+)
+def test_a_program_shows_progress_on_a_terminal_or_where_it_is_told_to(monkeypatch, progress, stderr, kind):
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert type(screen_for(progress)) is kind
+
+
+@pytest.mark.parametrize(
+    ("quiet", "stderr", "kind"),
+    [(True, _Terminal(), Messages), (False, _Terminal(), Terminal), (False, io.StringIO(), Lines)],
+)
+def test_a_command_shows_a_table_on_a_terminal_and_lines_elsewhere(monkeypatch, quiet, stderr, kind):
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert type(default_screen(quiet=quiet)) is kind

@@ -130,7 +130,7 @@ def test_changed_answers_ask_nothing_and_point_to_regrade(tmp_path, server, prob
     run(sweep(out, problems, model), screen=screen)
     assert requests(server) == before
     (told,) = (one for one in screen.lines if "regrade" in one)
-    assert told.startswith("5 finished trials were graded by answers that have changed since")
+    assert told.startswith("the expected answers of 5 finished trials have changed.")
     assert f"`asyncbench regrade {out}`" in told
 
 

@@ -318,7 +318,7 @@ def test_a_reply_that_a_grader_stumbles_over_is_kept_and_counted(tmp_path):
         summary = run(sweep(out, problems, entry(server, "simulated/oracle")), limit=5)
     (counters,) = summary.models.values()
     assert counters.grader_errors == 5
-    assert "5 not graded" in summary.as_text()
+    assert "5 replies kept but not graded" in summary.as_text()
     assert {row["reason"] for row in read_grades(out).to_pylist()} == {"grader_error"}
     assert all(row["reply_text"] == row["expected"] for row in read_trials(out).to_pylist())
 

@@ -70,7 +70,7 @@ def test_what_another_folder_has_answered_is_not_asked_and_the_rest_is(asking, r
     assert requests() == 144
     assert summary.exit is Exit.COMPLETE
     assert outcomes(two.out).items() >= outcomes(one.out).items()
-    assert f"100 answers were taken over from {one.out}" in screen.lines
+    assert f"took over 100 answers from {one.out}" in screen.lines
 
 
 def test_a_row_taken_over_says_whose_it_is_and_is_the_same_otherwise(asking):
@@ -248,5 +248,5 @@ def test_the_command_line_gives_more_room_and_takes_over(tmp_path, server, probl
     done = asyncbench("run", second, "--limit", 30, *reuse)
     assert done.returncode == 0, done.stderr
     assert requests() == before
-    assert f"30 answers were taken over from {tmp_path / 'out'}" in done.stderr
+    assert f"took over 30 answers from {tmp_path / 'out'}" in done.stderr
     assert set(outcomes(tmp_path / "later" / "out").values()) == {"correct"}

@@ -1,0 +1,63 @@
+"""What a run cost and what is left of its budgets, in words."""
+
+from asyncbench.engine import Cap, Counters
+from asyncbench.pricing import dollars_of
+from asyncbench.shown import dollars
+
+
+def cost_text(counters: Counters) -> str:
+    """Return the dollars spent so far; `?` marks attempts whose cost is unknown."""
+    if counters.unpriced == counters.attempts and counters.attempts:
+        # Of attempts without a reply the cost is unknown even where the price is known.
+        return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"
+    return dollars(counters.cost_usd) + ("+?" if counters.unpriced else "")
+
+
+def cost_in_all(counters: Counters) -> str | None:
+    """Return the dollars of all runs; None: earlier runs made no calls."""
+    if not (counters.cost_before_usd or counters.unpriced_before):
+        return None
+    unknown = counters.unpriced + counters.unpriced_before
+    return dollars(counters.cost_before_usd + counters.cost_usd) + ("+?" if unknown else "")
+
+
+def costs_text(counters: Counters) -> str:
+    """Return the dollars of this run, and those of all runs where there were others."""
+    in_all, now = cost_in_all(counters), cost_text(counters)
+    return now if in_all is None else f"{now} this run, {in_all} in all"
+
+
+def cap_text(cap: Cap) -> str:
+    """Return what was spent of a cap, what calls of unknown cost may have cost, and what is reserved."""
+    spent, reserved, limit = map(dollars_of, (cap.spent, cap.reserved, cap.limit))
+    return spent_text(
+        cap.label,
+        spent,
+        limit,
+        reserved_usd=reserved,
+        doubted_usd=dollars_of(cap.doubted),
+        doubted_calls=cap.doubted_calls,
+    )
+
+
+def spent_text(
+    name: str,
+    spent_usd: float,
+    limit_usd: float,
+    *,
+    reserved_usd: float = 0.0,
+    doubted_usd: float = 0.0,
+    doubted_calls: int = 0,
+) -> str:
+    """Return how far a budget is spent.
+
+    `reserved_usd` is set aside for calls in flight. `doubted_usd` is the part of `spent_usd` that
+    `doubted_calls` calls of unknown cost could cost at most.
+    """
+    known_usd = max(0.0, spent_usd - doubted_usd)
+    parts = {
+        f"{name}: {dollars(known_usd)} of {dollars(limit_usd)} spent": True,
+        f"up to {dollars(doubted_usd)} for {doubted_calls:,} calls of unknown cost": doubted_usd,
+        f"{dollars(reserved_usd)} reserved for calls in flight": reserved_usd,
+    }
+    return ", ".join(part for part, said in parts.items() if said)

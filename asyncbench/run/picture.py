@@ -1,0 +1,310 @@
+"""How far a run is: a table for terminals and notebooks, a line for logs."""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from asyncbench.engine import Cap, Counters
+from asyncbench.records import Attempt, Outcome
+from asyncbench.run.costs import cap_text, cost_text, costs_text
+from asyncbench.shown import duration, middle_cut, safe, whole_percent
+
+Lanes = Mapping[str, Counters]  # by alias
+
+WINDOW_S: Final = 10.0  # rates are those of the last ten seconds
+FEWEST_ROWS: Final = 3
+IN_A_LINE: Final = 6  # models that a line for logs tells apart
+SHORTEST_NAME, LONGEST_NAME = 10, 40  # characters
+SHORTEST_BAR, LONGEST_BAR = 6, 30
+
+# What a model waits for, in a person's words; by the causes that `Counters.waits_for` may name.
+LIMITED_BY: Final = {
+    "requests": "RPM",
+    "tokens": "TPM",
+    "input_tokens": "input TPM",
+    "output_tokens": "output TPM",
+    "day": "daily limit",
+    "concurrency": "concurrency",
+    "server": "server",
+    "budget": "budget",
+    "pause": "429 pause",
+    "no_reply": "no reply",
+    "client": "this computer",
+    "first_answer": "first reply",
+    "retries": "retries",
+    "ramp": "ramp-up",
+    "work": "last calls",
+}
+STYLES: Final = {
+    "done": "green",
+    "stopped": "red",
+    "budget spent": "red",
+    **dict.fromkeys(("no reply", "429 pause", "daily limit", "budget", "this computer"), "yellow"),
+}
+
+
+class _PaceSample(NamedTuple):
+    at_s: float
+    calls: int
+    closed: int
+    waits_for: str | None
+
+
+class Pace:
+    """How fast models are, and what limits them, over the last `WINDOW_S` seconds."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._samples: dict[str, deque[_PaceSample]] = {alias: deque() for alias in lanes}
+        self.began_s = asyncio.get_running_loop().time()
+        self.sample()
+
+    def sample(self) -> None:
+        """Note where every model stands."""
+        self.now_s = asyncio.get_running_loop().time()
+        for alias, samples in self._samples.items():
+            counters = self._lanes[alias]
+            closed = counters.outcomes.total() + counters.skipped
+            samples.append(_PaceSample(self.now_s, counters.attempts, closed, counters.waits_for))
+            while len(samples) > 2 and samples[1].at_s <= self.now_s - WINDOW_S:
+                samples.popleft()
+
+    def calls_per_s(self, aliases: Iterable[str]) -> float:
+        """Return the calls that ended in a second, of several models together."""
+        return sum(self._per_s(alias, "calls") for alias in aliases)
+
+    def left_s(self, aliases: Iterable[str]) -> float | None:
+        """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
+        running = [alias for alias in aliases if (one := self._lanes[alias]).open and not one.over]
+        rates = {alias: self._per_s(alias, "closed") for alias in running}
+        if not rates or not all(rates.values()):
+            return None
+        return max(self._lanes[alias].open / rate for alias, rate in rates.items())
+
+    def limited_by(self, alias: str) -> str:
+        """Return what mostly kept a model from more calls, or how it ended."""
+        counters = self._lanes[alias]
+        if counters.suspended is not None:
+            return "stopped"
+        if counters.budget_stopped:
+            return "budget spent"
+        if not counters.open:
+            return "done"
+        causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for is not None)
+        return LIMITED_BY[causes.most_common(1)[0][0]] if causes else ""
+
+    def _per_s(self, alias: str, what: str) -> float:
+        first, last = self._samples[alias][0], self._samples[alias][-1]
+        more: int = getattr(last, what) - getattr(first, what)
+        return more / (last.at_s - first.at_s) if last.at_s > first.at_s else 0.0
+
+
+class _PictureRow(NamedTuple):
+    """A line of the table, its figures as text; the last two are left out where the screen is narrow."""
+
+    model: str
+    counters: Counters  # for the bar
+    done: str
+    accuracy: str
+    calls: str
+    limited_by: str
+    refused: str
+    cost: str
+    left: str
+    in_flight: str
+
+
+# Columns and their least widths, so that bars stand still; the last two are left out where it is narrow.
+HEAD: Final = {
+    "done": 7,
+    "accuracy": 8,
+    "calls/s": 7,
+    "limited by": 11,
+    "429s": 4,
+    "cost": 8,
+    "time left": 9,
+    "in flight": 9,
+}
+LEFT: Final = "time left"
+OPTIONAL: Final = 2
+
+
+def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Group:
+    """Return how far a run is, in so many characters and at most so many lines."""
+    below = [*map(cap_text, caps), *_latest_failure(lanes)]
+    rows = _folded(lanes, pace, height - len(below) - 5)
+    if len(lanes) > 1:
+        rows.append(_row("total", tuple(lanes), lanes, pace, ""))
+    layout = _layout(rows, width)
+    below = [*_footers(lanes, pace, left=LEFT not in layout.head), *below]
+    notes = (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
+    return Group(_table(rows, layout, total=len(lanes) > 1), *notes)
+
+
+def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
+    """Return the same on one line."""
+    total = _row("", tuple(lanes), lanes, pace, "")
+    parts = {
+        f"{total.done} done": True,
+        f"accuracy {total.accuracy}": total.accuracy != "-",
+        f"{total.calls} calls/s": True,
+        f"{total.refused} rate-limited (429)": total.counters.rate_limited,
+        costs_text(total.counters): total.counters.attempts,
+        f"about {total.left} left": total.left,
+    }
+    shown = list(lanes)[:IN_A_LINE]
+    models = [
+        f"{alias} {row.done}{_limit_text(row.limited_by)}"
+        for alias in shown
+        for row in [_row(alias, (alias,), lanes, pace, pace.limited_by(alias))]
+    ]
+    more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
+    said = ", ".join(part for part, wanted in parts.items() if wanted)
+    return "; ".join([said, *models, *more, *map(cap_text, caps)])
+
+
+def _limit_text(limited_by: str) -> str:
+    ended = limited_by in ("", "done", "stopped", "budget spent")
+    return f" ({limited_by})" if limited_by and ended else f" (limited by {limited_by})" if limited_by else ""
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _row(name: str, aliases: Sequence[str], lanes: Lanes, pace: Pace, limited_by: str) -> _PictureRow:
+    counters = Counters.summed([lanes[alias] for alias in aliases])
+    closed, calls, left_s = counters.outcomes.total(), pace.calls_per_s(aliases), pace.left_s(aliases)
+    return _PictureRow(
+        model=safe(name),
+        counters=counters,
+        done=f"{counters.done + counters.skipped:,}/{counters.planned:,}",
+        accuracy=f"{whole_percent(counters.outcomes[Outcome.CORRECT] / closed)} %" if closed else "-",
+        calls=f"{calls:,.0f}" if calls >= 9.95 or not calls else f"{calls:.1f}",
+        limited_by=limited_by,
+        refused=f"{counters.rate_limited:,}" if counters.rate_limited else "-",
+        cost=cost_text(counters),
+        left="" if left_s is None else duration(round(left_s)),
+        in_flight=f"{counters.in_flight:,}",
+    )
+
+
+def _folded(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
+    """Return a row for each model; where they are too many, first those that run, and one for the rest."""
+    states = {alias: pace.limited_by(alias) for alias in lanes}
+    aliases = list(lanes)
+    if len(aliases) > (room := max(FEWEST_ROWS, room)):
+        aliases.sort(key=lambda alias: states[alias] == "done")
+    shown = aliases if len(aliases) <= room else aliases[: room - 1]
+    rows = [_row(alias, (alias,), lanes, pace, states[alias]) for alias in shown]
+    if rest := aliases[len(shown) :]:
+        done = sum(states[alias] == "done" for alias in rest)
+        rows.append(_row(f"+{len(rest)} models", rest, lanes, pace, f"{done} done"))
+    return rows
+
+
+def _footers(lanes: Lanes, pace: Pace, *, left: bool) -> list[str]:
+    """Return what a table has no column for, and the time `left` if it has none for that."""
+    total, left_s = Counters.summed(list(lanes.values())), pace.left_s(lanes)
+    times = {
+        f"{duration(round(pace.now_s - pace.began_s))} so far": True,
+        "" if left_s is None else f"about {duration(round(left_s))} left": left and left_s is not None,
+        costs_text(total): total.cost_before_usd or total.unpriced_before,
+    }
+    counts = {
+        f"{total.outcomes.total():,} done this run (accuracy is of these)": total.done_before,
+        f"{total.skipped:,} skipped by stop_when": total.skipped,
+        f"{total.failed:,} failed": total.failed,
+    }
+    lines = (", ".join(part for part, said in parts.items() if said) for parts in (times, counts))
+    return [line for line in lines if line]
+
+
+def _latest_failure(lanes: Lanes) -> list[str]:
+    """Return the last error of any model, on one line."""
+    failures = [one.latest_failure for one in lanes.values() if one.latest_failure is not None]
+    if not failures:
+        return []
+    last = max(failures, key=_ended_at)
+    ago_s = max(0.0, time.time() - _ended_at(last))
+    return [
+        safe(f"last error, {duration(round(ago_s))} ago: {last.model}: {last.status}: {last.error}", most=500)
+    ]
+
+
+def _ended_at(failure: Attempt) -> float:
+    return failure.started_at + (failure.latency_s or 0.0)
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────
+
+
+class _TableLayout(NamedTuple):
+    """How a table fits its screen, in characters."""
+
+    head: Sequence[str]  # the columns that are shown
+    name: int
+    bar: int
+    gap: int
+
+
+def _layout(rows: Sequence[_PictureRow], width: int) -> _TableLayout:
+    """Return a table's layout in so many characters: columns give way, then gaps, bars, middles of names."""
+    counts = [len(f"{row.counters.planned:,}") * 2 + 1 for row in rows]
+    least = HEAD | {"done": max(HEAD["done"], *counts)}
+    texts = zip(*(row[2:] for row in rows), strict=True)
+    widths = [max(least[head], *map(cell_len, column)) for head, column in zip(HEAD, texts, strict=True)]
+    name, head = min(LONGEST_NAME, max(cell_len(row.model) for row in rows)), list(HEAD)
+
+    def room(gap: int) -> int:
+        """Return the characters left for names and bars."""
+        return width - sum(widths[: len(head)]) - gap * (len(head) + 1)
+
+    while len(head) > len(HEAD) - OPTIONAL and room(2) < name + SHORTEST_BAR * 2:
+        head.pop()
+    gap = 2 if room(2) >= name + SHORTEST_BAR else 1
+    bar = max(SHORTEST_BAR, min(LONGEST_BAR, room(gap) - name))
+    return _TableLayout(head, min(name, max(SHORTEST_NAME, room(gap) - bar)), bar, gap)
+
+
+def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) -> Table:
+    """Return the rows under their heads; the last may be their `total`."""
+    table = Table.grid(padding=(0, layout.gap, 0, 0))
+    table.add_column(no_wrap=True, min_width=layout.name)
+    table.add_column(no_wrap=True)
+    for head in layout.head:
+        table.add_column(justify="left" if head == "limited by" else "right", min_width=HEAD[head])
+    table.add_row("model", "", *layout.head, style="dim")
+    for n, row in enumerate(rows):
+        texts = zip(layout.head, row[2:], strict=False)
+        table.add_row(
+            Text(middle_cut(row.model, layout.name)),
+            _bar(row.counters, layout.bar),
+            *(Text(text, style=_style(head, text), no_wrap=True) for head, text in texts),
+            style="bold" if total and n == len(rows) - 1 else "",
+        )
+    return table
+
+
+def _bar(counters: Counters, width: int) -> ProgressBar:
+    done = counters.done + counters.skipped
+    return ProgressBar(
+        total=max(1, counters.planned),
+        completed=done if counters.planned else 1,
+        width=width,
+        complete_style="cyan",
+        finished_style="green",
+    )
+
+
+def _style(head: str, text: str) -> str:
+    if head == "limited by":
+        return STYLES.get(text, "")
+    return "yellow" if head == "429s" and text != "-" else ""

@@ -1,0 +1,98 @@
+"""Providers that nobody reaches, or that refuse: said once for a provider, with what to do now."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from asyncbench.engine import Counters
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.records import Model
+
+SHOWN_MODELS: Final = 3
+
+# Why a model stops, and what to do; {key} is filled in.
+WHY: Final = {
+    ErrorKind.AUTH: ("the provider rejects {key}", "Set a valid key"),
+    ErrorKind.NO_QUOTA: ("the quota or the credit is used up", "Add credit or raise the limit there"),
+    ErrorKind.UNREACHABLE: ("no connection", "Start the server, or check its address and your network"),
+    ErrorKind.NO_SUCH_MODEL: ("the provider does not know the model", "Check its name and base_url"),
+    ErrorKind.REJECTED_PARAMETER: ("the provider rejects a parameter", "Change it in the sweep"),
+    ErrorKind.BAD_REQUEST: ("the provider rejects every request", "Change the model's entry in the sweep"),
+    ErrorKind.RATE_LIMITED: ("the provider refuses every call", "Wait, or check your rate limit there"),
+    ErrorKind.OVERLOADED: ("the provider refuses every call", "Wait until it has room"),
+}
+ELSE: Final = ("no call succeeds", "Check the server")
+OF_PROVIDER: Final = frozenset({ErrorKind.AUTH, ErrorKind.NO_QUOTA, ErrorKind.UNREACHABLE})
+
+
+class _Cause(NamedTuple):
+    """What models have in common that stop for one reason."""
+
+    kind: str
+    place: str  # a provider with its address, or a model
+    key_env: str | None
+
+
+class Refusals:
+    """What providers refuse in one run; each thing is said once."""
+
+    def __init__(self, models: Iterable[Model], say: Callable[[str], None]) -> None:
+        self._models, self._say = list(models), say
+        self._told: set[tuple[_Cause, bool]] = set()  # and whether its models have stopped
+
+    def failed(self, model: Model, error: ProviderError) -> None:
+        """Say at the first call that a server cannot be reached; it is tried again."""
+        if error.kind is ErrorKind.UNREACHABLE:
+            cause = _cause_of(model, error.kind)
+            why, remedy = _why(model, f"{error.kind.value}: {error.message}")
+            self._once(
+                cause, f"{why}. asyncbench keeps trying{self._others(cause)}. {remedy}.", stopped=False
+            )
+
+    def stopped(self, model: Model, reason: str) -> None:
+        """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
+        cause = _cause_of(model, reason.partition(":")[0])
+        why, remedy = _why(model, reason)
+        stops = "Its models stop" if cause.kind in OF_PROVIDER else "It stops"
+        said = f"{why}. {stops}{self._others(cause)}. {remedy}, then run again."
+        self._once(cause, said, stopped=True)
+
+    def _others(self, cause: _Cause) -> str:
+        several = any(_cause_of(model, cause.kind) != cause for model in self._models)
+        return "; the other models go on" if several else ""
+
+    def _once(self, cause: _Cause, message: str, *, stopped: bool) -> None:
+        if (cause, stopped) not in self._told:
+            self._told.add((cause, stopped))
+            self._say(f"{cause.place}: {message}")
+
+
+def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> list[str]:
+    """Return why models stopped and what to do, a line for each reason."""
+    by_cause: dict[_Cause, list[Model]] = {}
+    for model in models:
+        if reason := counters[model.alias].suspended:
+            by_cause.setdefault(_cause_of(model, reason.partition(":")[0]), []).append(model)
+    lines = []
+    for stopped in by_cause.values():
+        names = ", ".join(model.alias for model in stopped[:SHOWN_MODELS])
+        more = len(stopped) - SHOWN_MODELS
+        reason = counters[stopped[0].alias].suspended or ""
+        several = f" and {more:,} more" if more > 0 else ""
+        why, remedy = _why(stopped[0], reason)
+        lines.append(f"stopped: {names}{several}: {why}. {remedy}, then run again.")
+    return lines
+
+
+def _why(model: Model, reason: str) -> tuple[str, str]:
+    """Return what happened, with the provider's words, and what to do now."""
+    kind, _, message = reason.partition(": ")
+    why, remedy = WHY.get(ErrorKind(kind), ELSE) if kind in list(ErrorKind) else ELSE
+    key = "the call" if model.key_env is None else f"the key in {model.key_env}"
+    return f"{why.format(key=key)} ({message.rstrip('.')})", remedy
+
+
+def _cause_of(model: Model, kind: str) -> _Cause:
+    if kind not in OF_PROVIDER:
+        return _Cause(kind, model.alias, None)
+    place = model.provider if model.base_url is None else f"{model.provider} at {model.base_url}"
+    return _Cause(kind, place, None if kind == ErrorKind.UNREACHABLE else model.key_env)
