@@ -4,10 +4,12 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from asyncbench.commands import (
     compact,
@@ -25,6 +27,7 @@ from asyncbench.commands import (
     regrade,
     report,
     run,
+    schema,
     simulate,
     sql,
     status,
@@ -34,34 +37,71 @@ from asyncbench.commands import (
 from asyncbench.errors import AsyncbenchError, DamageWarning, StoreError
 from asyncbench.files import NO_ROOM, unwritten
 
+# In the order of use, as `--help` lists them.
+_COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
+    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run},
+    "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
+    "Data": {"generate": generate, "suites": suites, "models": models, "schema": schema},
+    "Keep": {
+        "regrade": regrade,
+        "merge": merge,
+        "compact": compact,
+        "import": import_results,
+        "export": export_results,
+        "reconcile": reconcile,
+        "simulate": simulate,
+    },
+}
+_OPEN = {"allow_extra_args": True, "ignore_unknown_options": True}  # the parameters of a suite
+
+
+class CommandsInGroups(TyperGroup):
+    """Lists the commands in groups before the options, each with the first paragraph of its help."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))
+        for group, named in _COMMANDS.items():
+            rows = [(name.ljust(width), str(self.commands[name].help).split("\n\n")[0]) for name in named]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """They stand before the options."""
+
+
 app = typer.Typer(
     name="asyncbench",
-    help="Find out what language models can do with numbers.",
+    cls=CommandsInGroups,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     pretty_exceptions_enable=False,  # a traceback means a bug of ours; locals could show API keys
     rich_markup_mode=None,
 )
 
-# `--help` lists them in this order. What generate does not know is a parameter of its suite.
-app.command("generate", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(generate)
-app.command("suites")(suites)
-app.command("init")(init)
-app.command("plan")(plan)
-app.command("run")(run)
-app.command("status")(status)
-app.command("report")(report)
-app.command("compare")(compare_two)
-app.command("reconcile")(reconcile)
-app.command("models")(models)
-app.command("doctor")(doctor)
-app.command("simulate")(simulate)
-app.command("import")(import_results)
-app.command("export")(export_results)
-app.command("regrade")(regrade)
-app.command("merge")(merge)
-app.command("sql")(sql)
-app.command("compact")(compact)
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"asyncbench {version('asyncbench')}")
+        raise typer.Exit
+
+
+@app.callback(
+    help="Find out what language models can do with numbers.",
+    epilog="Help on one command: asyncbench run --help",
+)
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...
+
+
+for _named in _COMMANDS.values():
+    for _name, _command in _named.items():
+        app.command(_name, context_settings=_OPEN if _command is generate else None)(_command)
 
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 
@@ -98,5 +138,5 @@ def _refuse(error: AsyncbenchError) -> NoReturn:
 
 def _give_up_output(error: OSError) -> None:
     """Say that nothing more can be printed; what was to be saved is saved."""
-    typer.echo(f"asyncbench: standard output takes no more: {error.strerror}; make room for it", err=True)
+    typer.echo(f"asyncbench: cannot write to standard output: {error.strerror}. Make room for it", err=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at the end

@@ -228,7 +228,7 @@ def test_a_budget_for_one_start_takes_the_place_of_the_sweep_s_own_wherever_it_i
 
 @pytest.mark.parametrize("wrong", [0, -1, True, float("nan"), float("inf"), "much"])
 def test_a_budget_for_one_start_is_checked_as_the_sweep_s_own(tmp_path, wrong):
-    with pytest.raises(ConfigError, match=r"run: budget_usd: .* is not a number of dollars above 0"):
+    with pytest.raises(ConfigError, match=r"run: budget_usd .* is not a number of dollars above 0"):
         run(sweep(tmp_path / "out", tmp_path / "none.parquet", "openai/gpt-5-mini"), budget_usd=wrong)
 
 

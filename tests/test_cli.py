@@ -36,15 +36,6 @@ def sweep_file(folder, problems, *models, **keys):
     return path
 
 
-@pytest.mark.parametrize(
-    "command", ["generate", "suites", "run", "status", "report", "compare", "simulate", "models", "doctor"]
-)
-def test_every_command_has_help_with_an_example(command):
-    done = from_nothing(command, "--help")
-    assert done.returncode == 0
-    assert f"asyncbench {command}" in done.stdout
-
-
 def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
     told = from_nothing("suites").stdout
     assert "--depths" in told
@@ -53,7 +44,7 @@ def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
 
 
 def test_help_loads_no_sdk_and_no_arrow():
-    heavy = {"openai", "anthropic", "pyarrow", "pydantic"}
+    heavy = {"openai", "anthropic", "pyarrow", "pydantic", "asyncio", "rich"}
     script = f"import sys; from asyncbench.cli import app; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
@@ -138,7 +129,7 @@ def test_a_full_standard_output_is_no_bug_of_ours():
             [*ASYNCBENCH, "suites"], stdout=full, stderr=subprocess.PIPE, text=True, env=CLEAN, check=False
         )
     assert done.returncode == 5
-    assert done.stderr.startswith("asyncbench: standard output takes no more: No space left on device")
+    assert done.stderr.startswith("asyncbench: cannot write to standard output: No space left on device")
     assert "Traceback" not in done.stderr
 
 

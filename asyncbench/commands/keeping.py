@@ -16,30 +16,43 @@ def import_results(
     form: Annotated[
         str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or nupa-problems.")
     ],
-    files: Annotated[list[Path], typer.Argument(help="Result files, or folders of them.")],
-    out: Annotated[Path, typer.Option(help="The results folder; one that is missing is made.")],
-    depths: Annotated[str | None, typer.Option(help="llm-arithmetic: what was planned. [2-10]")] = None,
-    trials: Annotated[int | None, typer.Option(help="llm-arithmetic: per task and depth. [10]")] = None,
-    style: Annotated[str | None, typer.Option(help="nupa: chat, completion or rules. [chat]")] = None,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Result files, or folders of them.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
+    ],
+    depths: Annotated[
+        str | None,
+        typer.Option(
+            metavar="2-10", help="llm-arithmetic: the numbers of digits that were planned. Default: 2-10."
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="llm-arithmetic: the trials planned per task and depth. Default: 10."),
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring result files of another project into a results folder, each as a run.
+    """Import the result files of other projects.
 
     asyncbench import llm-arithmetic data/*.jsonl --out results/published
 
-    asyncbench import nupa llama.jsonl --style completion --out results/published
+    asyncbench import nupa llama.jsonl --style completion --out results/nupa
 
     asyncbench import nupa-problems test.json --out problems.parquet
 
-    The last makes a problem set of NUPA's published test set.
+    Each file becomes a run. If you import a file again, only new lines are added. Lines that cannot be used
+    are named on standard error.
 
-    Importing a file again adds what is new in it. Lines that cannot be used are named on standard error.
+    nupa-problems makes a problem set from the published test set of NUPA.
     """
     given = {"depths": depths, "trials": trials, "style": style}
     plan = {name: value for name, value in given.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
-    with interruptible("import again goes on"):
+    with interruptible("run the same import again to continue"):
         from asyncbench.published import import_files
 
         imported = import_files(form, files, out, **plan)
@@ -54,7 +67,9 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
     from asyncbench.published.nupa import import_problems
 
     if len(files) != 1 or plan:
-        raise ConfigError(f"import {NUPA_PROBLEMS} takes one file and no further options")
+        raise ConfigError(
+            f"import {NUPA_PROBLEMS} takes exactly one file, and no option but --out and --json"
+        )
     imported = import_problems(files[0], out)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
@@ -67,14 +82,17 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
 def export_results(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition or nupa.")],
     folder: Folder,
-    out: Annotated[Path, typer.Option(help="The folder for the files; nothing in it is written over.")],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Write the files here. Existing files are never overwritten."),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Write results as files of another project.
+    """Export results in the file format of another project.
 
     asyncbench export llm-arithmetic results/overnight --out exported
 
-    A run that was imported becomes a file of its name; of a sweep each model does, and each condition.
+    Each imported run becomes one file with its old name. A sweep becomes one file per model and condition.
     """
     with interruptible("nothing was exported"):
         from asyncbench.published import export_folder
@@ -85,23 +103,28 @@ def export_results(
 
 def regrade(
     folder: Folder,
-    write: Annotated[
-        bool, typer.Option("--write", help="Let the new grades take the old ones' place.")
-    ] = False,
-    grader: Annotated[str | None, typer.Option(help="Show what this grader changes. [headline]")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Replace the old grades by the new ones.")] = False,
+    grader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRADER", help="Show the changes of this grader. Default: the suite's main one."
+        ),
+    ] = None,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:
-    """Grade stored replies by the newest graders, and say what changes; nothing is asked.
+    """Grade stored replies again with the newest graders.
 
     asyncbench regrade results/overnight
 
     asyncbench regrade results/overnight --write
 
-    Answers that were corrected in the folder's problems/ count. --write keeps the old grades until the new
-    are complete; all graders are written, whichever is shown.
+    No model is called. Without --write, you only see what would change. Corrected answers in the folder's
+    problems/ count.
+
+    --write keeps the old grades until all new ones are complete. It writes the grades of all graders.
     """
-    with interruptible("a table whose new grades were not complete is as it was"):
+    with interruptible("tables that were not complete keep their old grades"):
         from asyncbench.reports import regrade_report
 
         found = regrade_report(folder, write=write, grader=grader)
@@ -109,17 +132,22 @@ def regrade(
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Results folders of the same sweep; two or more.")],
-    out: Annotated[Path, typer.Option(help="The folder to make; the others stay as they are.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER", help="Two or more results folders of the same sweep.")
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Create this folder. The others stay as they are.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Join results folders of the same sweep.
+    """Merge results folders of one sweep into a new one.
 
     asyncbench merge results/night-a results/night-b --out results/both
 
-    A trial that stands in several folders has one row: a complete answer before one that was cut short, that
-    before none; of equals the one finished first. Every call is kept and counted in what it cost. The new
-    folder is run, reported and regraded like any other.
+    If several folders have the same trial, a complete answer wins over a truncated one, and any answer over
+    none. If two are equally good, the older one wins. The cost of all calls is kept.
+
+    You can run, report and regrade the new folder like any other.
     """
     with interruptible("nothing was merged"):
         from asyncbench.merging import merge_folders
@@ -129,13 +157,15 @@ def merge(
 
 
 def compact(folder: Folder) -> None:
-    """Make the many Parquet parts of a results folder into few: asyncbench compact results/overnight.
+    """Combine the many Parquet files of a results folder.
 
-    A run does so at its end when there are many. Whoever reads meanwhile finds the old parts or the new.
+    asyncbench compact results/overnight
+
+    A run does this at its end if there are many files. You can read the folder meanwhile.
     """
-    with interruptible("the parts are as they were"):
+    with interruptible("the files are as before"):
         from asyncbench.store import Store
 
         with Store.reopen(folder) as store:
             before, after = store.compact()
-    typer.echo(f"{folder}: {before:,} parts are {after:,} now")
+    typer.echo(f"{folder}: combined {before:,} Parquet files into {after:,}")

@@ -14,18 +14,24 @@ from asyncbench.errors import ConfigError
 
 def generate(
     context: typer.Context,
-    suite: Annotated[str, typer.Argument(help="The suite, e.g. llm_arithmetic.")],
-    out: Annotated[Path, typer.Option(help="The Parquet file to write.")],
-    seed: Annotated[int, typer.Option(help="The same seed gives the same problems on every machine.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; the problems are the same.")] = 1,
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="The suite, such as llm_arithmetic.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write this Parquet file.")],
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Use this seed. It gives the same problems on every machine.")
+    ] = 0,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Use N processes. The problems stay the same.")
+    ] = 1,
 ) -> None:
-    """Make a problem set.
+    """Generate a problem set as a Parquet file.
 
-    asyncbench generate llm_arithmetic --out problems.parquet --seed 7 --depths 2-10 --trials 10
+    asyncbench generate llm_arithmetic --out my.parquet --seed 7 --depths 2-10
 
-    asyncbench generate nupa --out nupa.parquet --seed 7 --per-length 1000 --workers 4
+    asyncbench generate nupa --out nupa.parquet --per-length 1000 --workers 4
 
-    Further options are the suite's own parameters; `asyncbench suites` lists them.
+    Other options are parameters of the suite. `asyncbench suites` lists them.
+
+    A sweep can also generate its problems itself: put `{suite: llm_arithmetic, seed: 7}` under `problems:`.
     """
     from asyncbench.problems import generate as make
 
@@ -43,13 +49,16 @@ def _parameters(arguments: list[str]) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for name, value in zip(words[::2], [*words[1::2], None], strict=False):
         if not name.startswith("--") or value is None:
-            raise ConfigError(f"{name!r} is not understood: suite parameters are given as --name value")
+            raise ConfigError(f"{name!r}: unknown argument. Write parameters of the suite as --name value")
         parameters[name.removeprefix("--").replace("-", "_")] = value
     return parameters
 
 
 def suites(as_json: Json = False) -> None:
-    """List the suites with their graders and parameters: asyncbench suites."""
+    """List the suites with their graders and parameters.
+
+    asyncbench suites
+    """
     from asyncbench.suites import SUITES
 
     if as_json:
@@ -73,13 +82,44 @@ def _shown(default: object) -> str:
     return f" (default: {','.join(map(str, values))})"
 
 
-def init(
-    path: Annotated[Path, typer.Argument(help="The sweep file to write.")] = Path("sweep.yaml"),
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: use every key that is found.")] = False,
+def schema(
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of the screen.")
+    ] = None,
 ) -> None:
-    """Write a first sweep for the providers whose keys are set; without any, a simulated one.
+    """Print the JSON schema of sweep files, for editors.
+
+    asyncbench schema --out sweep.schema.json
+
+    An editor with the schema completes keys, explains them and marks mistakes. For YAML editors, put this
+    line at the top of your sweep file: # yaml-language-server: $schema=sweep.schema.json
+    """
+    from asyncbench.config import sweep_schema
+    from asyncbench.files import replacing, writing
+
+    text = json.dumps(sweep_schema(), indent=2, ensure_ascii=False)
+    if out is None:
+        typer.echo(text)
+        return
+    with writing(out), replacing(out) as file:
+        file.write(f"{text}\n".encode())
+    typer.echo(f"{out} written. Put this line at the top of your sweep file:")
+    typer.echo(f"# yaml-language-server: $schema={out}")
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file to write.")] = Path(
+        "sweep.yaml"
+    ),
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing. Use every provider whose API key is set.")
+    ] = False,
+) -> None:
+    """Write a first sweep file, after a few questions.
 
     asyncbench init sweep.yaml
+
+    If no API key is set, the sweep asks simulated models, and costs nothing.
     """
     from asyncbench.config import (
         SIMULATED_MODELS,

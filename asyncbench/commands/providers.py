@@ -1,25 +1,28 @@
 """Providers listed, examined and simulated: models, doctor, simulate."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from asyncbench.commands.terminal import EnvFile, Json, environment_of, show
+from asyncbench.commands.terminal import EnvFile, Json, awaited, environment_of, show
 from asyncbench.errors import ConfigError
 
 
 def models(
-    provider: Annotated[str | None, typer.Argument(help="Whose models; left out: the providers.")] = None,
+    provider: Annotated[
+        str | None, typer.Argument(metavar="PROVIDER", help="List the models of this provider.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the providers that a sweep may name, or one's models with their prices.
+    """List the providers, or the models of one with prices.
 
     asyncbench models
 
     asyncbench models openai
+
+    A sweep can also ask models that are not in the list. Then set their `price` to use a budget.
     """
     from datetime import UTC, datetime
 
@@ -42,14 +45,28 @@ def models(
 
 
 def doctor(
-    what: Annotated[list[str] | None, typer.Argument(help="provider/model …, or one sweep file.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Where the models are, instead of their own.")] = None,
-    key_env: Annotated[str | None, typer.Option(help="The variable that holds the key.")] = None,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SWEEP|PROVIDER/MODEL", help="Check the models of this sweep file, or these models."
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Call this server. Default: the provider's own.")
+    ] = None,
+    key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Read the key from this variable. Default: the provider's usual one."
+        ),
+    ] = None,
     env_file: EnvFile = None,
-    latency: Annotated[bool, typer.Option("--latency", help="Measure what this client adds.")] = False,
+    latency: Annotated[
+        bool, typer.Option("--latency", help="Also measure the latency that this client adds.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make two tiny calls to each model, whole and streamed, and say what is wrong, with the way out.
+    """Check keys, models and limits with two tiny calls each.
 
     asyncbench doctor openai/gpt-5-mini anthropic/claude-haiku-4-5
 
@@ -57,59 +74,117 @@ def doctor(
 
     asyncbench doctor --latency
 
-    Exit code 3 where a sweep would fail: only the kind of call that it makes, streamed or not, counts. What
-    the calls cost is shown; keys never are.
+    Each model gets one plain and one streamed call. For every problem, doctor says how to fix it. It shows
+    what the calls cost, and never shows a key.
+
+    The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
+    streamed.
     """
     from asyncbench import checkup as doctors
 
     asked = doctors.models_from(what or [], base_url=base_url, key_env=key_env, or_nothing=latency)
-    checkups = asyncio.run(doctors.examine(asked, env=environment_of(env_file, asked)))
-    noise = asyncio.run(doctors.noise_floor()) if latency else ()
+    checkups = awaited(doctors.examine(asked, env=environment_of(env_file, asked)))
+    noise = awaited(doctors.noise_floor()) if latency else ()
     show(doctors.DoctorReport(models=checkups, noise=noise), as_json=as_json)
     raise typer.Exit(0 if all(checkup.fine for checkup in checkups) else 3)
 
 
-LimitModel = Annotated[str, typer.Option(help="token_bucket, gcra, fixed_window, sliding_window or quanta.")]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="Answer the problems of this file. Repeatable."),
+]
+Replays = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Repeat the replies of this results folder or file of recorded answers. Repeatable.",
+    ),
+]
+Rpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N requests per minute and model. Default: any.")
+]
+Tpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N tokens per minute and model. Default: any.")
+]
+InputTpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N input tokens per minute and model. Default: any.")
+]
+OutputTpm = Annotated[
+    float | None, typer.Option(metavar="N", help="Allow N output tokens per minute and model. Default: any.")
+]
+LimitModel = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Enforce limits like this: token_bucket, gcra, fixed_window, sliding_window or quanta.",
+    ),
+]
+Burst = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Let a bucket hold the limit of this time. Default: 1."),
+]
+TokensCounted = Annotated[
+    str, typer.Option(metavar="used|demanded", help="Count these tokens against --tpm.")
+]
+Latency = Annotated[float, typer.Option(metavar="SECONDS", help="Answer after this time (the median).")]
+LatencySigma = Annotated[
+    float, typer.Option(metavar="SIGMA", help="Spread latencies (lognormal). 0: always the median.")
+]
+Ttft = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Stream the first token after this time (median).")
+]
+Chunks = Annotated[int | None, typer.Option(metavar="N", help="Stream a reply in at most N pieces.")]
+Like = Annotated[
+    str | None, typer.Option(metavar="PROVIDER", help="Behave like this provider: mistral, vllm, azure …")
+]
+Faults = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND=RATE[@MODEL]", help="Let this share of the calls fail so. Repeatable."),
+]
+Keys = Annotated[
+    list[str] | None, typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any.")
+]
 
 
 def simulate(
-    problems: Annotated[list[Path] | None, typer.Option(help="A problem set to answer; repeatable.")] = None,
-    replay: Annotated[list[Path] | None, typer.Option(help="A results folder to repeat; repeatable.")] = None,
-    port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of the answers, latencies and faults.")] = 0,
-    rpm: Annotated[float | None, typer.Option(help="Requests a minute, per model.")] = None,
-    tpm: Annotated[float | None, typer.Option(help="Tokens a minute, per model.")] = None,
-    input_tpm: Annotated[float | None, typer.Option(help="Input tokens a minute, per model.")] = None,
-    output_tpm: Annotated[float | None, typer.Option(help="Output tokens a minute, per model.")] = None,
+    problems: Files = None,
+    replay: Replays = None,
+    port: Annotated[int, typer.Option(metavar="N", help="Listen on this port. 0: any free one.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed answers, latencies and faults.")] = 0,
+    rpm: Rpm = None,
+    tpm: Tpm = None,
+    input_tpm: InputTpm = None,
+    output_tpm: OutputTpm = None,
     limit_model: LimitModel = "token_bucket",
-    burst: Annotated[float | None, typer.Option(help="Seconds' worth that a bucket holds. [1]")] = None,
-    tokens_counted: Annotated[str, typer.Option(help="Against --tpm: used or demanded.")] = "used",
-    latency: Annotated[float, typer.Option(help="Median seconds to an answer.")] = 0.0,
-    latency_sigma: Annotated[float, typer.Option(help="Of a lognormal; 0: always the median.")] = 0.0,
-    ttft: Annotated[float | None, typer.Option(help="Median seconds to a stream's first token.")] = None,
-    chunks: Annotated[int | None, typer.Option(help="The most pieces that a stream has.")] = None,
-    like: Annotated[str | None, typer.Option(help="The provider to play: mistral, vllm, azure ….")] = None,
-    fault: Annotated[list[str] | None, typer.Option(help="KIND=RATE or KIND=RATE@MODEL; repeatable.")] = None,
-    key: Annotated[list[str] | None, typer.Option(help="Accept only this API key; repeatable.")] = None,
+    burst: Burst = None,
+    tokens_counted: TokensCounted = "used",
+    latency: Latency = 0.0,
+    latency_sigma: LatencySigma = 0.0,
+    ttft: Ttft = None,
+    chunks: Chunks = None,
+    like: Like = None,
+    fault: Faults = None,
+    key: Keys = None,
 ) -> None:
-    """Serve simulated models on the loopback interface until Ctrl-C.
+    """Run a local server with simulated models.
 
-    asyncbench simulate --problems data/llm_arithmetic.parquet --latency 0.5 --fault 429=0.05
+    asyncbench simulate --problems my.parquet --latency 0.5 --fault 429=0.05
 
     asyncbench simulate --replay results/published
 
-    asyncbench simulate --problems data/llm_arithmetic.parquet --like deepseek --rpm 6000 --ttft 0.3
+    The server runs until Ctrl-C and is reachable from this machine only. It speaks the wire formats of OpenAI
+    and Anthropic, plain and streamed. GET /stats shows its calls, GET /stats/seconds its limits.
+    Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
+    model of the folder is a model, too. --like imitates a provider for all calls, and a model name such as
+    `mistral:noisy` does so for one call.
 
-    It speaks OpenAI's and Anthropic's wire formats, streamed or not, as models oracle, noisy, noisy-2 and so
-    on, and as every run and model that a --replay folder holds; what it saw is at /stats, what its limits did
-    in each second at /stats/seconds. Other providers' ways are played with --like, or for one call by the
-    model's name: mistral:noisy. Kinds of faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key,
-    no_quota, error_200, stale, and of streams cut_stream, no_terminator, stream_error, silent.
+    Faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key, no_quota, error_200, stale. Only for
+    streams: cut_stream, no_terminator, stream_error, silent.
     """
     from asyncbench.simulator import Settings, parse_fault, serve
 
     if not problems and not replay:
-        raise ConfigError("nothing to serve: give --problems a problem set, or --replay a results folder")
+        raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")
     settings = Settings(
         port=port,
         seed=seed,
@@ -130,4 +205,4 @@ def simulate(
         like=like,
         faults=tuple(map(parse_fault, fault or ())),
     )
-    asyncio.run(serve(settings))
+    awaited(serve(settings))

@@ -9,52 +9,76 @@ import typer
 from asyncbench.commands.terminal import Folder, Json, Markdown, show
 from asyncbench.errors import ConfigError
 
+STYLES = (
+    *("morning", "standings", "heatmap", "anatomy", "cost", "quota"),
+    *("llm-arithmetic", "integer-addition", "nupa"),
+)
 Style = Annotated[
     str | None,
     typer.Option(
-        help="morning, standings, heatmap, anatomy, cost, quota, llm-arithmetic, integer-addition or nupa."
+        metavar="STYLE", help=f"Show another report: {', '.join(STYLES)}.", autocompletion=lambda: STYLES
     ),
 ]
-Figures = Annotated[Path | None, typer.Option(help="Write all charts (SVG, PNG) and tables to this folder.")]
+MinDepth = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="llm-arithmetic: leave out fewer digits than N. Default: 5."),
+]
+OneGrader = Annotated[
+    str | None,
+    typer.Option(metavar="GRADER", help="llm-arithmetic: layered, legacy or strict. Default: layered."),
+]
+Figures = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Write all charts (SVG, PNG) and tables to this folder."),
+]
+PageFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="With --html: write the page here. Default: FOLDER/report.html."),
+]
 
 
 def report(
     folder: Folder,
     style: Style = None,
-    min_depth: Annotated[int | None, typer.Option(min=1, help="llm-arithmetic: no lesser depth. [5]")] = None,
-    grader: Annotated[str | None, typer.Option(help="llm-arithmetic: layered, legacy or strict.")] = None,
+    min_depth: MinDepth = None,
+    grader: OneGrader = None,
     as_json: Json = False,
     markdown: Markdown = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
     figures: Figures = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
-    out: Annotated[Path | None, typer.Option(help="--html: where. [FOLDER/report.html]")] = None,
-    prices: Annotated[str | None, typer.Option(help="now: what the same calls would cost today.")] = None,
+    out: PageFile = None,
+    prices: Annotated[
+        str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
+    ] = None,
 ) -> None:
-    """Show accuracy, outcomes, tokens, cost and latency: asyncbench report results/overnight.
+    """Show accuracy, cost and latency of all models.
 
-    asyncbench report results/overnight --prices now
-
-    asyncbench report results/overnight --style heatmap
-
-    asyncbench report results/overnight --style anatomy
-
-    asyncbench report results/overnight --style cost
-
-    asyncbench report results/overnight --style quota
-
-    asyncbench report results/published --style llm-arithmetic --min-depth 5
+    asyncbench report results/overnight
 
     asyncbench report results/overnight --html
 
+    asyncbench report results/overnight --style heatmap
+
     asyncbench report results/overnight --figures paper/figures
 
-    morning: who is better, on one screen, as `run` shows it at its end. standings: the same in full.
-    heatmap: where each breaks, model × task and task × length, shaded on a terminal.
-    anatomy: what is wrong with wrong answers, where digits fail, and what right ones take. cost: dollars by
-    model, task, outcome and kind of token, and what was forecast and capped. quota: how much of its limits
-    each lane used, and what the rest was lost to. Another style shows the tables that the
-    benchmark of that name publishes.
+    asyncbench report results/published --style llm-arithmetic --min-depth 5
+
+    Styles:
+
+    morning: which model is better, on one screen. `run` shows it at its end.
+
+    standings: the same for every suite, in full.
+
+    heatmap: accuracy by model and task, and by task and length.
+
+    anatomy: the kinds of wrong answers, and the digits that fail.
+
+    cost: dollars by model, task, outcome and kind of token, with forecasts and budgets.
+
+    quota: how much of its rate limit each model used, and why not more.
+
+    llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     printed: dict[str, object] = {"style": style, "json": as_json}
     printed |= {"min_depth": min_depth, "grader": grader, "prices": prices}
@@ -75,7 +99,9 @@ def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> No
     from asyncbench.charts import write_figures
 
     if odd := next((name for name, value in without.items() if value), None):
-        raise ConfigError(f"--{odd.replace('_', '-')} does not go with --figures; leave one of them out")
+        raise ConfigError(
+            f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
+        )
     for path in write_figures(folder, out):
         typer.echo(path)
 
@@ -85,34 +111,47 @@ def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], a
     from asyncbench.page import write_page
 
     if not asked:
-        raise ConfigError("--out is where --html writes its page: give both, or leave --out out")
+        raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
     if odd := next((name for name, value in without.items() if value), None):
-        raise ConfigError(f"--{odd.replace('_', '-')} does not go with --html; leave one of them out")
+        raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")
     typer.echo(write_page(folder, out).as_text())
 
 
 def compare_two(
-    a: Annotated[str, typer.Argument(help="An alias, a run, or a name as reports show it.")],
-    b: Annotated[str, typer.Argument(help="The other.")],
-    folder: Annotated[Path, typer.Argument(help="The results folder.")],
-    folder_of_b: Annotated[Path | None, typer.Argument(help="Where B is, if that is another.")] = None,
-    suite: Annotated[str | None, typer.Option(help="Only this suite.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Questions shown each way.")] = 5,
-    unpaired: Annotated[bool, typer.Option("--unpaired", help="Show the unpaired test, too.")] = False,
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The second model.")],
+    folder: Folder,
+    folder_of_b: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER_OF_B", help="The results folder of B. Default: FOLDER.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Compare on this task only. Default: all.")
+    ] = None,
+    examples: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
+    ] = 5,
+    unpaired: Annotated[bool, typer.Option("--unpaired", help="Also show the unpaired test.")] = False,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:
-    """Say which of two models is better, whether that is real, and where they differ.
+    """Test whether one of two models is really better.
 
     asyncbench compare gpt-5-mini sonnet results/overnight
 
-    asyncbench compare "gpt-5-mini (zero-shot)" "gpt-5-mini (5-shot)" results/overnight --task add
+    asyncbench compare "mini (zero-shot)" "mini (5-shot)" results/nupa
 
     asyncbench compare gpt-5-mini gpt-5-mini results/last-week results/overnight
 
-    Only problems that both were asked count, so small differences show. --json has all questions where they
-    differ; --unpaired compares models that were asked different problems.
+    The test is paired: only problems that both models were asked count. So it finds small differences.
+    --unpaired is for models that were asked different problems.
+
+    --json has all questions on which the two differ.
     """
     from asyncbench.reports import compare_on
 
@@ -131,32 +170,46 @@ def compare_two(
 
 
 def reconcile(
-    file: Annotated[Path, typer.Argument(help="A provider's usage export: CSV, JSON or JSON lines.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The provider's usage export: CSV, JSON or JSON lines.")
+    ],
     folder: Folder,
     columns: Annotated[
-        str | None, typer.Option(help="What holds what: day=date,model=model_id,cost=amount_usd,input=….")
+        str | None,
+        typer.Option(metavar="OURS=THEIRS,…", help="Name the columns of the file: day=date,cost=amount_usd."),
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="NAME=ALIAS: what the file calls a model of the folder.")
+        list[str] | None,
+        typer.Option(metavar="NAME=ALIAS", help="Match a model name of the file to an alias. Repeatable."),
     ] = None,
-    provider: Annotated[str | None, typer.Option(help="Only this provider's calls.")] = None,
-    utc_offset: Annotated[float, typer.Option(min=-12, max=14, help="Hours from UTC, of its days.")] = 0.0,
-    tolerance: Annotated[float, typer.Option(min=0, help="The gap that is let pass, in percent.")] = 1.0,
+    provider: Annotated[
+        str | None, typer.Option(metavar="PROVIDER", help="Compare the calls of this provider only.")
+    ] = None,
+    utc_offset: Annotated[
+        float, typer.Option(metavar="HOURS", min=-12, max=14, help="Set the time zone of the file's days.")
+    ] = 0.0,
+    tolerance: Annotated[
+        float, typer.Option(metavar="PERCENT", min=0, help="Accept a difference of up to this much.")
+    ] = 1.0,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:
-    """Hold a results folder against a provider's usage export, and name what may be behind a gap.
+    """Compare recorded cost with a provider's bill.
 
     asyncbench reconcile usage.json results/overnight
 
-    asyncbench reconcile bill.csv results/overnight --columns day=date,model=name,cost=usd,output=tokens_out
+    asyncbench reconcile bill.csv results/overnight --columns day=date,cost=usd
 
-    asyncbench reconcile bill.csv results/overnight --model "Claude Haiku 4.5=haiku" --utc-offset -8
+    asyncbench reconcile bill.csv results/overnight --model "Haiku 4.5=haiku"
 
-    By day and model. Known by their columns: OpenAI's usage and costs, Anthropic's usage and cost reports,
-    OpenRouter's activity. Columns for --columns: day, model, line_item, cost, cost_cents, currency, input,
-    uncached_input, cached_input, cache_write, output, reasoning, requests; a+b adds two of them up.
-    Exit code 3 where the gap is above the tolerance.
+    The comparison is by day and model. It suggests reasons for each difference. The exit code is 3 if a
+    difference is above the tolerance.
+
+    These exports need no --columns: usage and costs of OpenAI, usage and cost reports of Anthropic, activity
+    of OpenRouter.
+
+    Names for --columns: day, model, line_item, cost, cost_cents, currency, input, uncached_input,
+    cached_input, cache_write, output, reasoning, requests. `a+b` adds two columns.
     """
     from asyncbench.reconciliation import reconcile as compared
 
@@ -175,22 +228,26 @@ def reconcile(
 
 def sql(
     folder: Folder,
-    query: Annotated[str, typer.Argument(help="One SELECT.")],
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT or DESCRIBE.")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: Json = False,
-    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Parquet file instead of a table.")
+    ] = None,
 ) -> None:
-    """Ask a results folder in SQL, over ready-made views; nothing is changed.
+    """Query results with SQL.
 
-    asyncbench sql results/overnight "SELECT model, task, length, accuracy FROM accuracy ORDER BY ALL"
+    asyncbench sql results/overnight "SELECT model, accuracy FROM accuracy"
 
-    The views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency; "DESCRIBE cost"
-    lists a view's columns.
+    asyncbench sql results/overnight "DESCRIBE cost"
+
+    Views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency. DESCRIBE lists the
+    columns of a view. A query cannot change the folder.
     """
     from asyncbench.queries import asking
 
     if as_csv + as_json + (parquet is not None) > 1:
-        raise ConfigError("--csv, --json and --parquet: give one of them")
+        raise ConfigError("--csv, --json and --parquet cannot be combined. Give one of them")
     with asking(folder, query) as answer:
         if parquet is not None:
             typer.echo(f"{parquet}: {answer.write_parquet(parquet):,} rows")

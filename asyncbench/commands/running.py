@@ -1,6 +1,5 @@
 """Sweeps planned, run and looked at while they run: plan, run, status."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from asyncbench.commands.terminal import (
     Limit,
     Models,
     aliases_typed,
+    awaited,
     environment_of,
     harmless,
     interruptible,
@@ -32,25 +32,33 @@ if TYPE_CHECKING:
 
 
 def plan(
-    sweep_file: Annotated[Path, typer.Argument(help="A sweep file (YAML).")],
+    sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep file (YAML).")],
     limit: Limit = None,
     models: Models = None,
     pilot: Annotated[
-        int | None, typer.Option(min=1, help="First ask so many problems of each task and length.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="First ask N problems of each task and length. This costs money."
+        ),
     ] = None,
     budget: Budget = None,
-    deadline: Annotated[str | None, typer.Option(help='When it has to stop: 8h, "07:30".')] = None,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help='Plan for a run that stops then: 8h, "07:30".')
+    ] = None,
     env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a sweep would cost and how long it would take; only --pilot asks, and keeps the answers.
+    """Show what a sweep will cost and how long it will take.
 
     asyncbench plan configs/overnight.yaml
 
     asyncbench plan configs/overnight.yaml --pilot 2 --budget 50
 
-    What its folder holds is taken into account: where trials are finished, the rest is forecast from them,
-    with a range. --pilot makes real calls first: they are results like any other, and nothing is asked twice.
+    A plan calls no model and costs nothing. If the results folder already has finished trials, the plan
+    forecasts the rest from them, with a range.
+
+    --pilot makes real calls first, so that the forecast is better. The answers stay in the results folder,
+    and the run does not ask them again.
     """
     from asyncbench.config import load_sweep
     from asyncbench.planning import bounded_plan, plan as plan_sweep
@@ -96,48 +104,78 @@ def _piloted(
     options = RunOptions(
         pilot=pilot, limit=limit, models=aliases_typed(models), budget_usd=budget, typed=True
     )
-    return asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
+    return awaited(run_as_told(sweep, options, env=env, screen=screen))
 
 
+SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file (YAML).")]
+OneModel = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PROVIDER/MODEL", help="Without a sweep file: ask this model. Repeatable."),
+]
+ProblemSets = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE", help="Without a sweep file: ask the problems of this file. Repeatable."),
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Without a sweep file: write the results here.")
+]
+Retry = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OUTCOME,…",
+        help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
+    ),
+]
 RetryTokens = Annotated[
-    int | None, typer.Option(min=1, help="With --retry truncated: how long those replies may get.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="With --retry truncated: allow replies of up to N tokens."),
+]
+Reuse = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Take over the complete answers of this results folder.")
+]
+Ignore = Annotated[
+    str | None,
+    typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
 ]
 AcceptLoss = Annotated[
-    bool, typer.Option("--accept-loss", help="Ask again what is lost of the results folder.")
+    bool,
+    typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
 ]
 
 
 def run(
-    sweep_file: Annotated[Path | None, typer.Argument(help="A sweep file (YAML).")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Without a sweep file: provider/model.")] = None,
-    problems: Annotated[list[str] | None, typer.Option(help="Without a sweep file: a problem set.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Without a sweep file: the results folder.")] = None,
+    sweep_file: SweepFile = None,
+    model: OneModel = None,
+    problems: ProblemSets = None,
+    out: Out = None,
     limit: Limit = None,
     models: Models = None,
     budget: Budget = None,
-    retry: Annotated[str | None, typer.Option(help="Ask again what ended so: failed,truncated.")] = None,
+    retry: Retry = None,
     max_tokens: RetryTokens = None,
-    reuse: Annotated[Path | None, typer.Option(help="A results folder whose answers are taken over.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="With --reuse: max_tokens may differ.")] = None,
+    reuse: Reuse = None,
+    ignore: Ignore = None,
     accept_loss: AcceptLoss = False,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Ask what is unfinished of a sweep.
+    """Run a sweep, or continue one that was interrupted.
 
     asyncbench run configs/overnight.yaml --budget 50
 
-    asyncbench run --model openai/gpt-5-mini --problems data/llm_arithmetic.parquet --out results/first
+    asyncbench run --model openai/gpt-5-mini --problems my.parquet --out mine
 
     asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
 
-    asyncbench run configs/overnight.yaml --reuse results/last-week --ignore max_tokens
+    A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
 
-    --budget takes the place of the sweep's `budget_usd` this time. It is never passed; a higher one goes on.
-    --retry takes failed, no_answer, truncated and refused; where the new call fails, the old answer stays.
-    --reuse takes over complete answers to what would be asked here; they cost nothing.
-    --accept-loss takes parts that are missing or damaged for lost; what their calls cost counts still.
+    --budget replaces the budget_usd of the sweep for this run. The run never spends more. Raise it and run
+    again to continue.
+
+    --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
+
+    --accept-loss treats missing and damaged files as lost. The cost of their calls still counts.
     """
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
@@ -158,7 +196,7 @@ def run(
         typed=True,
     )
     screen = default_screen(quiet=quiet or as_json)
-    summary = asyncio.run(run_as_told(sweep, options, env=env, screen=screen))
+    summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
     brief = not (quiet or as_json)
     typer.echo(summary.as_json() if as_json else summary.as_text(brief=brief))
     if brief:
@@ -172,12 +210,12 @@ def _sweep_of(sweep_file: Path | None, model: list[str], problems: list[str], ou
 
     if sweep_file is not None:
         if model or problems or out:
-            raise ConfigError("give a sweep file or --model, --problems and --out, not both")
+            raise ConfigError("give either a sweep file, or --model, --problems and --out, not both")
         return load_sweep(sweep_file)
     if not model or not problems or out is None:
         raise ConfigError("give a sweep file, or all of --model, --problems and --out")
     raw = {"name": out.name, "models": model, "problems": problems, "out": str(out)}
-    return sweep_from(raw, place="command")
+    return sweep_from(raw, place="command line")
 
 
 def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -> None:
@@ -206,7 +244,7 @@ def _as_a_file(sweep: "Sweep", names: Sequence[str]) -> str:
             entry.append("price: {input: …, output: …}")
         entries.append(f"{{{', '.join(entry)}}}")
     lines = [
-        "A sweep file says it; write these lines to sweep.yaml, with your own figures:",
+        "Write these lines to sweep.yaml, put in your own figures, and run that file:",
         f"name: {json.dumps(sweep.name)}",
         f"problems: {json.dumps([str(source.path) for source in sweep.problems])}",
         f"models: [{', '.join(entries)}]",
@@ -234,27 +272,30 @@ def _outcomes(retry: str | None) -> tuple["Outcome", ...]:
     named = retry.split(",") if retry else []
     for name in named:
         if name not in worth_it:
-            raise ConfigError(f"--retry {name}: choose of {', '.join(worth_it)}, separated by commas")
+            raise ConfigError(f"--retry {name}: unknown outcome. Known: {', '.join(worth_it)}")
     return tuple(map(Outcome, named))
 
 
 def status(
     folder: Folder,
     as_json: Json = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run ends.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Read and check everything.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Refresh the screen until the run ends.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read and check every file.")] = False,
 ) -> None:
-    """Say what a results folder holds: asyncbench status results/overnight.
+    """Show how far a sweep is, and check its files.
+
+    asyncbench status results/overnight
 
     asyncbench status results/overnight --follow
 
     asyncbench status results/overnight --verify
 
-    --follow looks on while another process runs the sweep; with --json it prints an object a line. --verify
-    reads every byte and says what is damaged, missing or there twice; exit code 5 if anything is.
+    --follow watches a run of another process. With --json it prints one object per line.
+
+    --verify reads every byte and lists what is damaged, missing or duplicate. The exit code is then 5.
     """
     if follow and verify:
-        raise ConfigError("--follow and --verify: give one of them")
+        raise ConfigError("--follow and --verify cannot be combined. Give one of them")
     if follow:
         with interruptible("the run goes on"):
             from asyncbench.reports import follow_status

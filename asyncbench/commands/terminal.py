@@ -1,11 +1,11 @@
 """What commands share: options and what is typed for them, what is printed, and how Ctrl-C is answered."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,31 +15,50 @@ if TYPE_CHECKING:
     from asyncbench.records import Model
     from asyncbench.shown import Report
 
+T = TypeVar("T")
 KEYS: set[str] = set()  # API keys that this command was given
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")]
-Folder = Annotated[Path, typer.Argument(help="A results folder.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most this many problems per model.")]
-Models = Annotated[str | None, typer.Option(help="Only these aliases, separated by commas.")]
-EnvFile = Annotated[Path | None, typer.Option(help="A file of NAME=value lines with API keys.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead of text.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The results folder.")]
+Limit = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Ask at most N problems per model. Default: all.")
+]
+Models = Annotated[
+    str | None, typer.Option(metavar="ALIAS,…", help="Ask only the models with these aliases. Default: all.")
+]
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Read API keys from NAME=value lines of a file, too."),
+]
 
 
 def dollars_typed(given: str) -> float:
-    """Return an amount of USD as it was typed; words and signs of money are none."""
+    """Return an amount of USD as it was typed: a number alone, without words or currency signs."""
     try:
         usd = float(given)
     except ValueError:
         usd = nan
     if not 0 < usd < inf:
-        raise ConfigError(f"--budget {given}: not a number of dollars above 0; give one, such as 5")
+        raise ConfigError(f"--budget {given}: not a number of dollars above 0. Give one, such as 5")
     return usd
 
 
 Budget = Annotated[
     float | None,
-    typer.Option(parser=dollars_typed, metavar="USD", help="USD that all calls of the folder may cost."),
+    typer.Option(
+        parser=dollars_typed,
+        metavar="USD",
+        help="Spend at most this much, all runs of the folder together. Default: budget_usd of the sweep.",
+    ),
 ]
+
+
+def awaited(work: Coroutine[Any, Any, T]) -> T:
+    """Return what async work comes to; `--help` does not wait for asyncio."""
+    import asyncio
+
+    return asyncio.run(work)
 
 
 def aliases_typed(models: str | None) -> list[str] | None:

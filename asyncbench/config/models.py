@@ -198,7 +198,7 @@ class ModelEntry(LimitsEntry):
     )
     retry: RetryEntry = Field(default_factory=RetryEntry, description="Limits on retries of one trial.")
     timeouts: TimeoutsEntry = Field(
-        default_factory=TimeoutsEntry, description="Time limits of one call, in seconds."
+        default_factory=TimeoutsEntry, description="How long one call may take, in seconds."
     )
     max_reply_mb: Annotated[float, Field(gt=0, le=10_000, strict=False)] | None = Field(
         default=None,

@@ -177,8 +177,8 @@ def test_the_command_writes_the_page_into_the_folder_or_where_it_is_told(night, 
 def test_options_that_do_not_go_together_are_refused(night, tmp_path):
     for options, words in (
         (["--out", str(tmp_path / "x.html")], "--html"),
-        (["--html", "--style", "quota"], "--style does not go with --html"),
-        (["--html", "--json"], "--json does not go with --html"),
+        (["--html", "--style", "quota"], "--style cannot be combined with --html"),
+        (["--html", "--json"], "--json cannot be combined with --html"),
     ):
         done = CliRunner().invoke(app, ["report", str(night), *options])
         assert isinstance(done.exception, ConfigError)

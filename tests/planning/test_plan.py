@@ -441,7 +441,7 @@ def test_the_command_prints_text_or_json(tmp_path):
 
 @pytest.mark.parametrize("given", ["$5", "5,0", "abc", "inf", "nan", "0", "-3"])
 def test_a_budget_that_is_no_number_of_dollars_is_refused_in_plain_words(given):
-    said = f"--budget {given}: not a number of dollars above 0; give one, such as 5"
+    said = f"--budget {given}: not a number of dollars above 0. Give one, such as 5"
     with pytest.raises(ConfigError) as refused:
         dollars_typed(given)
     assert str(refused.value) == said
@@ -450,5 +450,5 @@ def test_a_budget_that_is_no_number_of_dollars_is_refused_in_plain_words(given):
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_the_command_line_says_so_in_one_line(command):
     done = asyncbench_here(command, "sweep.yaml", "--budget", "$5")
-    said = "asyncbench: --budget $5: not a number of dollars above 0; give one, such as 5\n"
+    said = "asyncbench: --budget $5: not a number of dollars above 0. Give one, such as 5\n"
     assert (done.returncode, done.stderr) == (2, said)

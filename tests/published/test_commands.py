@@ -145,7 +145,7 @@ def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_p
         *words,
         when=lambda folder: any(one.stat().st_size > SOME_TRIALS for one in folder.glob("journal/*")),
     )
-    assert (code, complaint) == (130, "asyncbench: interrupted; import again goes on\n")
+    assert (code, complaint) == (130, "asyncbench: interrupted; run the same import again to continue\n")
     assert 0 < (kept := len(read_trials(folder, ["trial_id"]))) < lines
     (run,) = json.loads(asyncbench(*words, "--json").stdout)["runs"]
     # Ctrl-C may fall between a trial's last line and the note of it: then that one trial is closed again.

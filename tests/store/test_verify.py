@@ -112,4 +112,4 @@ def test_the_command_says_so_and_its_exit_code_too(folder):
 
 def test_compact_says_how_many_parts_there_are_now(folder):
     ran = CliRunner().invoke(app, ["compact", str(folder)])
-    assert (ran.exit_code, ran.output) == (0, f"{folder}: 9 parts are 3 now\n")
+    assert (ran.exit_code, ran.output) == (0, f"{folder}: combined 9 Parquet files into 3\n")

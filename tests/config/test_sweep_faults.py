@@ -1,0 +1,213 @@
+"""A fault in a sweep: which file and line, what was found, what is allowed; and the schema for editors."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from asyncbench.config import load_sweep, sweep_from, sweep_schema
+from asyncbench.errors import ConfigError
+from tests.commands import asyncbench_here
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FAULTY = """\
+name: night
+problems: [p.parquet]
+models:
+  - model: simulated/oracle
+    tempreature: 0
+    temperature: [0, 0.5, 1]
+  - {model: simulated/noisy, key_env: sk-SECRET, stream: maybe}
+  - &third {model: simulated/noisy, rpm: many}
+limts: {simulated: {rpm: 5}}
+conditions:
+  - {name: a, shots: 0}
+  - nam: b
+stop_when: 5
+repeats: 0
+"""
+TOLD = [
+    "line 5: unknown key 'tempreature'. Did you mean 'temperature'?",
+    "line 6: 'temperature' must be one number, not a list. "
+    "For several, list the model once per value, each with its own alias.",
+    "line 7: 'key_env' must be the NAME of an environment variable "
+    "(capital letters, digits and _), not the key itself",
+    "line 7: 'stream' must be true, false or 'auto', not 'maybe'",
+    "line 8: 'rpm' must be a number, not 'many'",
+    "line 9: unknown key 'limts'. Did you mean 'limits'?",
+    "line 11: 'shots' must be at least 1 or text, not 0",
+    "line 12: unknown key 'nam'. Did you mean 'name'?",
+    "line 13: 'stop_when' must be a mapping of keys to values, not 5",
+    "line 14: 'repeats' must be more than 0, not 0",
+]
+
+
+def complaint_about(path):
+    with pytest.raises(ConfigError) as caught:
+        load_sweep(path)
+    return str(caught.value)
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch):
+    """Writes a sweep file into the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def written(text):
+        Path("night.yaml").write_text(text)
+        return "night.yaml"
+
+    return written
+
+
+def test_all_faults_of_a_file_are_told_each_with_its_line(night):
+    assert complaint_about(night(FAULTY)).splitlines() == [f"night.yaml, {line}" for line in TOLD]
+
+
+def test_a_command_tells_all_of_them(tmp_path):
+    (tmp_path / "night.yaml").write_text(FAULTY)
+    done = asyncbench_here("plan", tmp_path / "night.yaml")
+    assert done.returncode == 2
+    lines = done.stderr.removeprefix("asyncbench: ").splitlines()
+    assert lines == [f"{tmp_path}/night.yaml, {line}" for line in TOLD]
+
+
+def test_faults_that_no_single_key_shows_are_told_together_too(night):
+    text = """\
+name: night
+problems:
+  - {path: p.parquet, grader: exact}
+models:
+  - opnai/gpt-5
+  - {model: anthropic/claude-haiku-4-5, seed: 1}
+deadline: soon
+conditions:
+  - {name: a, suites: [nupta]}
+"""
+    told = complaint_about(night(text)).splitlines()
+    assert [line.split(":")[0].split(",")[1] for line in told] == [f" line {i}" for i in (5, 6, 9, 3, 7)]
+    assert "Did you mean 'openai'?" in told[0]
+    assert "Did you mean 'nupa'?" in told[2]
+
+
+def test_what_contradicts_is_told_at_the_later_line(night):
+    text = """\
+name: night
+problems: [p.parquet]
+models:
+  - {model: simulated/oracle, alias: best}
+  - model: simulated/noisy
+    alias: best
+"""
+    assert complaint_about(night(text)) == (
+        "night.yaml, line 5: models[1] and models[2] are both called 'best'. Give one of them another `alias`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("name: s\nname: t\n", "line 2, column 1: cannot be read as YAML", id="twice"),
+        pytest.param("name: [\n", "line 2, column 1: cannot be read as YAML", id="no-yaml"),
+        pytest.param("models: [simulated/x]\n", "night.yaml: 'name' is missing", id="missing"),
+        pytest.param(
+            "models:\n- &a {model: simulated/x, rmp: 1}\n- {<<: *a, alias: b}\n",
+            "line 2: unknown key 'rmp'",
+            id="alias",
+        ),
+        pytest.param("models:\n\n  - 5\n", "line 3: 'models[1]' must be provider/model, or", id="5"),
+    ],
+)
+def test_the_line_is_the_one_to_change(night, text, line):
+    assert line in complaint_about(night(text))
+
+
+def test_a_wrong_value_lists_no_keys_and_an_unknown_key_only_those_of_its_level(night):
+    text = "name: s\nproblems: [p]\nmodels: [{model: simulated/x, temperature: hot, price: {in: 1}}]\n"
+    wrong, unknown, *missing = complaint_about(night(text)).splitlines()
+    assert wrong.endswith("'temperature' must be a number, not 'hot'")
+    assert unknown.endswith("unknown key 'in'. Known keys: input, output, cached_input, cache_write.")
+    assert [line.rpartition(": ")[2] for line in missing] == ["'input' is missing", "'output' is missing"]
+
+
+def test_a_dict_is_told_by_the_place_of_its_keys():
+    models = ["simulated/oracle", {"model": "simulated/noisy", "price": {"input": -1, "output": 1}}]
+    with pytest.raises(ConfigError) as caught:
+        sweep_from({"name": "s", "problems": ["p"], "models": models, "repaets": 2})
+    assert str(caught.value).splitlines() == [
+        "sweep, models[2].price: 'input' must be at least 0, not -1",
+        "sweep: unknown key 'repaets'. Did you mean 'repeats'?",
+    ]
+
+
+# ── the schema ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def schema():
+    Draft202012Validator.check_schema(sweep_schema())
+    return Draft202012Validator(sweep_schema())
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_schema_accepts_every_ready_made_sweep(schema, path):
+    schema.validate(yaml.safe_load(path.read_text()))
+
+
+def small(**keys):
+    return {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]} | keys
+
+
+BOTH = [
+    small(),
+    small(models=[{"model": "simulated/oracle", "stream": "auto", "price": None, "retry": {"attempts": 2}}]),
+    small(problems=[{"suite": "integer_addition", "tries": 5}, {"path": "x", "suite": "custom"}]),
+    small(notify="true", stop_when={"ci_width": 0.1}, budget_usd=5, deadline="8h", allow_unpriced=True),
+    small(notify={"command": ["sh", "-c", "true"], "on": "finished"}, conditions=[{"name": "a", "shots": 2}]),
+    small(limits={"openai": {"rpm": 5, "counts": "used"}}),
+]
+NEITHER = [
+    small(limts={}),
+    small(models=[{"model": "simulated/oracle", "tempreature": 0}]),
+    small(models=[{"model": "simulated/oracle", "temperature": [0, 1]}]),
+    small(models=[]),
+    small(problems=[{"suite": "integer_addition", "triess": 5}]),
+    small(limits={"opnai": {}}),
+    small(conditions=[{"name": "a", "shots": 0}]),
+    small(stop_when={"ci_width": 2}),
+    small(notify={"on": "sunday", "command": "true"}),
+    {"models": ["simulated/oracle"]},
+]
+
+
+@pytest.mark.parametrize("raw", BOTH, ids=map(str, range(len(BOTH))))
+def test_schema_and_loader_accept_the_same(schema, raw):
+    sweep_from(raw)
+    schema.validate(raw)
+
+
+@pytest.mark.parametrize("raw", NEITHER, ids=map(str, range(len(NEITHER))))
+def test_schema_and_loader_refuse_the_same(schema, raw):
+    assert not schema.is_valid(raw)
+    with pytest.raises(ConfigError):
+        sweep_from(raw)
+
+
+def test_the_schema_explains_every_key():
+    levels = [sweep_schema(), *sweep_schema()["$defs"].values()]
+    assert len(levels) > 10
+    for level in levels:
+        assert level["description"]
+        for key, rule in level["properties"].items():
+            assert len(rule["description"]) > 10, key
+
+
+def test_the_schema_is_printed_or_written(tmp_path):
+    assert json.loads(asyncbench_here("schema").stdout) == sweep_schema()
+    out = tmp_path / "s.json"
+    done = asyncbench_here("schema", "--out", out)
+    assert json.loads(out.read_text()) == sweep_schema()
+    assert f"# yaml-language-server: $schema={out}" in done.stdout

@@ -1,0 +1,88 @@
+"""What `--help` shows, of every command; `-h`, `--version` and shell completion."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import asyncbench as ab
+from asyncbench.cli import app
+from tests.commands import CLEAN, asyncbench_here
+
+COMMANDS = {command.name: command for command in vars(typer.main.get_command(app))["commands"].values()}
+
+
+@pytest.fixture(params=[80, 100])
+def width(request, monkeypatch):
+    """A terminal of so many columns."""
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    monkeypatch.setitem(CLEAN, "COLUMNS", str(request.param))
+    return request.param
+
+
+@pytest.mark.usefixtures("width")
+def test_commands_are_listed_in_groups_each_in_one_short_line():
+    shown = asyncbench_here("--help").stdout
+    groups = dict(
+        re.findall(r"^(Start|Look|Data|Keep):\n((?:  .+\n)+)", shown.split("Options:")[0], re.MULTILINE)
+    )
+    listed = {name: re.findall(r"^  (\S+) +(.+)$", lines, re.MULTILINE) for name, lines in groups.items()}
+
+    assert [name for name, _ in listed["Start"]] == ["init", "doctor", "plan", "run"]
+    assert list(groups) == ["Start", "Look", "Data", "Keep"]
+    summaries = dict(line for lines in listed.values() for line in lines)
+    assert summaries.keys() == COMMANDS.keys()
+    assert sum(lines.count("\n") for lines in groups.values()) == len(summaries)  # none takes two lines
+    for name, summary in summaries.items():
+        assert len(summary) <= 60, name
+        assert summary.endswith("."), name
+        assert "asyncbench" not in summary, name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_an_example_that_fits_and_says_what_each_option_does(command, width):
+    shown = asyncbench_here(command, "--help").stdout
+    examples = re.findall(r"^  asyncbench .+$", shown, re.MULTILINE)
+    assert examples
+    assert all(line.startswith(f"  asyncbench {command}") for line in examples)
+    assert all(len(line) <= width for line in shown.splitlines())
+    for parameter in COMMANDS[command].params:
+        assert parameter.help.endswith((".", "…")), parameter.name
+    source = COMMANDS[command].help
+    for example in re.findall(r"^asyncbench .+$", source, re.MULTILINE):
+        assert f"  {example}\n" in shown  # not wrapped
+
+
+@pytest.mark.parametrize("words", [(), ("run",)])
+def test_h_is_short_for_help(words):
+    done = asyncbench_here(*words, "-h")
+    assert done.returncode == 0
+    assert done.stdout == asyncbench_here(*words, "--help").stdout
+
+
+def test_the_version_is_that_of_the_package():
+    done = asyncbench_here("--version")
+    assert (done.returncode, done.stdout) == (0, f"asyncbench {ab.__version__}\n")
+
+
+def completed(*words):
+    """Return what a shell would offer for the last word."""
+    asked = {"COMP_WORDS": " ".join(["asyncbench", *words]), "COMP_CWORD": str(len(words))}
+    script = "import sys; sys.argv = ['asyncbench']; from asyncbench.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | asked | {"_ASYNCBENCH_COMPLETE": "complete_bash"},
+    )
+    return done.stdout.split()
+
+
+def test_a_shell_completes_commands_options_and_styles():
+    assert completed("") == list(COMMANDS)
+    assert completed("run", "--re") == ["--retry", "--reuse"]
+    assert completed("report", "x", "--style", "h") == ["heatmap"]
