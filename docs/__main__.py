@@ -1,5 +1,6 @@
 """Build the docs site: `python -m docs` writes it to site/."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from docs.generated import filled
 
 ROOT = Path(__file__).resolve().parent.parent
 # In a page that is opened from the disk, search needs this script: ours is beside the pages.
-_SHIM = "https://unpkg.com/iframe-worker/shim"
+_SHIM = re.compile(r"https://[^\"]+/iframe-worker/shim")
 
 
 def stage(folder: Path) -> None:
@@ -18,7 +19,9 @@ def stage(folder: Path) -> None:
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for page in (folder / "docs").rglob("*.md"):
-        page.write_text(filled(page.read_text("utf-8")), "utf-8")
+        text = filled(page.read_text("utf-8"))
+        # without prompts, as commands stand in our pages, `console` would be coloured as output
+        page.write_text(text.replace("```console", "```bash"), "utf-8")
 
 
 def build(site: Path) -> None:
@@ -32,7 +35,7 @@ def build(site: Path) -> None:
         built = Path(place, "site")
         for page in built.rglob("*.html"):
             up = "../" * (len(page.relative_to(built).parts) - 1)
-            page.write_text(page.read_text("utf-8").replace(_SHIM, f"{up}assets/iframe-worker.js"), "utf-8")
+            page.write_text(_SHIM.sub(f"{up}assets/iframe-worker.js", page.read_text("utf-8")), "utf-8")
         shutil.rmtree(site, ignore_errors=True)
         shutil.copytree(built, site)
 

@@ -13,7 +13,7 @@ from typer.cli import get_docs_for_click
 import asyncbench as ab
 from asyncbench import errors
 from asyncbench.cli import app
-from asyncbench.config.sweep import SweepEntry
+from asyncbench.config import sweep_schema
 from asyncbench.providers import KnownEndpoint, known_endpoints
 from asyncbench.results.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
 from asyncbench.store.schema import MEANINGS, SCHEMAS
@@ -50,7 +50,8 @@ def commands() -> str:
     group = typer.main.get_command(app)
     text = get_docs_for_click(obj=group, ctx=typer.Context(group), name="asyncbench")
     each = text[text.index("\n## ") :]  # before them: a list of commands with shortened helps
-    return _EXAMPLES.sub(lambda found: f"```console\n{found[0].strip()}\n```\n\n", each).strip()
+    shown = _EXAMPLES.sub(lambda found: f"```console\n{found[0].strip()}\n```\n\n", each)
+    return shown.replace("\n$ asyncbench", "\nasyncbench").strip()
 
 
 def columns() -> str:
@@ -156,18 +157,19 @@ def _address(endpoint: KnownEndpoint) -> str:
 
 def sweep_keys() -> str:
     """Return every key of a sweep file, level by level."""
-    schema = SweepEntry.model_json_schema()
-    levels = {"": schema}  # a key → the level below it, in the order in which keys stand
-    for level in (schema, *schema.get("$defs", {}).values()):
+    schema = sweep_schema()
+    texts = {"": _level(schema)}  # by the key above: the levels below it, in the order in which keys stand
+    for level in (schema, *schema["$defs"].values()):
         for key, rule in level["properties"].items():
-            for name in re.findall(r"#/\$defs/(\w+)", str(rule)):
-                levels.setdefault(key, schema["$defs"][name])
-    heads = ("key", "value", "default", "meaning")
-    return "\n\n".join(
-        f"## {f'In `{key}`' if key else 'The file'}\n\n{_unwrapped(level.get('description', ''))}\n\n"
-        + table(heads, [_key(name, level) for name in _in_order(level)])
-        for key, level in levels.items()
-    )
+            below = dict.fromkeys(re.findall(r"#/\$defs/(\w+)", str(rule)))
+            if below and key not in texts:
+                texts[key] = "\n\n".join(_level(schema["$defs"][name]) for name in below)
+    return "\n\n".join(f"## {f'In `{key}`' if key else 'The file'}\n\n{text}" for key, text in texts.items())
+
+
+def _level(level: Mapping[str, Any]) -> str:
+    rows = [_key(name, level) for name in _in_order(level)]
+    return f"{_unwrapped(level['description'])}\n\n{table(('key', 'value', 'default', 'meaning'), rows)}"
 
 
 def _in_order(level: Mapping[str, Any]) -> list[str]:

@@ -62,10 +62,11 @@ def _with_parameters(schema: dict[str, Any]) -> None:
     """Add the parameters of all suites that can be generated."""
     makeable = [suite for suite in SUITES.values() if suite.generate]
     schema["properties"]["suite"]["enum"] = [suite.name for suite in makeable]
+    helps: dict[str, list[str]] = {}
     for suite in makeable:
         for name, parameter in suite.parameters.items():
-            said = schema["properties"].setdefault(name, {"description": ""})
-            said["description"] += f"{suite.name}: {parameter.help} "
+            helps.setdefault(name, []).append(f"{suite.name}: {parameter.help}.")
+    schema["properties"] |= {name: {"description": " ".join(said)} for name, said in helps.items()}
     schema["additionalProperties"] = False
 
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 import asyncbench as ab
 from asyncbench.cli import app
+from asyncbench.config import sweep_schema
 from asyncbench.providers import known_endpoints
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites import SUITES
@@ -36,11 +37,27 @@ def helps(command):
 def test_a_mark_in_a_page_is_filled(site):
     pages = {path.stem: path.read_text("utf-8") for path in (site / "reference").glob("*.html")}
     assert not [name for name, page in pages.items() if "from the code:" in page]
-    assert "waited_for_requests_s" in pages["results"]
-    assert "--accept-loss" in pages["commands"]
-    assert "read_trials" in pages["python"]
-    assert "budget_usd" in pages["sweep-file"]
+    sections = {name: set(re.findall(r'<h[23] id="([^"]+)"', page)) for name, page in pages.items()}
+    assert {f"asyncbench-{name}" for name in COMMANDS} <= sections["commands"]
+    assert {"the-file", "in-models", "in-limits", "in-price"} <= sections["sweep-file"]
+    assert set(SCHEMAS) <= sections["results"]
+    assert set(ab.__all__) <= sections["python"]
+    assert set(SUITES) <= sections["suites-and-providers"]
     assert "OPENAI_API_KEY" in pages["suites-and-providers"]
+
+
+def test_every_key_of_a_sweep_file_says_what_it_means():
+    schema = sweep_schema()
+    levels = {"": schema, **schema["$defs"]}
+    keys = {
+        f"{level}.{key}": rule for level, held in levels.items() for key, rule in held["properties"].items()
+    }
+    assert len(keys) > 70
+    assert [key for key, rule in keys.items() if not rule.get("description")] == []
+    assert [name for name, held in levels.items() if not held.get("description")] == []
+    assert [
+        rule["description"] for rule in keys.values() if rule["description"] not in made("sweep-keys")
+    ] == []
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
