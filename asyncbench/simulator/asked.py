@@ -17,6 +17,7 @@ _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at le
     "ttft_s": (0, LONGEST_S),
     "chunks": (1, 1_000_000),
     "speedup": (0.001, 1_000_000),
+    "longest_s": (0.001, LONGEST_S),
     "storm_s": (0, LONGEST_S),
 }
 

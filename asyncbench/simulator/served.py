@@ -25,6 +25,7 @@ class AnswerPace:
     ttft_s: float | None = None  # to the first token of a stream; None: half the latency
     chunks: int | None = None  # pieces that a text is cut into at most; None: of four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
+    longest_s: float | None = None  # that a recorded time then is at most; None: as long as it is
     storm_s: float = 0.0  # how long all calls get a 429, once, from the `STORM_AFTER`-th call on
 
     def but(self, asked: Mapping[str, float]) -> "AnswerPace":
@@ -57,14 +58,15 @@ class Latency:
     def draw(self, asked: Mapping[str, float] | None = None, *, recorded_s: float | None = None) -> Timing:
         """Return the timing of the next request; what it says itself wins. One factor scales both times.
 
-        `recorded_s`: what the call took when it was recorded, which `speedup` shortens.
+        `recorded_s`: what the call took when it was recorded, which `speedup` and `longest_s` shorten.
         """
         pace, timing = self._pace, self._usual
         if asked:
             pace = pace.but(asked)
             timing = _median(pace)
         if pace.speedup and recorded_s is not None:
-            return _median(replace(pace, latency_s=recorded_s / pace.speedup))
+            shortened_s = min(recorded_s / pace.speedup, pace.longest_s or math.inf)
+            return _median(replace(pace, latency_s=shortened_s))
         if not (timing.latency_s and pace.latency_sigma):
             return timing
         factor = math.exp(pace.latency_sigma * self._random.gauss(0, 1))

@@ -25,7 +25,7 @@ _NUMBERS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     (("latency_s", "latency_sigma", "storm_s"), lambda value: 0 <= value < math.inf, "0 or above"),
     (("ttft_s",), lambda value: 0 <= value < math.inf, "0 or above, or left out"),
     (("chunks",), lambda value: value >= 1, "1 or above, or left out"),
-    (("speedup",), lambda value: 0 < value < math.inf, "above 0, or left out"),
+    (("speedup", "longest_s"), lambda value: 0 < value < math.inf, "above 0, or left out"),
 )
 
 
@@ -61,6 +61,7 @@ class Settings:
     ttft_s: float | None = None  # of a stream, the median; None: half the latency
     chunks: int | None = None  # pieces that a streamed text is cut into at most; None: four characters each
     speedup: float | None = None  # recorded times are divided by it; None: they are not repeated
+    longest_s: float | None = None  # that a recorded time then is at most
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
