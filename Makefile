@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 .PHONY: help demo test check docs bench soak
 
 help:
-	@echo "make demo   sweep simulated models through the real SDKs and show the report (no key needed)"
+	@echo "make demo   replay recorded answers of published models and rank them (no key needed)"
 	@echo "make test   run the tests"
 	@echo "make check  lint, format and types"
 	@echo "make docs   build the docs site into site/"
@@ -25,8 +25,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 
 demo: $(VENV)/ready
 	@rm -rf results/demo
-	$(BIN)/asyncbench run configs/demo.yaml
-	$(BIN)/asyncbench report results/demo
+	@$(BIN)/asyncbench run configs/demo.yaml
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs --durations=10 --numprocesses=$(WORKERS) --dist=worksteal

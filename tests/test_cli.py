@@ -9,6 +9,7 @@ import tempfile
 
 import pytest
 
+from asyncbench.reports.morning import morning_on
 from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, ROOT, asyncbench, asyncbench_here, whole
 from tests.processes import Forked, until
@@ -88,16 +89,30 @@ def test_run_as_json_prints_nothing_but_json(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_demo_holds_a_thousand_requests_in_flight_as_the_simulator_counted(tmp_path):
+@pytest.mark.timeout(300)
+def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp_path, monkeypatch):
     import yaml
 
     demo = yaml.safe_load((ROOT / "configs" / "demo.yaml").read_text()) | {"out": str(tmp_path / "demo")}
+    for model in demo["models"]:
+        model["params"]["simulate"]["speedup"] = 1  # a busy machine starts calls slowly
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
     done = asyncbench("run", tmp_path / "demo.yaml", "--json")
     assert done.returncode == 0, done.stderr
-    (seen,) = json.loads(done.stdout)["simulators"]
+    told = json.loads(done.stdout)
+    (seen,) = told["simulators"]
     assert seen["max_in_flight"] >= 1000
-    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 6 * 1020 + 2 * 1780
+    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 8 * 720
+    assert sum(model["rate_limited"] for model in told["models"].values()) > 0  # the storm
+    correct = {name: model["outcomes"]["correct"] for name, model in told["models"].items()}
+    assert list(correct.values()) == [720, 719, 629, 484, 539, 342, 396, 408]
+    monkeypatch.chdir(tmp_path)
+    screen = morning_on("demo").as_text(width=100)
+    assert len(screen.splitlines()) <= 24
+    assert screen.startswith("RECORDED: 8 published models gave these answers from May 2025 to June 2026.")
+    for said in (*correct, "leads. claude-opus-4-6-thinking is statistically tied", "no trial was lost"):
+        assert said in screen
+    assert screen.count("  asyncbench ") == 3
 
 
 def test_failed_trials_are_asked_again_on_demand(tmp_path):

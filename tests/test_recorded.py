@@ -9,9 +9,10 @@ from typing import cast
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from asyncbench import read_trials, run_sweep
-from asyncbench.config import as_mapping, sweep_from
+from asyncbench.config import as_mapping, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems import FACTS, FACTS_KEY, open_set, recorded_answers, recorded_runs
 from asyncbench.problems.identity import identified
@@ -60,6 +61,22 @@ def test_every_answer_grades_as_it_was_recorded():
             reply = None if answered.failed else Reply(text=answered.text)
             graded[grade(problem, reply)[0].outcome == outcome] += 1
     assert graded == {True: 15_551}
+
+
+def test_the_prices_of_the_demo_make_the_recorded_costs():
+    table = pq.read_table(FILE)
+    for model in load_sweep(ROOT / "configs" / "demo.yaml").models:
+        rows = table.filter(pc.field("model") == model.model_id)
+        tokens = [pc.sum(rows[name]).as_py() for name in ("input_tokens", "output_tokens")]
+        assert rows.num_rows == 720
+        assert model.price is not None
+        cost = (tokens[0] * model.price.input + tokens[1] * model.price.output) / 1e6
+        assert cost == pytest.approx(pc.sum(rows["cost_usd"]).as_py(), rel=1e-9)
+
+
+def test_the_demo_says_how_much_faster_it_replays():
+    text = (ROOT / "configs" / "demo.yaml").read_text("utf-8")
+    assert all(model["params"]["simulate"]["speedup"] > 1 for model in yaml.safe_load(text)["models"])
 
 
 # ── sweeps ───────────────────────────────────────────────────────────────────────────────────

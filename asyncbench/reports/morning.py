@@ -1,4 +1,4 @@
-"""The morning after: who is better, what it cost, what needs attention and where to look, on one screen."""
+"""The last screen of a run: who is better, what it cost, what needs attention and what to do next."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from asyncbench.reports.standings import (
     unranked,
 )
 from asyncbench.reports.status import Status, status_of
-from asyncbench.results import lost_briefly, no_trials
+from asyncbench.results import CallLoad, call_load, lost_briefly, no_trials, simulated_note
 from asyncbench.shown import (
     Report,
     Sheet,
@@ -41,16 +41,23 @@ from asyncbench.shown import (
 )
 from asyncbench.stats import Accuracy
 from asyncbench.store import IMPORTED, read_manifest
+from asyncbench.views import counted
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
+HEAD_LINES: Final = 2  # of the table
+ROWS: Final = 10  # of the table, for which commands give way
 LAST: Final = 3  # shown below what is left out
 SHORTEST_NAME: Final = 10  # characters
+WHOLE_NAME: Final = 40  # characters of a name for which figures give way
+FIGURES: Final = 3  # that stay as long as names can be shortened
+MANY_AT_ONCE: Final = 100  # calls in flight that are worth a word
+MOST_COUNTED: Final = 200_000  # calls; more are not looked at one by one
 NAMED: Final = 3  # of those that need attention, in a line
 LONGEST_NAMED: Final = 60  # characters of one, with what is said of it
 
 
 class MorningColumn(NamedTuple):
-    """A figure of the table; the later ones give way where the screen is narrow."""
+    """A figure of the table; the later ones give way on a narrow screen. Its name may have a break."""
 
     name: str
     of: Callable[[Standing], str]
@@ -63,6 +70,8 @@ class Morning(Report):
     standings: Standings
     status: Status
     imported: bool  # recorded by others: nothing can be asked again
+    simulated_note: str  # what is said of simulated results
+    load: CallLoad | None  # None: there are too many calls to look at
 
     def _data(self) -> dict[str, object]:
         title, lines = self._listed()
@@ -78,6 +87,7 @@ class Morning(Report):
             "lines": list(map(standing_mapping, lines)),
             "attention": list(self._attention()),
             "models": list(map(asdict, self.status.models)),
+            "calls": None if self.load is None else asdict(self.load),
             "nothing": self._nothing,
         }
 
@@ -86,22 +96,25 @@ class Morning(Report):
         height = height or HIGHEST
         nothing = [] if self._nothing is None else safe_notes([self._nothing], width=width)
         width = width or min(shown_width(), WIDEST)
-        above = [*self._head(), *([] if not self._any else [self._listed()[0]])]
-        head, below = _folded(above, width), _folded(self._attention(), width)
-        below += self._next(width)
-        room = height - len(head) - len(below) - 1  # the table's own head
+        above = [*self._head(), *(["", *_leader(self._ranking), self._listed()[0]] if self._any else [])]
+        head, below = _folded(above, width), _folded([*_legend(self._ranking), *self._attention()], width)
+        others = len(head) + HEAD_LINES + len(below)
+        below += self._next(width, height - others - min(ROWS, len(self._listed()[1])))
+        room = height - len(head) - len(below) - HEAD_LINES
         table = self._table(width, max(LAST + 2, room)) if self._any else []
-        return "\n".join([*head, *nothing, *table, *below])
+        lines = [*head, *nothing, *table, *below]
+        return "\n".join(lines if len(lines) <= height else filter(None, lines))
 
     def _notes(self) -> Iterator[str]:
         nothing = [] if self._nothing is None else [self._nothing]
-        yield from (*self._head(), *nothing, *self._attention())
-        yield from (f"next: {' '.join(words)}" for words in self._commands())
+        ranking = self._ranking
+        yield from (*self._head(), *nothing, *_leader(ranking), *_legend(ranking), *self._attention())
+        yield from (f"{what}: `{' '.join(words)}`" for what, words in self._commands())
 
     def _sheets(self) -> Iterator[Sheet]:
         title, lines = self._listed()
         figures = _columns(self.standings.rankings)
-        head = ["place", "model", *(one.name for one in figures)]
+        head = ["rank", "model", *(" ".join(one.name.split("\n")) for one in figures)]
         if lines:
             yield Sheet(title=title, head=head, rows=self._cells(figures, lines), labels=2)
 
@@ -130,7 +143,7 @@ class Morning(Report):
 
     def _head(self) -> Iterator[str]:
         if self._simulated:
-            yield "SIMULATED results: no model was asked."
+            yield self.simulated_note
         status = self.status
         unpriced = f" + {status.unpriced_attempts:,} unpriced calls" if status.unpriced_attempts else ""
         models = "1 model" if len(status.models) == 1 else f"{len(status.models):,} models"
@@ -139,12 +152,14 @@ class Morning(Report):
             f"{status.sweep}: {models}, {self._trials:,}{planned} trials, "
             f"{dollars(status.cost_usd)}{unpriced}"
         )
+        if self.load is not None:
+            yield from _survived(self.load, lost=any(one.failed or one.open for one in status.models))
 
     def _listed(self) -> tuple[str, Sequence[Standing]]:
         """Return the longest ranking with its title; where none was possible, everybody by accuracy."""
         ranking = self._ranking
         if ranking is not None:
-            return f"{over(ranking)}; who shares a place is tied", ranking.lines
+            return over(ranking), ranking.lines
         for suite, lines in unranked(self.standings.rankings).items():
             several = len(lines) > 1
             return f"{suite or 'All suites'}: {f'{len(lines)} {ALONE}' if several else lines[0].name}", lines
@@ -184,23 +199,38 @@ class Morning(Report):
         if some := [f"{name} {count:,}" for name, count in failed.items() if count]:
             yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_some(some)}"
 
-    def _next(self, width: int) -> list[str]:
-        """Return where to look next: on one line if it fits."""
+    def _next(self, width: int, room: int) -> list[str]:
+        """Return commands that go on, on lines that a shell takes together: as many as there is room for."""
         commands = self._commands()
-        together = f"next: {' | '.join(map(' '.join, commands))}"
-        if commands and cell_len(together) <= width:
-            return [together]
-        return [line for words in commands for line in _folded_command(["next:", *words], width)]
+        longest = max((cell_len(what) for what, _ in commands), default=0)
+        found = ["", "Next:"] if commands else []
+        for n, (what, words) in enumerate(commands):
+            lines = [f"  {what.ljust(longest)}  {' '.join(words)}"]
+            if cell_len(lines[0]) > width:
+                lines = [f"  {line}" for line in _folded_command(words, width - 2)]
+            if n and len(found) + len(lines) > room:
+                break
+            found += lines
+        return found
 
-    def _commands(self) -> list[list[str]]:
-        """Return commands that tell more, as the words that a shell takes."""
+    def _commands(self) -> list[tuple[str, list[str]]]:
+        """Return commands that go on, each with its purpose, as the words that a shell takes."""
         if not self._any:
             return []
-        folder = self.status.folder
-        found = [["report", folder, "--html"]]
-        if (ranking := self._ranking) is not None:
-            found.insert(0, ["compare", *(line.name for line in _rivals(ranking.lines)), folder])
-        return [["asyncbench", *(safe_note(shlex.quote(word)) for word in words)] for words in found]
+        folder, ranking = self.status.folder, self._ranking
+        found = [("all charts on a page", ["report", folder, "--html"])]
+        if ranking is not None and ranking.paired:
+            rivals = [line.name for line in _rivals(ranking.lines)]
+            found.insert(0, ("the two best, compared", ["compare", *rivals, folder]))
+        else:
+            found.append(("accuracy by digits", ["report", folder, "--style", "heatmap"]))
+        if self._simulated:
+            found.append(("ask your own models", ["init"]))
+        else:
+            found.append(("every figure", ["report", folder]))
+        return [
+            (what, ["asyncbench", *(safe_note(shlex.quote(word)) for word in words)]) for what, words in found
+        ]
 
     # ── the table ────────────────────────────────────────────────────────────────────────────
 
@@ -212,9 +242,11 @@ class Morning(Report):
             left_out += 1  # its own line
             lines = [*lines[: rows - LAST - 1], *lines[-LAST:]]
         figures = _columns(self.standings.rankings)
+        longest = max(len(safe(line.name)) for line in lines)
+        while len(figures) > FIGURES and self._width(figures, lines, min(longest, WHOLE_NAME)) > width:
+            figures.pop()
         while len(figures) > 1 and self._width(figures, lines, SHORTEST_NAME) > width:
             figures.pop()
-        longest = max(len(safe(line.name)) for line in lines)
         over_by = self._width(figures, lines, longest) - width
         cells = self._cells(figures, lines, max(SHORTEST_NAME, longest - max(0, over_by)))
         if left_out:
@@ -246,32 +278,73 @@ def morning_on(folder: Path | str) -> Morning:
         ConfigError: it is not a results folder.
         StoreError: it cannot be read.
     """
+    manifest, status = read_manifest(Path(folder)), status_of(folder)
+    few = sum(one.attempts for one in status.models) <= MOST_COUNTED
     return Morning(
         standings=standings_on(folder, formats=False),
-        status=status_of(folder),
-        imported=bool(read_manifest(Path(folder)).get(IMPORTED)),
+        status=status,
+        imported=bool(manifest.get(IMPORTED)),
+        simulated_note=simulated_note(manifest),
+        load=counted(folder, call_load) if few else None,
     )
+
+
+def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
+    """Yield what calls went through, where it is worth a word; `lost`: some trials failed or are open."""
+    said = []
+    if load.rate_limited and not lost:
+        calls = "1 call" if load.rate_limited == 1 else f"{load.rate_limited:,} calls"
+        said.append(f"{calls} got a 429 (rate limit) and went out again: no trial was lost.")
+    if load.most_at_once >= MANY_AT_ONCE:
+        said.append(f"Up to {load.most_at_once:,} calls were in flight at once.")
+    if said:
+        yield " ".join(said)
+
+
+def _leader(ranking: Ranking | None) -> Iterator[str]:
+    """Yield who leads, and who is tied."""
+    if ranking is None:
+        return
+    leader, *tied = ranking.ties[0]
+    if tied:
+        those = f"{tied[0]} is" if len(tied) == 1 else f"{len(tied):,} others are"
+        yield f"{leader} leads. {those} statistically tied with it."
+    else:
+        others = "The other is" if len(ranking.lines) == 2 else "The others are"
+        yield f"{leader} leads. {others} significantly worse."
+
+
+def _legend(ranking: Ranking | None) -> Iterator[str]:
+    """Yield what a rank means."""
+    if ranking is not None:
+        kind = "paired" if ranking.paired else "unpaired"
+        yield f"Same rank = no significant difference ({kind} test, 5 %)."
 
 
 def _columns(rankings: Sequence[Ranking]) -> list[MorningColumn]:
     """Return the figures, those that may give way last."""
     suites = _by_suite(rankings)
-    per_suite = [MorningColumn(suite, partial(_share_of, shares)) for suite, shares in suites.items()]
-    digits = (
-        []
-        if suites
-        else [
-            MorningColumn("digits, 50 %", lambda line: "-" if line.at_50 is None else line.at_50.in_short())
-        ]
-    )
+    per_suite = [MorningColumn(f"\n{suite}", partial(_share_of, shares)) for suite, shares in suites.items()]
     return [
-        MorningColumn("accuracy (95 %)", lambda line: percent(line.share, line.interval)),
-        MorningColumn("cost", lambda line: dollars(line.cost_usd)),
-        *digits,
-        MorningColumn("of answered", lambda line: percent(line.accuracy.over_answered.share)),
+        MorningColumn("accuracy\n(95 % interval)", lambda line: percent(line.share, line.interval)),
+        *([] if suites else [MorningColumn("50 % right up to\n(hardest task)", _digits)]),
+        MorningColumn("\ncost", lambda line: _usd(line.cost_usd, dollars(line.cost_usd))),
+        MorningColumn(
+            "per right\nanswer",
+            lambda line: _usd(line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)),
+        ),
         *per_suite,
-        MorningColumn("per correct", lambda line: per_correct_text(line.cost_usd, line.cost_per_correct)),
+        MorningColumn("accuracy when\nit answered", lambda line: percent(line.accuracy.over_answered.share)),
     ]
+
+
+def _usd(cost: float | None, text: str) -> str:
+    """Return `text`, but not four zeros for what cost nothing."""
+    return "$0" if cost == 0 else text
+
+
+def _digits(line: Standing) -> str:
+    return "-" if line.at_50 is None else line.at_50.in_short()
 
 
 def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
@@ -285,7 +358,7 @@ def _by_suite(rankings: Sequence[Ranking]) -> dict[str, dict[str, str]]:
 
 
 def _head(figures: Sequence[MorningColumn]) -> list[str]:
-    return ["", "model", *(one.name for one in figures)]
+    return ["\nrank", "\nmodel", *(one.name for one in figures)]
 
 
 def _share_of(shares: Mapping[str, str], line: Standing) -> str:

@@ -31,7 +31,12 @@ from asyncbench.results.cost_counts import (
     unknown_by_cause as unknown_by_cause,
     untold_in as untold_in,
 )
-from asyncbench.results.minutes import Minute as Minute, minutes_of as minutes_of
+from asyncbench.results.minutes import (
+    CallLoad as CallLoad,
+    Minute as Minute,
+    call_load as call_load,
+    minutes_of as minutes_of,
+)
 from asyncbench.results.names import (
     Entrant as Entrant,
     finest as finest,
@@ -55,6 +60,7 @@ from asyncbench.results.notes import (
     lost_notes as lost_notes,
     mixtures as mixtures,
     no_trials as no_trials,
+    simulated_note as simulated_note,
 )
 from asyncbench.results.pairing import (
     Bits as Bits,

@@ -1,8 +1,9 @@
-"""Latency and throughput of a folder's answered calls over time: a row for everybody asked and minute."""
+"""A folder's calls over time: latency and throughput by minute, how many at once, how many refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from asyncbench.errors import ErrorKind
 from asyncbench.results.names import Entrant
 from asyncbench.views import FolderViews
 
@@ -18,6 +19,38 @@ class Minute:
     p50_s: float | None  # latency, from request sent to last byte
     p95_s: float | None
     output_tokens: int | None  # None: of no call are they known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallLoad:
+    """How many calls a folder holds, and what they went through."""
+
+    calls: int
+    rate_limited: int  # that ended with a 429
+    most_at_once: int  # in flight, of all models together
+
+
+_AT_ONCE = """
+SELECT coalesce(max(calls), 0) AS most FROM (
+    SELECT sum(step) OVER (ORDER BY moment, step ROWS UNBOUNDED PRECEDING) AS calls FROM (
+        SELECT epoch_us(started_at) AS moment, 1 AS step FROM attempts
+        UNION ALL
+        SELECT epoch_us(started_at) + (1e6 * coalesce(latency_s, 0))::BIGINT, -1 FROM attempts
+    )
+)
+"""
+
+
+def call_load(views: FolderViews) -> CallLoad:
+    """Return how many calls there were, how many at once, and how many got a 429."""
+    (counts,) = views.rows(
+        f"""SELECT count(*) AS calls, count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}') AS rate_limited
+        FROM attempts"""  # noqa: S608  made of our own words alone
+    )
+    (found,) = views.rows(_AT_ONCE)
+    return CallLoad(
+        calls=counts["calls"], rate_limited=counts["rate_limited"], most_at_once=int(found["most"])
+    )
 
 
 def minutes_of(views: FolderViews, names: Mapping[Entrant, str]) -> tuple[Minute, ...]:

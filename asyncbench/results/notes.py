@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,9 @@ import pyarrow as pa
 from asyncbench.errors import ConfigError
 from asyncbench.providers import is_simulated, same_model
 from asyncbench.records import Outcome
-from asyncbench.shown import Report
+from asyncbench.shown import SIMULATED, Report
 from asyncbench.stats import Accuracy
-from asyncbench.store import Manifest, read_trials
+from asyncbench.store import RECORDED, Manifest, read_trials
 from asyncbench.views import FolderViews
 
 MOST_LOST: Final = 5  # names, the worst; more are counted
@@ -67,6 +68,24 @@ def any_simulated(views: FolderViews, table: str = "trials") -> bool:
     """Whether a simulator answered any of the trials of a table."""
     providers = views.rows(f"SELECT DISTINCT provider FROM {table}")  # noqa: S608  a name of ours
     return any(is_simulated(row["provider"]) for row in providers)
+
+
+def simulated_note(manifest: Manifest) -> str:
+    """Return what to say of simulated results: no model was asked, or whose recorded answers they are."""
+    recorded = manifest.get(RECORDED, [])
+    planned = {alias for run in manifest.get("runs", {}).values() for alias in run["planned"]}
+    if not recorded or planned - {said["alias"] for said in recorded}:
+        return SIMULATED
+    first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
+    models = "1 published model" if len(recorded) == 1 else f"{len(recorded):,} published models"
+    return (
+        f"RECORDED: {models} gave these answers from {_month(first)} to {_month(last)}. "
+        "asyncbench's own server replays them on this machine. Nobody is asked now."
+    )
+
+
+def _month(day: str) -> str:
+    return date.fromisoformat(day).strftime("%B %Y")
 
 
 def mixtures(views: FolderViews) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """How text and tables fit a screen: what others wrote is made harmless, and no line is too long.
 
-On a terminal a table is as wide as that; in a pipe it is plain, and `PIPED_WIDTH` wide at most.
+On a terminal a table is as wide as that. In a pipe it is plain, and as wide as COLUMNS or `PIPED_WIDTH` says.
 """
 
 import io
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,9 +51,8 @@ def safe_note(text: str) -> str:
 
 
 def safe_notes(notes: Iterable[str], *, width: int | None = None) -> list[str]:
-    """Return sentences for a terminal, folded between words; width None: the terminal's, none in a pipe."""
-    if width is None and (terminal := Console()).is_terminal:
-        width = terminal.width
+    """Return sentences for a terminal, folded between words; width None: as COLUMNS or a terminal says."""
+    width = width or _told_width()
     shown = map(safe_note, notes)
     return list(shown) if width is None else [folded(note, width) for note in shown]
 
@@ -92,9 +92,17 @@ def as_lines(shown: Table | Text, *, width: int | None = None) -> str:
 
 
 def shown_width() -> int:
-    """Return how wide tables may be, in characters: as the terminal, or `PIPED_WIDTH` where there is none."""
+    """Return how wide tables may be, in characters: as COLUMNS or the terminal says, else `PIPED_WIDTH`."""
+    return _told_width() or PIPED_WIDTH
+
+
+def _told_width() -> int | None:
+    """Return the width that COLUMNS or a terminal gives; None: neither does."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
     terminal = Console()
-    return terminal.width if terminal.is_terminal else PIPED_WIDTH
+    return terminal.width if terminal.is_terminal else None
 
 
 def natural_width(table: Table) -> int:

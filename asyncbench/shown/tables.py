@@ -28,7 +28,7 @@ from asyncbench.shown.screen import (
     shown_width,
 )
 
-SIMULATED = "SIMULATED: these replies were made up by asyncbench's own loopback server; no model was asked."
+SIMULATED = "SIMULATED: these replies came from asyncbench's own server on this machine; no model was asked."
 
 # What would begin markup: spans, links, cells; tags; entities; addresses that become links by themselves.
 _MARKS = re.compile(r"[\\`*\[\]|~]")

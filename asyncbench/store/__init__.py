@@ -32,6 +32,7 @@ from asyncbench.store.lock import (
 )
 from asyncbench.store.manifest import (
     IMPORTED as IMPORTED,
+    RECORDED as RECORDED,
     SWEEP_FILE as SWEEP_FILE,
     Manifest as Manifest,
     check_owner as check_owner,

@@ -20,6 +20,7 @@ MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 HOLDS = "holds"  # the key of what the folder holds: see `holdings`
 DIGEST = "digest"  # the key of the digest of all else in it
+RECORDED = "recorded"  # the key of whose recorded answers were replayed: alias, model, first and last day
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 

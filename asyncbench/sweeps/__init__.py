@@ -26,6 +26,7 @@ from asyncbench.sweeps.preflight import (
     open_sources as open_sources,
     raise_file_limit as raise_file_limit,
     read_env_file as read_env_file,
+    recorded_by as recorded_by,
     sets_in_folder as sets_in_folder,
     sources_of as sources_of,
 )

@@ -11,7 +11,7 @@ import orjson
 from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.files import found_input, text_of
+from asyncbench.files import found_input, input_path, text_of
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set, run_called, runs_said
 from asyncbench.prompting import most_beside, said_before
 from asyncbench.providers import ignored
@@ -230,6 +230,21 @@ def check_replays(sweep: Sweep, models: Iterable[Model]) -> None:
                 f"{place}: {found} called {model.model_id!r} in {recording}. Name one of its runs: "
                 f"{', '.join(sorted(runs)[:10])}{', …' if len(runs) > 10 else ''}."
             )
+
+
+def recorded_by(sweep: Sweep, models: Iterable[Model]) -> list[dict[str, str]]:
+    """Return whose answers models replay from files of recorded answers, and of which days.
+
+    Raises:
+        ProblemSetError: a file can no longer be read.
+    """
+    found = []
+    for model in models:
+        file = None if model.replay is None else input_path(model.replay, sweep.file)
+        if file is not None and file.suffix == ".parquet" and (run := run_called(file, model.model_id)):
+            days = {"first": run.first.isoformat(), "last": run.last.isoformat()}
+            found.append({"alias": model.alias, "model": run.model, **days})
+    return found
 
 
 def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:

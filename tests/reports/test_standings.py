@@ -92,7 +92,9 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
     assert (a.accuracy.lost, a.accuracy.highest) == (2, 0.9)
     assert (a.trials, a.outcomes["failed"], a.cost_usd) == (40, 5, 10.0)
     assert SHARED in standings.as_text()
-    (line,) = [line for line in morning_on(folder).as_text(width=100).splitlines() if line.startswith("1  a")]
+    (line,) = [
+        line for line in morning_on(folder).as_text(width=100).splitlines() if line.split()[:2] == ["1", "a"]
+    ]
     assert "88.9%" in line.split()
     found = json.loads(standings.as_json())["rankings"][0]["lines"][0]
     assert (found["accuracy"], found["accuracy_if_lost_right"], found["answered"]) == (0.8, 0.9, 18)

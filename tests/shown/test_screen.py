@@ -5,7 +5,7 @@ import re
 import pytest
 from rich.cells import cell_len
 
-from asyncbench.shown.screen import NARROWEST, fitted, folded, safe, safe_notes
+from asyncbench.shown.screen import NARROWEST, PIPED_WIDTH, fitted, folded, safe, safe_notes, shown_width
 
 NAME = "a-model-with-a-name-of-40-characters-here"
 FIGURES = ["1,234,567,890", "97.5% (95.0-98.8)", "< 1 (< 1 to 8.5) multiply hard fraction", "$12.3456"]
@@ -18,6 +18,19 @@ def lines_of(width, *, names=(NAME,), figures=FIGURES):
     head = [*(f"name {n}" for n in range(len(names))), *HEAD[: len(figures)]]
     rows = [[*names, *figures], [*("m" for _ in names), *("1" for _ in figures)]]
     return fitted(head, rows, labels=len(names), width=width).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"),
+    [("80", 80), ("140", 140), ("", PIPED_WIDTH), ("0", PIPED_WIDTH), ("wide", PIPED_WIDTH)],
+)
+def test_in_a_pipe_columns_says_how_wide_tables_and_notes_are(monkeypatch, columns, width):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert shown_width() == width
+    note = "word " * 100
+    lines = safe_notes([note])[0].splitlines()
+    assert max(map(cell_len, lines)) <= (width if columns in ("80", "140") else len(note))
+    assert len(lines) > 1 or columns not in ("80", "140")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

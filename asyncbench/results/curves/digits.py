@@ -63,8 +63,11 @@ class Hardest:
         return f"{self.length}{self._whose()}"
 
     def in_short(self) -> str:
-        """Return the same without limits: `4.7 int_mul`."""
-        return str(self.length).partition(" (")[0] + self._whose()
+        """Return the same without limits: `4.7 digits (int_mul)`, `10 digits or more`."""
+        if self.length.bound == "above":
+            return f"{self.length.longest:g} digits or more"
+        whose = self._whose().strip()
+        return f"{str(self.length).partition(' (')[0]} digits" + (f" ({whose})" if whose else "")
 
     def _whose(self) -> str:
         return f" {self.task}" if self.tasks > 1 and self.length.bound != "above" else ""
