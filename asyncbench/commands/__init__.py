@@ -11,12 +11,7 @@ from asyncbench.commands.keeping import (
     merge as merge,
     regrade as regrade,
 )
-from asyncbench.commands.making import (
-    generate as generate,
-    init as init,
-    schema as schema,
-    suites as suites,
-)
+from asyncbench.commands.making import generate as generate, schema as schema, suites as suites
 from asyncbench.commands.providers import doctor as doctor, models as models, simulate as simulate
 from asyncbench.commands.reading import (
     compare_two as compare_two,
@@ -25,4 +20,5 @@ from asyncbench.commands.reading import (
     sql as sql,
 )
 from asyncbench.commands.running import plan as plan, run as run, status as status
+from asyncbench.commands.starting import init as init
 from asyncbench.commands.terminal import harmless as harmless, withheld as withheld

@@ -1,8 +1,6 @@
-"""Problem sets and sweep files made: generate, suites, init."""
+"""Problem sets made, and what a sweep file may hold: generate, suites, schema."""
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -105,37 +103,3 @@ def schema(
         file.write(f"{text}\n".encode())
     typer.echo(f"{out} written. Put this line at the top of your sweep file:")
     typer.echo(f"# yaml-language-server: $schema={out}")
-
-
-def init(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="The sweep file to write.")] = Path(
-        "sweep.yaml"
-    ),
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing. Use every provider whose API key is set.")
-    ] = False,
-) -> None:
-    """Write a first sweep file, after a few questions.
-
-    asyncbench init sweep.yaml
-
-    If no API key is set, the sweep asks simulated models, and costs nothing.
-    """
-    from asyncbench.config import (
-        SIMULATED_MODELS,
-        described_models,
-        providers_with_keys,
-        providers_without_starter,
-        refuse_existing,
-        write_sweep,
-    )
-
-    refuse_existing(path)  # before any question
-    found = providers_with_keys(os.environ)
-    ask = not yes and sys.stdin.isatty()
-    used = [name for name in found if not ask or typer.confirm(f"{described_models(name)}: use it?", True)]
-    write_sweep(path, used)
-    typer.echo(f"{path}: a sweep of {', '.join(used) if used else SIMULATED_MODELS}")
-    if others := providers_without_starter(os.environ):
-        typer.echo(f"keys of {', '.join(others)} are set as well: add a model of theirs by its name")
-    typer.echo(f"next: asyncbench plan {path}")

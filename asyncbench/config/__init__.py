@@ -26,11 +26,18 @@ from asyncbench.config.notify import (
 )
 from asyncbench.config.sources import ProblemSource as ProblemSource
 from asyncbench.config.starter import (
+    PROBLEMS as PROBLEMS,
     SIMULATED_MODELS as SIMULATED_MODELS,
-    described_models as described_models,
+    STARTERS as STARTERS,
+    FirstSweep as FirstSweep,
+    key_variable as key_variable,
+    price_text as price_text,
+    provider_of as provider_of,
     providers_with_keys as providers_with_keys,
     providers_without_starter as providers_without_starter,
     refuse_existing as refuse_existing,
+    size_of as size_of,
+    starter_models as starter_models,
     write_sweep as write_sweep,
 )
 from asyncbench.config.sweep import (

@@ -1,28 +1,33 @@
-"""A first sweep file, for the providers whose keys are at hand; without any, for the simulator."""
+"""A first sweep file of about ten lines, for what a person chose, or for the providers whose keys are set."""
 
-import json
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import creating, writing
 from asyncbench.pricing import rates_for
 from asyncbench.providers import known_endpoints
+from asyncbench.suites import SUITES
 
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
-SIMULATED_MODELS: Final = "simulated models: no provider with a key in the environment was chosen"
+SIMULATED_MODELS: Final = ("simulated/oracle", "simulated/noisy")  # always right; errs more on longer numbers
 MAX_TOKENS: Final = 4096  # of a reply: enough for an answer, and it bounds what a sweep may cost
+_SIZES: Final = ("trials", "tries", "per_length")  # how suites call their number of problems
+_FEW: Final = {"nupa": 1}  # its default is a hundred of each task and length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """A cheap model of a provider, and limits that its lowest paid tier should bear."""
+    """A provider's cheap model, others to compare with, and limits that its lowest paid tier should bear."""
 
     model_id: str
+    more: tuple[str, ...]
     rpm: int
     concurrency: int
 
@@ -30,19 +35,104 @@ class Starter:
 # Each is in the price table (a test looks it up). The limits are careful: OpenAI's lowest tier allows 500
 # requests a minute and Anthropic's 1,000 (their pages, 2026); what the others allow depends on the account.
 STARTERS: Final[Mapping[str, Starter]] = {
-    "openai": Starter(model_id="gpt-4.1-mini", rpm=500, concurrency=50),
-    "anthropic": Starter(model_id="claude-haiku-5-5", rpm=500, concurrency=50),
-    "gemini": Starter(model_id="gemini-3.1-flash-lite", rpm=60, concurrency=10),
-    "xai": Starter(model_id="grok-4-1-fast-non-reasoning", rpm=60, concurrency=10),
-    "deepseek": Starter(model_id="deepseek-v4-flash", rpm=300, concurrency=50),
-    "mistral": Starter(model_id="mistral-small-2603", rpm=60, concurrency=10),
-    "groq": Starter(model_id="openai/gpt-oss-20b", rpm=30, concurrency=10),
-    "cerebras": Starter(model_id="gpt-oss-120b", rpm=30, concurrency=10),
-    "together": Starter(model_id="Qwen/Qwen3.5-9B", rpm=60, concurrency=10),
-    "openrouter": Starter(model_id="meta-llama/llama-3.1-8b-instruct", rpm=60, concurrency=10),
-    "moonshot": Starter(model_id="kimi-k2.5", rpm=60, concurrency=10),
-    "zai": Starter(model_id="glm-5.3-flash", rpm=60, concurrency=10),
+    "openai": Starter(model_id="gpt-4.1-mini", more=("gpt-6-luna", "gpt-6.1-sol"), rpm=500, concurrency=50),
+    "anthropic": Starter(
+        model_id="claude-haiku-5-5", more=("claude-sonnet-5-5", "claude-opus-5-5"), rpm=500, concurrency=50
+    ),
+    "gemini": Starter(
+        model_id="gemini-3.1-flash-lite", more=("gemini-3.8-flash", "gemini-4-argon"), rpm=60, concurrency=10
+    ),
+    "xai": Starter(
+        model_id="grok-4-1-fast-non-reasoning",
+        more=("grok-4-1-fast-reasoning", "grok-4.7"),
+        rpm=60,
+        concurrency=10,
+    ),
+    "deepseek": Starter(model_id="deepseek-v4-flash", more=("deepseek-v4-pro",), rpm=300, concurrency=50),
+    "mistral": Starter(
+        model_id="mistral-small-2603", more=("mistral-medium-3-5", "mistral-large-4"), rpm=60, concurrency=10
+    ),
+    "groq": Starter(
+        model_id="openai/gpt-oss-20b", more=("openai/gpt-oss-120b", "qwen/qwen3-32b"), rpm=30, concurrency=10
+    ),
+    "cerebras": Starter(model_id="gpt-oss-120b", more=("gemma-4-31b", "zai-glm-4.7"), rpm=30, concurrency=10),
+    "together": Starter(
+        model_id="Qwen/Qwen3.5-9B", more=("openai/gpt-oss-120b", "zai-org/GLM-5.3"), rpm=60, concurrency=10
+    ),
+    "openrouter": Starter(
+        model_id="meta-llama/llama-3.1-8b-instruct",
+        more=("anthropic/claude-haiku-5.5", "anthropic/claude-opus-5.5"),
+        rpm=60,
+        concurrency=10,
+    ),
+    "moonshot": Starter(model_id="kimi-k2.5", more=("kimi-k3.1-pro",), rpm=60, concurrency=10),
+    "zai": Starter(model_id="glm-5.3-flash", more=("glm-5.3",), rpm=60, concurrency=10),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstSweep:
+    """What a first sweep asks."""
+
+    name: str
+    models: tuple[str, ...] = ()  # provider/model id; none: simulated ones
+    suite: str = "llm_arithmetic"
+    size: int | None = None  # how many problems, as the suite counts them; None: as many as it usually has
+    problems: Path | None = None  # a problem set, instead of a suite
+    budget_usd: float | None = None
+
+    @property
+    def out(self) -> Path:
+        """The results folder."""
+        return Path("results", self.name)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Return what the sweep file holds."""
+        asked = self.models or SIMULATED_MODELS
+        limits = {name: starter_limits(name) for name in dict.fromkeys(map(provider_of, asked))}
+        return {
+            "name": self.name,
+            "problems": [self._problem_set()],
+            "models": [_entry(model) for model in asked],
+            "limits": {name: given for name, given in limits.items() if given},
+            **({} if self.budget_usd is None else {"budget_usd": self.budget_usd}),
+            "out": str(self.out),
+        }
+
+    def _problem_set(self) -> dict[str, object] | str:
+        if self.problems is not None:
+            return str(self.problems)
+        name, usual = size_of(self.suite)
+        return {"suite": self.suite, "seed": 1, name: self.size or usual}
+
+
+def _entry(model: str) -> dict[str, object]:
+    free = {"price": {"input": 0, "output": 0}} if known_endpoints()[provider_of(model)].simulated else {}
+    return {"model": model, "max_tokens": MAX_TOKENS, **free}
+
+
+def provider_of(model: str) -> str:
+    """Return the provider of `provider/model id`."""
+    return model.partition("/")[0]
+
+
+def size_of(suite: str) -> tuple[str, int]:
+    """Return the parameter of a suite that says how many problems it has, and its value for a first sweep."""
+    parameters = SUITES[suite].parameters
+    name = next(name for name in _SIZES if name in parameters)
+    return name, _FEW.get(suite, int(str(parameters[name].default)))
+
+
+def starter_limits(provider: str) -> dict[str, int]:
+    """Return careful rate limits of a provider; none are known: none."""
+    if provider not in STARTERS:
+        return {"concurrency": 50} if known_endpoints()[provider].simulated else {}
+    return {"rpm": STARTERS[provider].rpm, "concurrency": STARTERS[provider].concurrency}
+
+
+def starter_models(providers: Collection[str]) -> tuple[str, ...]:
+    """Return the cheap model of each of these providers."""
+    return tuple(f"{name}/{STARTERS[name].model_id}" for name in STARTERS if name in providers)
 
 
 def providers_with_keys(env: Mapping[str, str]) -> tuple[str, ...]:
@@ -59,9 +149,15 @@ def _has_key(provider: str, env: Mapping[str, str]) -> bool:
     return bool(env.get(key_variable(provider), "").strip())
 
 
-def described_models(provider: str) -> str:
-    """Return a provider with its cheap model and the name of its key's variable."""
-    return f"{provider}/{STARTERS[provider].model_id} (key in {key_variable(provider)})"
+def price_text(model: str) -> str | None:
+    """Return the price of `provider/model id` as a person reads it; None: it is unknown."""
+    provider, _, model_id = model.partition("/")
+    endpoint = known_endpoints()[provider]
+    rates = rates_for(model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC))
+    if rates is None:
+        return None
+    first = rates.brackets[0]
+    return f"${first.input.normalize():f} in, ${first.output.normalize():f} out"
 
 
 def key_variable(provider: str) -> str:
@@ -80,22 +176,17 @@ def refuse_existing(path: Path) -> None:
 
 
 def _there(path: Path) -> ConfigError:
-    return ConfigError(f"{path} is there already and is never overwritten: name another file, or move it")
+    return ConfigError(f"{path} exists already and is never overwritten. Name another file, or move it")
 
 
-def write_sweep(path: Path, providers: Collection[str], *, problems: Path = PROBLEMS) -> None:
+def write_sweep(path: Path, first: FirstSweep) -> None:
     """Write a first sweep to a new file.
-
-    Args:
-        path: the file; its name without ending becomes that of the sweep.
-        providers: keys of `STARTERS`; none: simulated models are asked.
-        problems: a problem set; where there is none, the sweep makes one of its own.
 
     Raises:
         ConfigError: the file is there already, or can be none.
         StoreError: the disk does not take it.
     """
-    text = sweep_text(path, providers, problems=problems if problems.is_file() else None)
+    text = sweep_text(path, first)
     try:
         with writing(path), creating(path) as file:
             file.write(text.encode())
@@ -105,101 +196,42 @@ def write_sweep(path: Path, providers: Collection[str], *, problems: Path = PROB
         raise
 
 
-def sweep_text(path: Path, providers: Collection[str], *, problems: Path | None) -> str:
+def sweep_text(path: Path, first: FirstSweep) -> str:
     """Return the text of a first sweep; what it says of prices holds today.
 
     Args:
-        path: where it will stand, for its comments; its name without ending is that of the sweep.
-        providers: keys of `STARTERS`; none: simulated models.
-        problems: a problem set; None: the sweep makes one.
+        path: where it will stand, for its comments.
+        first: what it asks.
     """
-    chosen = [name for name in STARTERS if name in providers]
-    return _TEMPLATE.format(
-        path=shlex.quote(str(path)),
-        name=_quoted(path.stem),
-        out=_quoted(f"results/{path.stem}"),
-        folder=shlex.quote(f"results/{path.stem}"),
-        problems=_FILE.format(path=_quoted(str(problems))) if problems else _GENERATED,
-        models="\n".join(map(_model, chosen)) if chosen else _SIMULATED,
-        limits="\n".join([_LIMITS_COMMENT, *map(_limits, chosen)]) if chosen else _SIMULATED_LIMITS,
+    sweep = first.as_mapping()
+    lines = [f"# Check it with: asyncbench doctor {shlex.quote(str(path))}"]
+    if {*SIMULATED_MODELS} & {entry["model"] for entry in sweep["models"]}:
+        lines.append("# SIMULATED: oracle and noisy answer on your own machine, without a key and for free.")
+    for key, value in sweep.items():
+        if isinstance(value, list):
+            lines += [f"{key}:", *(f"  - {_flow(item)}{_comment(item)}" for item in value)]
+        elif isinstance(value, dict):
+            lines += [f"{key}: # for each model; raise them to what your account allows"]
+            lines += [f"  {name}: {_flow(given)}" for name, given in value.items()]
+        else:
+            lines.append(f"{key}: {_flow(value)}{_comment(key)}")
+    return "\n".join([*lines, ""])
+
+
+def _flow(value: object) -> str:
+    """Return a value as YAML on one line."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    text = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf")
     )
+    return text.removesuffix("...\n").strip()
 
 
-def _quoted(text: str) -> str:
-    """Return text as YAML has it: a JSON string is one."""
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _model(provider: str) -> str:
-    model_id, at, price = STARTERS[provider].model_id, datetime.now(UTC), "price unknown"
-    rates = rates_for(model_id, price=None, vendor=known_endpoints()[provider].prices, at=at)
-    if rates is not None:
-        first = rates.brackets[0]
-        cost = f"USD {first.input} in, {first.output} out for a million tokens"
-        price = f"{cost} ({rates.source}, {at:%Y-%m-%d})"
-    return _MODEL.format(
-        name=provider, model_id=model_id, price=price, key=key_variable(provider), max_tokens=MAX_TOKENS
-    )
-
-
-def _limits(provider: str) -> str:
-    starter = STARTERS[provider]
-    return f"  {provider}: {{rpm: {starter.rpm}, concurrency: {starter.concurrency}}}"
-
-
-_TEMPLATE: Final = """\
-# A first sweep, written by `asyncbench init`. Change what you like, then:
-#
-#   asyncbench plan {path}               what it would cost and how long it would take; asks nothing
-#   asyncbench run {path} --limit 5      five problems per model: keys, names, prices
-#   asyncbench run {path}                the rest; run it again after anything, it goes on
-#   asyncbench report {folder}
-name: {name}
-
-problems:
-{problems}
-
-models:
-{models}
-
-limits:
-{limits}
-
-# How the problems are asked: every condition asks every problem. Take away the # to compare.
-conditions:
-  - {{name: plain}}
-  # - {{name: small-talk-2k, context: 2k}} # after about 2,000 tokens of small talk
-
-repeats: 1 # how often each problem is asked
-out: {out}
-"""
-
-_FILE: Final = """\
-  - {path}
-  # One that is made from a seed, the same on every machine (`asyncbench suites` lists what there is):
-  # - {{suite: integer_addition, seed: 7, tries: 100}}"""
-
-_GENERATED: Final = """\
-  # Made from a seed, the same on every machine. `asyncbench suites` lists what there is; a Parquet file of
-  # problems is named by its path alone.
-  - {suite: llm_arithmetic, seed: 1, trials: 10} # problems per operation and number of digits"""
-
-_MODEL: Final = """\
-  # {price}.
-  # The key is read from {key}; its value never reaches a file.
-  - model: {name}/{model_id}
-    max_tokens: {max_tokens} # the longest reply; without it, nothing bounds the cost"""
-
-_LIMITS_COMMENT: Final = """\
-  # For each model of the provider separately. Careful figures: raise them to what your account allows."""
-
-_SIMULATED: Final = """\
-  # SIMULATED: no provider's key was at hand (or none was chosen), so asyncbench's own server answers, and
-  # every result says so. With a key in the environment, `asyncbench init` writes a sweep of real models.
-  - model: simulated/oracle # always right
-    price: {input: 0, output: 0} # USD for a million tokens
-  - model: simulated/noisy # errs more, the longer the numbers are
-    price: {input: 0, output: 0}"""
-
-_SIMULATED_LIMITS: Final = """\
-  simulated: {concurrency: 50}"""
+def _comment(of: object) -> str:
+    if of == "budget_usd":
+        return " # USD; all runs together never cost more"
+    if not isinstance(of, dict) or "price" in of or "model" not in of:
+        return ""
+    price = price_text(of["model"])
+    told = f"{price} per million tokens" if price else "price unknown"
+    return f" # {told}; key in {key_variable(provider_of(of['model'])) or 'no variable'}"

@@ -6,6 +6,7 @@ import pty
 import tempfile
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,11 @@ from asyncbench import run_sweep
 from asyncbench.config import load_sweep, starter
 from asyncbench.config.starter import (
     STARTERS,
+    FirstSweep,
     key_variable,
     providers_with_keys,
     providers_without_starter,
+    starter_models,
     sweep_text,
     write_sweep,
 )
@@ -41,9 +44,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("provider", STARTERS)
 def test_every_starter_is_priced_and_reached_by_a_key_alone(provider):
-    endpoint = known_endpoints()[provider]
-    rates = rates_for(STARTERS[provider].model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC))
-    assert rates is not None
+    endpoint, starter = known_endpoints()[provider], STARTERS[provider]
+    for model_id in (starter.model_id, *starter.more):
+        assert rates_for(model_id, price=None, vendor=endpoint.prices, at=datetime.now(UTC)), model_id
     assert endpoint.key_env
     assert endpoint.base_url_form is None
 
@@ -57,7 +60,7 @@ def test_a_provider_is_found_by_the_variable_of_its_key():
 def test_keys_of_providers_without_a_starter_are_mentioned(folder):
     env = {"FIREWORKS_API_KEY": SECRET, "DASHSCOPE_API_KEY": SECRET}
     done = asyncbench("init", cwd=folder, env=env)
-    assert "keys of fireworks, dashscope are set as well" in done.stdout
+    assert "Keys of fireworks, dashscope are set, too." in done.stdout
     assert "simulated models" in done.stdout
     assert SECRET not in done.stdout + done.stderr
 
@@ -65,7 +68,7 @@ def test_keys_of_providers_without_a_starter_are_mentioned(folder):
 @pytest.mark.parametrize("provider", STARTERS)
 def test_a_sweep_of_a_provider_loads_and_can_be_planned(folder, provider):
     path = folder / "sweep.yaml"
-    write_sweep(path, [provider])
+    write_sweep(path, FirstSweep(name="s", models=starter_models([provider])))
     found = plan(path)
     assert [one.model for one in found.models] == [f"{provider}/{STARTERS[provider].model_id}"]
     assert found.cost_usd is not None
@@ -75,19 +78,20 @@ def test_a_sweep_of_a_provider_loads_and_can_be_planned(folder, provider):
 
 
 def test_a_sweep_of_all_providers_loads(folder):
-    write_sweep(folder / "all.yaml", list(STARTERS))
+    write_sweep(folder / "all.yaml", FirstSweep(name="all", models=starter_models(STARTERS)))
     assert len(load_sweep(folder / "all.yaml").models) == len(STARTERS)
 
 
 def test_a_ready_made_problem_set_is_used_where_there_is_one(folder):
-    problems = problem_set(folder)
-    write_sweep(folder / "sweep.yaml", [], problems=problems)
-    assert [one.path for one in load_sweep(folder / "sweep.yaml").problems] == [problems]
+    (folder / "data").mkdir()
+    problem_set(folder).rename(folder / starter.PROBLEMS)
+    asyncbench("init", "--yes", cwd=folder)
+    assert [one.path for one in load_sweep(folder / "sweep.yaml").problems] == [starter.PROBLEMS]
 
 
 async def test_without_a_key_the_sweep_is_simulated_and_runs(folder):
-    assert "SIMULATED" in sweep_text(folder / "sweep.yaml", [], problems=None)
-    write_sweep(folder / "sweep.yaml", [])
+    assert "SIMULATED" in sweep_text(folder / "sweep.yaml", FirstSweep(name="s"))
+    write_sweep(folder / "sweep.yaml", FirstSweep(name="s"))
     summary = await run_sweep(folder / "sweep.yaml", limit=5)
     assert (summary.exit, summary.simulated) == (Exit.COMPLETE, True)
     assert [one.done for one in summary.models.values()] == [5, 5]
@@ -97,7 +101,7 @@ async def test_without_a_key_the_sweep_is_simulated_and_runs(folder):
     "name", ["2026.yaml", "a: b.yaml", "it's.yaml", 'quo"te.yaml', "añb😀.yaml", "no.yaml"]
 )
 def test_any_file_name_makes_a_sweep_that_loads(folder, name):
-    write_sweep(folder / "new" / name, ["openai"])
+    write_sweep(folder / "new" / name, FirstSweep(name=Path(name).stem, models=starter_models(["openai"])))
     sweep = load_sweep(folder / "new" / name)
     assert f"{sweep.name}.yaml" == name
     assert sweep.out.name == sweep.name
@@ -107,7 +111,7 @@ def test_a_file_is_never_overwritten(folder):
     path = folder / "sweep.yaml"
     path.write_text("mine")
     with pytest.raises(ConfigError, match="never overwritten"):
-        write_sweep(path, [])
+        write_sweep(path, FirstSweep(name="s"))
     assert asyncbench("init", path, "--yes").returncode == 2
     assert path.read_text() == "mine"
 
@@ -122,7 +126,7 @@ def test_a_file_that_is_made_meanwhile_is_not_overwritten_either(folder, monkeyp
     monkeypatch.setattr(starter, "refuse_existing", lambda _: None)
     monkeypatch.setattr(starter, "sweep_text", made_meanwhile)
     with pytest.raises(ConfigError, match="never overwritten"):
-        write_sweep(path, [])
+        write_sweep(path, FirstSweep(name="s"))
     assert (path.read_text(), [one.name for one in folder.iterdir()]) == ("mine", [path.name])
 
 
@@ -155,7 +159,7 @@ def test_what_is_written_again_through_a_link_lands_where_it_leads(tmp_path):
 def test_a_dangling_link_is_not_written_through(folder):
     (folder / "sweep.yaml").symlink_to(folder / "elsewhere")
     with pytest.raises(ConfigError, match="never overwritten"):
-        write_sweep(folder / "sweep.yaml", [])
+        write_sweep(folder / "sweep.yaml", FirstSweep(name="s"))
     assert not (folder / "elsewhere").exists()
 
 
@@ -170,29 +174,82 @@ def test_without_questions_every_key_that_is_found_is_used(folder, arguments):
     assert [one.provider for one in load_sweep(folder / "sweep.yaml").models] == ["openai", "anthropic"]
 
 
-@pytest.mark.parametrize(
-    ("answers", "providers"),
-    [
-        pytest.param(b"n\ny\n", ["anthropic"], id="one"),
-        pytest.param(b"\n\n", ["openai", "anthropic"], id="both, by default"),
-        pytest.param(b"n\nn\n", ["simulated", "simulated"], id="none"),
-    ],
-)
-def test_on_a_terminal_each_key_is_asked_about(folder, answers, providers):
+ANSWERS = [
+    pytest.param(
+        ["", "", "", "", "", ""],
+        {"models": ["openai/gpt-4.1-mini", "anthropic/claude-haiku-5-5"], "suite": "llm_arithmetic"},
+        id="all that is in brackets",
+    ),
+    pytest.param(
+        ["anthropic", "2,claude-opus-5-5", "2", "20", "7"],
+        {
+            "models": ["anthropic/claude-sonnet-5-5", "anthropic/claude-opus-5-5"],
+            "suite": "integer_addition",
+            "tries": 20,
+            "budget_usd": 7,
+        },
+        id="chosen by number and name",
+    ),
+    pytest.param(
+        ["gemini", "1", "string_reversal", "5", "0"],
+        {
+            "models": ["gemini/gemini-3.1-flash-lite"],
+            "suite": "string_reversal",
+            "tries": 5,
+            "budget_usd": None,
+        },
+        id="no key yet and no limit",
+    ),
+    pytest.param(
+        ["openai", "gpt-99", "1", "1"],
+        {"models": ["openai/gpt-99"], "suite": "llm_arithmetic", "trials": 1, "budget_usd": None},
+        id="no price, so no budget",
+    ),
+    pytest.param(
+        ["14", "nobody", "simulated", "9", "1", "many", "3"],
+        {"models": ["simulated/oracle", "simulated/noisy"], "suite": "llm_arithmetic", "trials": 3},
+        id="slips are asked again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("answers", "chosen"), ANSWERS)
+def test_on_a_terminal_it_asks_what_a_person_knows(folder, answers, chosen):
+    told, code = on_a_terminal(folder, answers, env=keys("openai", "anthropic"))
+    assert code == 0, told
+    sweep = load_sweep(folder / "sweep.yaml")
+    (source,) = sweep.problems
+    assert [f"{one.provider}/{one.model_id}" for one in sweep.models] == chosen["models"]
+    assert source.suite == chosen["suite"]
+    assert {**source.parameters, **chosen} == {**chosen, **source.parameters}  # what is in both is the same
+    if "budget_usd" in chosen:
+        assert sweep.budget_usd == chosen["budget_usd"]
+    assert len((folder / "sweep.yaml").read_text().splitlines()) <= 14
+    assert SECRET not in told + (folder / "sweep.yaml").read_text()
+
+
+def test_it_shows_keys_prices_and_cost_and_says_what_is_next(folder):
+    told, _ = on_a_terminal(folder, ["gemini", "", "", "10", "3"], env=keys("openai"))
+    assert "openai      your key is in OPENAI_API_KEY" in told
+    assert "gemini      needs a key in GEMINI_API_KEY" in told
+    assert "gemini-3.1-flash-lite  $0.25 in, $1.5 out" in told
+    assert "720 calls, for about $" in told
+    after = told.split("Next:")[1].split()
+    assert after[:2] == ["export", "GEMINI_API_KEY=…"]
+    assert [after[i + 1] for i, word in enumerate(after) if word == "asyncbench"] == ["doctor", "plan", "run"]
+
+
+def on_a_terminal(folder, answers, *, env):
+    """Return what init shows to somebody who types these answers, and its exit code."""
     ours, theirs = pty.openpty()
-    os.write(ours, answers)
+    os.write(ours, "".join(f"{answer}\n" for answer in answers).encode())
     with tempfile.TemporaryFile("w+") as out:
         streams = {"stdin": theirs, "stdout": out.fileno(), "stderr": out.fileno()}
-        code = Forked(
-            "asyncbench", "init", **streams, cwd=folder, env=CLEAN | keys("openai", "anthropic")
-        ).wait()
+        code = Forked("asyncbench", "init", **streams, cwd=folder, env=CLEAN | env).wait()
         told = whole(out)
     os.close(ours)
     os.close(theirs)
-    assert code == 0, told
-    assert "openai/gpt-4.1-mini (key in OPENAI_API_KEY): use it?" in told
-    assert SECRET not in told
-    assert [one.provider for one in load_sweep(folder / "sweep.yaml").models] == providers
+    return told, code
 
 
 def keys(*providers):
