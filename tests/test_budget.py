@@ -174,7 +174,7 @@ def test_a_summary_tells_what_was_spent_what_is_open_and_how_to_go_on(tmp_path, 
         "Stopped by budget_usd of provider simulated-http: the rest of it is too little for another" in text
     )
     go_on = f"raise budget_usd under `limits: simulated-http`, then run `asyncbench run {file}`."
-    assert f"{opened} trials are left. To continue, {go_on}" in text
+    assert f"{opened} trials are left.\nTo continue, {go_on}" in text
     assert "budget_usd of provider simulated-http: $0.00" in text
     assert "of $0.0020 spent" in text
     assert [(cap["kind"], cap["of"], cap["limit_usd"]) for cap in told["budget"]["caps"]] == [

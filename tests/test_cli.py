@@ -180,7 +180,8 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
     stopped = "simulated-anthropic/oracle: the provider rejects the key in BAD_KEY (HTTP 401"
     assert f"stopped: {stopped}" in done.stdout
     assert (
-        "Not complete. 1 of 2 models stopped. 144 trials are left. To continue: asyncbench run" in done.stdout
+        "Not complete. 1 of 2 models stopped. 144 trials are left.\nTo continue: asyncbench run"
+        in done.stdout
     )
     assert "s: 144/288 done." in done.stdout
     assert done.stderr.count("rejects the key in BAD_KEY") == 1

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -198,9 +199,10 @@ def run(
     screen = default_screen(quiet=quiet or as_json)
     summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
     brief = not (quiet or as_json)
-    typer.echo(summary.as_json() if as_json else summary.as_text(brief=brief))
+    text = summary.as_json() if as_json else summary.as_text(brief=brief)
+    typer.echo(text)
     if brief:
-        _show_morning(summary.out)
+        _show_morning(summary.out, below=text.count("\n") + 2)
     raise typer.Exit(summary.exit)
 
 
@@ -225,7 +227,7 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
 
     meant = with_budget(sweep, budget, place="run")
     try:
-        check_budget(meant, meant.models)
+        check_budget(meant, meant.models, given_as="--budget")
     except ConfigError as error:
         raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
 
@@ -253,12 +255,16 @@ def _as_a_file(sweep: "Sweep", names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _show_morning(folder: Path) -> None:
-    """Show a folder at a glance; whatever fails, the run's own end and exit code stay as they are."""
+def _show_morning(folder: Path, *, below: int = 0) -> None:
+    """Show a folder at a glance, `below` so many lines on the same screen.
+
+    Whatever fails, the run's own end and exit code stay as they are.
+    """
     try:
         from asyncbench.reports import morning_on
 
-        typer.echo(f"\n{morning_on(folder).as_text()}")
+        room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
+        typer.echo(f"\n{morning_on(folder).as_text(height=room)}")
     except (Exception, KeyboardInterrupt) as error:
         why = harmless(f"{type(error).__name__}: {error}".removesuffix(": "))
         typer.echo(f"asyncbench: no overview ({why}); all results are saved in {folder}", err=True)

@@ -179,7 +179,7 @@ class Admission:
         """Take in whether an answer broke off: with fewer calls in flight it may not."""
         strain = self.slots.strain
         strain.ended(turn.sent_s, at_s, in_flight=turn.in_flight, broke=broke)
-        if strain.bound < math.inf and not self._told_strain:
+        if strain.bound < math.inf and self._guess.ever_answered and not self._told_strain:
             self._told_strain = True
             self.say(
                 f"{self.name}: replies break off with {turn.in_flight:,} calls in flight. asyncbench now "

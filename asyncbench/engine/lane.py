@@ -294,15 +294,18 @@ class Lane:
             model.counters.waits_for = cause
 
     def _client_bound(self, seconds: float) -> None:
-        """Say, once it has cost enough, that this machine is what holds the lane back."""
+        """Note, once it has cost enough, that this machine is what holds the lane back, and say so once."""
         before_s, self._client_s = self._client_s, self._client_s + seconds
         if before_s < WORTH_BLAMING_S <= self._client_s:
             for model in self._models:
                 model.counters.client_bound = True
-            late_s = self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
+            if self.lag.told:
+                return
+            self.lag.told = True  # it is the same for every lane
+            late_ms = 1000 * self.lag.worst_since(self._now_s() - WORTH_BLAMING_S)
             self.say(
-                f"{self.name}: This computer, not the provider, limits the speed (event loop up to "
-                f"{1000 * late_s:,.0f} ms behind). A lower concurrency or fewer models at once is not slower"
+                f"This computer, not the provider, limits the speed (event loop up to {late_ms:,.0f} ms "
+                "behind). Fewer models at once, or a lower concurrency, are not slower."
             )
 
 

@@ -105,6 +105,7 @@ class LoopLag:
         self.interval_s = interval_s  # between two readings
         self.now_s = 0.0  # the last reading
         self.mean_s = 0.0  # of the last readings
+        self.told = False  # whether a person heard that it holds the run back
         self._worst: list[tuple[float, float]] = []  # (when, reading), each worse than all after it
 
     @property

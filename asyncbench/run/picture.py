@@ -206,7 +206,7 @@ def _folded(lanes: Lanes, pace: Pace, room: int) -> list[_PictureRow]:
     rows = [_row(alias, (alias,), lanes, pace, states[alias]) for alias in shown]
     if rest := aliases[len(shown) :]:
         done = sum(states[alias] == "done" for alias in rest)
-        rows.append(_row(f"+{len(rest)} models", rest, lanes, pace, f"{done} done"))
+        rows.append(_row(f"+{len(rest)} models", rest, lanes, pace, f"{done} done" if done else ""))
     return rows
 
 

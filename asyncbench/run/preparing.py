@@ -55,7 +55,7 @@ async def open_run(
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run")
     models = chosen_models(sweep, options.models)
-    check_budget(sweep, models)
+    check_budget(sweep, models, given_as=options.budget_name)
     models = held_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()

@@ -8,12 +8,13 @@ from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import Model
 
 SHOWN_MODELS: Final = 3
+LONGEST: Final = 240  # characters of what a provider said
 
-# Why a model stops, and what to do; {key} is filled in.
+# Why a model stops, where the provider's words do not say it, and what to do; {key} is filled in.
 WHY: Final = {
     ErrorKind.AUTH: ("the provider rejects {key}", "Set a valid key"),
     ErrorKind.NO_QUOTA: ("the quota or the credit is used up", "Add credit or raise the limit there"),
-    ErrorKind.UNREACHABLE: ("no connection", "Start the server, or check its address and your network"),
+    ErrorKind.UNREACHABLE: ("", "Start the server, or check its address and your network"),
     ErrorKind.NO_SUCH_MODEL: ("the provider does not know the model", "Check its name and base_url"),
     ErrorKind.REJECTED_PARAMETER: ("the provider rejects a parameter", "Change it in the sweep"),
     ErrorKind.BAD_REQUEST: ("the provider rejects every request", "Change the model's entry in the sweep"),
@@ -88,7 +89,8 @@ def _why(model: Model, reason: str) -> tuple[str, str]:
     kind, _, message = reason.partition(": ")
     why, remedy = WHY.get(ErrorKind(kind), ELSE) if kind in list(ErrorKind) else ELSE
     key = "the call" if model.key_env is None else f"the key in {model.key_env}"
-    return f"{why.format(key=key)} ({message.rstrip('.')})", remedy
+    message = message.rstrip(".") if len(message) <= LONGEST else f"{message[:LONGEST]}…"
+    return f"{why.format(key=key)} ({message})" if why else message, remedy
 
 
 def _cause_of(model: Model, kind: str) -> _Cause:

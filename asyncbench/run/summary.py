@@ -12,7 +12,7 @@ from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
 from asyncbench.run.faults import FAULTS
-from asyncbench.shown import Sheet, count, dollars, duration, html_of, percent, whole_percent
+from asyncbench.shown import Sheet, count, dollars, duration, html_of, percent, safe_notes, whole_percent
 from asyncbench.simulator import ServerStats
 
 
@@ -185,18 +185,24 @@ class Summary:
         simulated = [] if brief else self._simulated()
         models = [] if brief or len(models) == 1 else models
         where = [] if brief else [f"results: {self.out} (see `asyncbench report {self.out}`)"]
-        return "\n".join([*simulated, self._in_all(), *models, *self._notes(), *where])
+        notes = [
+            line  # a command must stay on one line
+            for note in (*self.stops, *self._notes())
+            for line in ([note] if note.startswith("To ") else safe_notes([note]))
+        ]
+        return "\n".join([*simulated, self._in_all(), *models, *notes, *where])
 
     def _repr_html_(self) -> str:
         """Return the same for a notebook, with the models in a table."""
         where = f"results: {self.out}"
-        return html_of([*self._simulated(), self._in_all(), _sheet(self.models), *self._notes(), where])
+        above: list[str | Sheet] = [*self._simulated(), self._in_all(), _sheet(self.models)]
+        return html_of([*above, *self.stops, *self._notes(), where])
 
     def _simulated(self) -> list[str]:
         return ["SIMULATED results: no model was asked."] * self.simulated
 
     def _notes(self) -> list[str]:
-        lines = [*self.stops, *self._why()]
+        lines = self._why()
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
             f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "
@@ -229,29 +235,31 @@ class Summary:
         failed, left = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
         lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
         if self.exit is Exit.BUDGET and self.budget is not None:
-            lines.append(self._why_spent(self.budget))
+            lines += self._why_spent(self.budget)
         elif self.exit in WHY:
-            trials = f" {_trials(left)} left." if left else ""
-            again = f" To continue: {self.command}" if left or not failed else ""
             stopped = sum(one.suspended is not None for one in models)
-            if self.exit is Exit.UNFINISHED and stopped:
-                trials = f" {stopped} of {len(models)} models stopped.{trials}"
-            lines.append(f"{WHY[self.exit]}{trials}{again}")
-        if failed and self.exit is not Exit.COMPLETE:
-            lines.append(f"{_trials(failed)} without a usable reply. To ask them again: {self._retry()}")
+            parts = {
+                WHY[self.exit]: True,
+                f"{stopped} of {len(models)} models stopped.": self.exit is Exit.UNFINISHED and stopped,
+                f"{_trials(left)} left.": left,
+                f"{_trials(failed)} without a usable reply.": failed,
+            }
+            lines.append(" ".join(part for part, said in parts.items() if said))
+            lines += [f"To continue: {self.command}"] * (left > 0)
+            lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
         return lines
 
     def _retry(self) -> str:
         return self.command if "--retry" in self.command else f"{self.command} --retry failed"
 
-    def _why_spent(self, use: BudgetUse) -> str:
+    def _why_spent(self, use: BudgetUse) -> list[str]:
         trials = sum(counters.open for counters in self.models.values() if counters.budget_stopped)
         kept = " (or keep their earlier answer)" if self.asked_again else ""
         # those for which a model was left before its work was done
         caps = list(dict.fromkeys(cap for account in use.ledger.accounts for cap in account.bound_by))
         names = " and ".join(cap.label for cap in caps)
         why = f"Stopped by {names}: {_why_spent(caps)}. {_trials(trials)} left{kept}."
-        return f"{why} To continue, {self._way_on(caps, use)}"
+        return [why, f"To continue, {self._way_on(caps, use)}"]
 
     def _way_on(self, caps: Sequence[Cap], use: BudgetUse) -> str:
         """Return what to do: a sweep's own budget may be raised by the command, any other in its file."""

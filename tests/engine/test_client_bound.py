@@ -48,7 +48,7 @@ def test_no_call_is_started_while_the_loop_is_late_and_the_time_is_put_down_to_t
 def test_it_is_said_once_when_it_has_cost_enough():
     night = night_late_for(20.0, Desk())
     (said,) = night.said
-    assert said.startswith("m: This computer, not the provider, limits the speed (event loop up to 1,000 ms")
+    assert said.startswith("This computer, not the provider, limits the speed (event loop up to 1,000 ms")
     assert night.lanes[0].askers[0].counters.client_bound
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from asyncbench import run_sweep
 from asyncbench.engine.telemetry import Counters
+from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.run.options import RunOptions
 from asyncbench.run.summary import Exit, Summary
@@ -69,7 +70,9 @@ def test_where_a_screen_of_results_follows_only_the_run_is_summed_up():
 
 def test_exit_3_says_which_of_its_reasons_it_is():
     failed = summary([Exit.UNFINISHED], m=counters(3, failed=2, planned=5)).as_text()
-    assert "\nNot complete.\n2 trials are without a usable reply. To ask them again: asyncbench run" in failed
+    assert (
+        "\nNot complete. 2 trials are without a usable reply.\nTo ask again those without a reply: " in failed
+    )
     assert "asyncbench run night.yaml --retry failed" in failed
     assert "left" not in failed
 
@@ -79,7 +82,7 @@ def test_exit_3_says_which_of_its_reasons_it_is():
     text = summary([Exit.UNFINISHED], stops=[why], **models).as_text()
     assert why in text
     assert (
-        "Not complete. 1 of 2 models stopped. 2 trials are left. To continue: asyncbench run night.yaml"
+        "Not complete. 1 of 2 models stopped. 2 trials are left.\nTo continue: asyncbench run night.yaml"
         in text
     )
     assert "--retry" not in text
@@ -90,11 +93,11 @@ def test_exit_3_says_which_of_its_reasons_it_is():
     [
         (
             Exit.INTERRUPTED,
-            "Interrupted. Everything answered so far is saved. 2 trials are left. To continue: ",
+            "Interrupted. Everything answered so far is saved. 2 trials are left.\nTo continue: ",
         ),
         (
             Exit.DEADLINE,
-            "The deadline has passed. Everything answered so far is saved. 2 trials are left. To ",
+            "The deadline has passed. Everything answered so far is saved. 2 trials are left.\nTo ",
         ),
     ],
 )
@@ -153,3 +156,17 @@ async def test_a_budget_that_stops_a_run_is_named_as_it_was_set(tmp_path, server
     assert told.exit is Exit.BUDGET
     assert "Stopped by budget_usd: " in told.as_text()
     assert re.search(r"\nbudget_usd: \$\S+ of \$0\.0010 spent\n", told.as_text())
+
+
+async def test_a_price_that_a_budget_lacks_is_told_by_what_was_typed(tmp_path, server):
+    problems, started = server
+    file = tmp_path / "sweep.yaml"
+    model = entry(started, "simulated-http/noisy", alias="m", max_tokens=64)
+    file.write_text(f"{{name: s, problems: [{problems}], models: [{model}], out: out}}".replace("'", '"'))
+    typed = asyncbench_here("run", file, "--budget", 5)
+    assert (typed.returncode, "asyncbench: --budget needs a price for every model" in typed.stderr) == (
+        2,
+        True,
+    )
+    with pytest.raises(ConfigError, match=r"^budget_usd needs a price for every model"):
+        await run_sweep(file, budget_usd=5)
