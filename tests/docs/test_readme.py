@@ -1,0 +1,37 @@
+"""The README is short, shows the page, and promises nothing that is not there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_readme_is_read_in_a_minute():
+    assert 50 < len(README.splitlines()) < 120
+
+
+def test_it_begins_with_a_picture_of_the_page_that_loads_fast():
+    shown = re.findall(r"!\[[^\]]{20,}\]\(([^)]+)\)", README)
+    assert shown == ["docs/images/page.png"]
+    assert README.index(shown[0]) < README.index("## ")
+    picture = (ROOT / shown[0]).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert 20_000 < len(picture) < 150_000
+
+
+def test_the_picture_is_said_to_show_recorded_answers():
+    assert re.search(r"page\.png\)\n\n[^\n]*recorded answers", README)
+
+
+def test_its_two_commands_and_three_ways_to_install_are_there():
+    for command in ("make demo", "make test", "pip install '.[report]'", "pipx install '.[report]'"):
+        assert re.search(rf"^{re.escape(command)}(?: |$)", README, re.MULTILINE), command
+    assert re.search(r"^uv tool install '\.\[report\]'", README, re.MULTILINE)
+
+
+def test_no_page_says_that_an_index_has_it():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    assert len(pages) > 20
+    index = re.compile(r"\b(?:pip|pipx|uv tool|uv pip) install +'?asyncbench")
+    assert [str(page) for page in pages if index.search(page.read_text("utf-8"))] == []
