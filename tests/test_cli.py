@@ -40,7 +40,7 @@ def sweep_file(folder, problems, *models, **keys):
 def test_suites_are_listed_with_their_parameters_as_they_would_be_typed():
     told = from_nothing("suites").stdout
     assert "--depths" in told
-    assert "(default: 2,3,4,5,6,7,8,9,10)" in told
+    assert "(default: 2-10)" in told
     assert "None" not in told
 
 

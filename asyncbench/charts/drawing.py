@@ -13,7 +13,7 @@ Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 
 COLUMNS = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE = 640  # pixels of a panel that is the only one
-INSTALL = "pip install 'asyncbench[report]'"
+INSTALL = "the report extra: pip install 'asyncbench[report]'"
 
 
 def spec_of(name: str, metric: str = "accuracy") -> Spec:
@@ -32,7 +32,7 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     try:
         from asyncbench.charts.specs import spec
     except ModuleNotFoundError as error:
-        raise ConfigError(f"charts need {error.name}: {INSTALL}") from error
+        raise ConfigError(f"charts need {INSTALL}") from error
     return spec(name, metric)
 
 

@@ -259,7 +259,7 @@ def _drawing() -> Draw:
     try:
         import vl_convert
     except ModuleNotFoundError as error:
-        raise ConfigError(f"pictures need {error.name}: {INSTALL}") from error
+        raise ConfigError(f"pictures need {INSTALL}") from error
 
     def draw(spec: Mapping[str, Any]) -> tuple[str, bytes]:  # Any: a specification of Vega-Lite
         svg = vl_convert.vegalite_to_svg(dict(spec))

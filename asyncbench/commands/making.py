@@ -77,6 +77,9 @@ def _shown(default: object) -> str:
     if default is None:
         return ""
     values = default if isinstance(default, tuple) else (default,)
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(values) > 2 and list(values) == list(range(min(numbers, default=0), max(numbers, default=0) + 1)):
+        return f" (default: {numbers[0]}-{numbers[-1]})"
     return f" (default: {','.join(map(str, values))})"
 
 

@@ -17,7 +17,7 @@ from asyncbench.suites import SUITES
 
 
 class ConditionEntry(Entry):
-    """One way to ask the problems. Every condition asks every problem of its suites."""
+    """One way to ask the problems. Each condition asks all problems of its suites."""
 
     name: Name = Field(description="The condition's name in tables and in the column `condition`.")
     system: Name | None = Field(
@@ -42,7 +42,7 @@ class ConditionEntry(Entry):
     )
     params: Keys = Field(
         default_factory=dict,
-        description="More parameters of the request. They replace those of the model.",
+        description="More parameters of the request. They win over those of the model.",
         json_schema_extra={"default": {}},
     )
     suites: Annotated[list[str], Field(min_length=1)] | None = Field(

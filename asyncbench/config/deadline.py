@@ -1,4 +1,4 @@
-"""When a sweep has to stop: after a while, at a time of day, or at a moment."""
+"""When a sweep has to stop: after a duration, at a time of day, or at a date and time."""
 
 import re
 from datetime import date, datetime, timedelta
@@ -8,7 +8,7 @@ from asyncbench.errors import ConfigError
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _FORMS: Final = (
-    'a while from the start ("8h", "90m", "1h30m"), a time of day ("07:30") or a moment ("2026-11-22 07:30")'
+    'Write a duration ("8h", "90m", "1h30m"), a time of day ("07:30") or a date and time ("2026-11-22 07:30")'
 )
 
 
@@ -21,11 +21,11 @@ def deadline_from(given: object, *, place: object) -> str:
     written = str(given) if isinstance(given, date) else given  # YAML reads moments and days by itself
     if not isinstance(written, str):
         raise ConfigError(
-            f"{place}: 'deadline': {given!r} is no text: YAML reads a bare time of day as a number, so put "
-            f"it into quotes; it is {_FORMS}"
+            f"{place}: 'deadline' must be text, not {given!r}. YAML reads a bare time of day as a number: "
+            f"put it in quotes. {_FORMS}"
         )
     if not (_seconds(written) or _time_of_day(written) or _moment(written)):
-        raise ConfigError(f"{place}: 'deadline': {written!r} cannot be read; it is {_FORMS}")
+        raise ConfigError(f"{place}: 'deadline' {written!r} is not a time. {_FORMS}")
     return written
 
 
@@ -43,7 +43,7 @@ def seconds_left(deadline: str, now: datetime) -> float:
     moment = _moment(deadline) or now
     left_s = (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp() - now.timestamp()
     if left_s <= 0:
-        raise ConfigError(f"deadline {deadline!r} has passed; set a later one, or leave it out")
+        raise ConfigError(f"deadline {deadline!r} has passed. Set a later one, or remove it")
     return left_s
 
 

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -184,6 +185,8 @@ def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str |
     said += " or ".join(dict.fromkeys(rules))
     if not secret:
         said += f", not {_shown(found)}"
+    if faults[0]["type"] == "string_type" and isinstance(found, int | float | date):
+        return f"{said}. Put it in quotes"
     several = isinstance(found, list) and "models" in keys and faults[0]["type"] != "list_type"
     return f"{said}. {_SEVERAL}" if several else said
 
@@ -192,7 +195,8 @@ def _shown(found: object) -> str:
     if isinstance(found, bool):
         return str(found).lower()
     kinds = ((Mapping, "a mapping"), (list | tuple, "a list"), (type(None), "empty"))
-    return next((name for kind, name in kinds if isinstance(found, kind)), f"{found!r:.60}")
+    said = str(found) if isinstance(found, date) else repr(found)
+    return next((name for kind, name in kinds if isinstance(found, kind)), f"{said:.60}")
 
 
 def params_from(given: Mapping[str, object], *, place: Place) -> dict[str, object]:

@@ -129,8 +129,8 @@ class TimeoutsEntry(Entry):
     )
 
 
-class ModelEntry(LimitsEntry):
-    """A model to ask: `provider/model id` alone, or a mapping with these keys."""
+class WhomEntry(Entry):
+    """Whom to ask, with which parameters and at what price: the keys that stand before the limits."""
 
     model: Name = Field(
         description="provider/model id, such as `openai/gpt-5-mini`. `asyncbench models` lists the providers."
@@ -215,6 +215,10 @@ class ModelEntry(LimitsEntry):
     )
 
 
+class ModelEntry(LimitsEntry, WhomEntry):
+    """A model to ask: `provider/model id` alone, or a mapping with these keys."""
+
+
 def as_model_mapping(given: object) -> object:
     """Return the mapping that a name alone stands for."""
     return {"model": given} if isinstance(given, str) else given
@@ -248,7 +252,9 @@ def model_from(
     """
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
-        raise ConfigError(f"{place}: {entry.model!r} names no provider; write provider/model")
+        raise ConfigError(
+            f"{place}: {entry.model!r} names no provider. Write provider/model, such as openai/gpt-5-mini"
+        )
     endpoint = known_provider(provider, place=place)
     _check_endpoint(entry, endpoint, place=place)
     model = Model(

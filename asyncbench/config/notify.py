@@ -81,7 +81,7 @@ class NotifyEntry(Entry):
     )
     on: _On | None = Field(
         default=None,
-        description="The events that are told. `finished`: the run ended. `suspended`: a model was given up. "
+        description="The events that are told. `finished`: the run ended. `suspended`: a model was stopped. "
         "`crashed`: the run died. Without it: all three.",
     )
     timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = Field(

@@ -110,7 +110,7 @@ class SweepEntry(Entry):
     )
     conditions: Annotated[list[ConditionEntry], Field(min_length=1)] = Field(
         default_factory=lambda: [ConditionEntry(name="plain")],
-        description="The ways to ask. Every condition asks every problem of its suites.",
+        description="The ways to ask. Each condition asks all problems of its suites.",
         json_schema_extra={"default": [{"name": "plain"}]},
     )
     repeats: PositiveInt = Field(default=1, description="How often each problem is asked.")
@@ -129,7 +129,7 @@ class SweepEntry(Entry):
         | None
     ) = Field(
         default=None,
-        description="Whom to tell when a run ends or dies, or a model is given up: an address, a command, "
+        description="Whom to tell when a run ends or dies, or a model is stopped: an address, a command, "
         "or a mapping. Without it: nobody.",
     )
     budget_usd: Dollars | None = Field(
@@ -336,7 +336,7 @@ def _contradictions(
     place: Place,
 ) -> Iterator[str]:
     if not entry.problems and len(own) < len(models):
-        yield f"{place}: no problems; list problem sets under `problems:`"
+        yield f"{place}: no problems. List problem sets under `problems:`"
     aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
     yield from _namesakes("models", aliases, "Give one of them another `alias`", place)
     yield from _namesakes("conditions", names, "Rename one", place)

@@ -19,7 +19,7 @@ from asyncbench.page.contents import Contents, contents_of
 from asyncbench.store import encode_json
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
-INSTALL: Final = "pip install 'asyncbench[report]'"
+INSTALL: Final = "the report extra: pip install 'asyncbench[report]'"
 
 LARGE: Final = 64_000  # bytes of JSON; more is compressed
 # What could end the element, or what some parser takes for the end of a line, written as JSON escapes.
@@ -106,8 +106,8 @@ def _library() -> str:
     bundled: Any  # the module has no types
     try:
         import vl_convert as bundled
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"the page needs {error.name}: {INSTALL}") from None
+    except ModuleNotFoundError:
+        raise ConfigError(f"the page needs {INSTALL}") from None
     return str(bundled.javascript_bundle())
 
 

@@ -266,7 +266,12 @@ def test_a_moment_that_yaml_reads_by_itself_is_a_deadline():
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [(450, "put it into quotes"), ("soon", "'soon' cannot be read"), ("25:00", "cannot"), ("0h", "cannot")],
+    [
+        (450, "put it in quotes"),
+        ("soon", "'soon' is not a time"),
+        ("25:00", "is not a time"),
+        ("0h", "is not a time"),
+    ],
 )
 def test_a_deadline_that_cannot_be_read_is_refused(written, said):
     message = complaint_about(small(deadline=written))
@@ -351,7 +356,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         pytest.param({"problems": ["p"], "models": ["simulated/oracle"]}, "'name'", id="no-name"),
         pytest.param(small(models=[]), "'models'", id="no-models"),
         pytest.param(small(problems=[]), "no problems", id="no-problems"),
-        pytest.param(small(models=["gpt-5"]), "write provider/model", id="no-provider"),
+        pytest.param(small(models=["gpt-5"]), "Write provider/model", id="no-provider"),
         pytest.param(small(models=["acme/gpt"]), "unknown provider 'acme'", id="unknown-provider"),
         pytest.param(small(models=["http/qwen"]), "needs a `base_url`", id="no-base-url"),
         pytest.param(small(models=["azure/gpt"]), "https://RESOURCE", id="no-base-url-of-ones-own"),

@@ -107,6 +107,12 @@ models:
     )
 
 
+@pytest.mark.parametrize("name", ["2026", "2026-11-22", "1.5", "true"])
+def test_a_name_that_yaml_reads_as_something_else_has_to_be_quoted(night, name):
+    told = complaint_about(night(f"name: {name}\nproblems: [p]\nmodels: [simulated/oracle]\n"))
+    assert told == f"night.yaml, line 1: 'name' must be text, not {name}. Put it in quotes"
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
