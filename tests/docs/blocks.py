@@ -65,10 +65,13 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     for port in set(_PORT.findall(text)):
         text = text.replace(port, str(_free_port()))
-    return [
-        Block(found["kind"], found["text"], text.count("\n", 0, found.start("text")), found["reason"])
-        for found in _BLOCK.finditer(text)
+    found = [
+        Block(block["kind"], block["text"], text.count("\n", 0, block.start("text")), block["reason"])
+        for block in _BLOCK.finditer(text)
     ]
+    fences = len(re.findall(r"^\s*(?:```|~~~)", text, re.M))
+    assert fences == 2 * len(found), f"{page}: a block without a language, or within something else"
+    return found
 
 
 def _free_port() -> int:
