@@ -7,8 +7,10 @@ import pytest
 
 from asyncbench import read_trials, run_sweep
 from asyncbench.errors import ConfigError
+from asyncbench.providers import SIMULATOR
+from asyncbench.reports import morning_on, report_on, standings_on
 from asyncbench.run.summary import Exit
-from tests.sweep_files import problem_set, sweep
+from tests.sweep_files import entry, problem_set, simulator, sweep
 
 
 def run(out, problems, *models):
@@ -73,3 +75,15 @@ def test_what_cannot_be_replayed_is_refused_before_anything_is_made(tmp_path, re
         run(out, recorded, {"model": f"simulated/{model}", "replay": str(recorded.parent / folder)})
     assert re.search(said, str(caught.value))
     assert not out.exists()
+
+
+def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(tmp_path):
+    problems = problem_set(tmp_path, trials=1)
+    with simulator(problems) as server:
+        asked = sweep(tmp_path / "out", problems, entry(server, "openai/oracle"))
+        summary = asyncio.run(run_sweep(asked, env={"OPENAI_API_KEY": "any"}))
+    assert summary.exit is Exit.COMPLETE
+    assert set(read_trials(tmp_path / "out", columns=["upstream"])["upstream"].to_pylist()) == {SIMULATOR}
+    for report in (report_on, standings_on, morning_on):
+        assert "SIMULATED" in report(tmp_path / "out").as_text()
+    assert "in the name of openai" in " ".join(morning_on(tmp_path / "out").as_text(width=100).split())

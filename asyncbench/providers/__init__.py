@@ -49,4 +49,10 @@ from asyncbench.providers.provider import (
 )
 from asyncbench.providers.secrets import looks_secret as looks_secret, without_secret as without_secret
 from asyncbench.providers.usage import from_anthropic as from_anthropic
-from asyncbench.providers.wire import Assembly as Assembly, Json as Json, Response as Response, Wire as Wire
+from asyncbench.providers.wire import (
+    SIMULATOR as SIMULATOR,
+    Assembly as Assembly,
+    Json as Json,
+    Response as Response,
+    Wire as Wire,
+)

@@ -217,6 +217,7 @@ def _finished(
         request_id=call.request_id,
         note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
         allowances=response.allowances,
+        upstream=plain.upstream or response.simulator,
     )
 
 

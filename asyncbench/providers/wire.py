@@ -48,11 +48,17 @@ class Response:
         return header_id(self.headers)
 
     @property
+    def simulator(self) -> str | None:
+        """Who answered, where that was asyncbench's simulator, whatever name it was asked by."""
+        return SIMULATOR if "x-simulated" in self.headers else None
+
+    @property
     def allowances(self) -> tuple[Allowance, ...]:
         """The limits that the headers tell; read anew each time."""
         return allowances(self.headers, requests_per=self.requests_per)
 
 
+SIMULATOR: Final = "asyncbench simulator"  # as `upstream` of a reply
 Json = Mapping[str, object]
 
 

@@ -22,7 +22,7 @@ from asyncbench.reports.standings import (
     unranked,
 )
 from asyncbench.reports.status import Status, status_of
-from asyncbench.results import CallLoad, call_load, lost_briefly, no_trials, simulated_note
+from asyncbench.results import CallLoad, call_load, lost_briefly, no_trials, simulated_note, simulated_vendors
 from asyncbench.shown import (
     Report,
     Sheet,
@@ -41,7 +41,7 @@ from asyncbench.shown import (
 )
 from asyncbench.stats import Accuracy
 from asyncbench.store import IMPORTED, read_manifest
-from asyncbench.views import counted
+from asyncbench.views import FolderViews, counted
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
 HEAD_LINES: Final = 2  # of the table
@@ -280,12 +280,17 @@ def morning_on(folder: Path | str) -> Morning:
     """
     manifest, status = read_manifest(Path(folder)), status_of(folder)
     few = sum(one.attempts for one in status.models) <= MOST_COUNTED
+
+    def look(views: FolderViews) -> tuple[list[str], CallLoad | None]:
+        return simulated_vendors(views), call_load(views) if few else None
+
+    vendors, load = counted(folder, look)
     return Morning(
         standings=standings_on(folder, formats=False),
         status=status,
         imported=bool(manifest.get(IMPORTED)),
-        simulated_note=simulated_note(manifest),
-        load=counted(folder, call_load) if few else None,
+        simulated_note=simulated_note(manifest, vendors),
+        load=load,
     )
 
 

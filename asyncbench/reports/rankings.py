@@ -256,6 +256,7 @@ def _pairs(best_first: Sequence[str], marks: Mapping[str, Marks]) -> tuple[PairL
 COUNTED: Final = (
     *(
         "provider",
+        "upstream",
         "variant",
         "representation",
         "length",

@@ -95,7 +95,7 @@ def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
     if not ranking.paired:
-        return f"{named}: {len(ranking.lines):,} on {ranking.problems:,} problems each, not the same ones"
+        return f"{named}: {len(ranking.lines):,} compared, each on {ranking.problems:,} problems of its own"
     return f"{named}: {len(ranking.lines):,} on the same {ranking.problems:,} problems"
 
 

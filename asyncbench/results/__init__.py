@@ -61,6 +61,7 @@ from asyncbench.results.notes import (
     mixtures as mixtures,
     no_trials as no_trials,
     simulated_note as simulated_note,
+    simulated_vendors as simulated_vendors,
 )
 from asyncbench.results.pairing import (
     Bits as Bits,

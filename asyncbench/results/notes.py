@@ -1,7 +1,7 @@
 """What every report says beside its figures: who graded, who really answered, what was lost or left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError
-from asyncbench.providers import is_simulated, same_model
+from asyncbench.providers import SIMULATOR, is_simulated, same_model
 from asyncbench.records import Outcome
 from asyncbench.shown import SIMULATED, Report
 from asyncbench.stats import Accuracy
@@ -65,13 +65,25 @@ def graded_by(graders: Iterable[Graded]) -> str:
 
 
 def any_simulated(views: FolderViews, table: str = "trials") -> bool:
-    """Whether a simulator answered any of the trials of a table."""
-    providers = views.rows(f"SELECT DISTINCT provider FROM {table}")  # noqa: S608  a name of ours
-    return any(is_simulated(row["provider"]) for row in providers)
+    """Whether a simulator answered any of the trials of a table, be it in the name of a vendor."""
+    providers = views.rows(f"SELECT DISTINCT provider, upstream FROM {table}")  # noqa: S608  a name of ours
+    return any(is_simulated(row["provider"]) or row["upstream"] == SIMULATOR for row in providers)
 
 
-def simulated_note(manifest: Manifest) -> str:
-    """Return what to say of simulated results: no model was asked, or whose recorded answers they are."""
+def simulated_vendors(views: FolderViews) -> list[str]:
+    """Return the vendors in whose names a simulator answered: it was reached by their `base_url`."""
+    query = "SELECT DISTINCT provider FROM trials WHERE upstream = $simulator ORDER BY ALL"
+    found = (row["provider"] for row in views.rows(query, {"simulator": SIMULATOR}))
+    return [provider for provider in found if not is_simulated(provider)]
+
+
+def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
+    """Return what to say of simulated results: no model was asked, or whose recorded answers they are.
+
+    `vendors`: in whose names the simulator answered.
+    """
+    if vendors:
+        return f"{SIMULATED} It answered in the name of {', '.join(vendors)} (see `base_url`)."
     recorded = manifest.get(RECORDED, [])
     planned = {alias for run in manifest.get("runs", {}).values() for alias in run["planned"]}
     if not recorded or planned - {said["alias"] for said in recorded}:
