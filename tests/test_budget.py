@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from asyncbench import generate
-from asyncbench.config import as_mapping, load_sweep, sweep_from
+from asyncbench.config import as_mapping, load_sweep, sweep_from, with_budget
 from asyncbench.engine.telemetry import Counters
 from asyncbench.errors import ConfigError
 from asyncbench.pricing import picodollars
@@ -355,15 +355,13 @@ def test_a_model_that_no_budget_can_hold_is_refused_before_anything_is_spent(mod
 
 def test_a_budget_is_called_as_it_was_given_and_all_models_without_a_price_are_named():
     unpriced = [{"model": "http/q", "base_url": f"http://h/v{i}", "alias": f"m{i}"} for i in (1, 2)]
-    plan = planned(*unpriced)
+    own = planned(*unpriced)
     said = "needs a price for every model, and no price is known for m1, m2. Add `price: "
-    with pytest.raises(ConfigError, match=f"^--budget {said}"):
-        check_budget(plan, plan.models, given_as="--budget")
-    with pytest.raises(ConfigError, match=f"^budget_usd {said}"):
-        check_budget(plan, plan.models)
-    held = planned(*[model | {"budget_usd": 1} for model in unpriced], budget_usd=None)
-    with pytest.raises(ConfigError, match=f"^budget_usd {said}"):
-        check_budget(held, held.models, given_as="--budget")
+    typed = with_budget(own, 5, place="run", given_as="--budget")
+    of_models = planned(*[model | {"budget_usd": 1} for model in unpriced], budget_usd=None)
+    for plan, name in ((typed, "--budget"), (own, "budget_usd"), (of_models, "budget_usd")):
+        with pytest.raises(ConfigError, match=f"^{name} {said}"):
+            check_budget(plan, plan.models)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def test_a_usage_that_nests_deep_costs_nobody_the_run(tmp_path, name):
     assert (summary.exit, summary.models[f"{name}/m"].attempts) == (Exit.COMPLETE, 2)
     rows = read_attempts(tmp_path / "out").to_pylist()
     assert {(row["status"], row["raw_usage"]) for row in rows} == {("ok", None)}
-    assert {row["note"] for row in rows} == {"its account was too large to be kept"}
+    assert {row["note"] for row in rows} == {"its usage was too large to keep"}
 
 
 async def test_the_first_traceback_of_a_fault_is_in_the_folder_without_any_key(tmp_path, monkeypatch):
@@ -91,4 +91,4 @@ async def test_a_cost_that_cannot_be_is_unknown_and_never_summed(tmp_path):
     assert summary.models["simulated/m"].cost_usd == 0
     rows = read_attempts(tmp_path / "out").to_pylist()
     assert {row["cost_usd"] for row in rows} == {None}
-    assert {row["note"] for row in rows} == {"cost of 1e+308 is not believed"}
+    assert {row["note"] for row in rows} == {"cost of 1e+308 is impossible and was ignored"}

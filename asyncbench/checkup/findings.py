@@ -1,23 +1,26 @@
-"""What was found out about a model, and how it is told."""
+"""The findings about models, and the report that shows them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Final
 
 from asyncbench.shown import Report, Sheet
 
+OF_PROVIDER: Final = frozenset({"key", "account", "address"})  # where a fault is one of all its models
+
 
 class FindingState(StrEnum):
-    """How a finding is to be taken."""
+    """How serious a finding is."""
 
     OK = "ok"
-    NOTE = "note"  # a sweep runs, but somebody should know
+    NOTE = "note"  # a sweep runs, but you should know
     WRONG = "wrong"  # a sweep would fail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     about: str  # key, model, answer, usage …
     state: FindingState
@@ -75,21 +78,13 @@ class DoctorReport(Report):
         return {"models": models, "noise": list(map(asdict, self.noise))}
 
     def _parts(self) -> Iterator[str | Sheet]:
-        for checkup in self.models:
-            rows: list[tuple[str, str, str]] = []
-            for finding in checkup.findings:
-                rows.append((finding.state, finding.about, finding.said))
-                if finding.way_out is not None:
-                    rows.append(("", "", f"-> {finding.way_out}"))
-            simulated = " (SIMULATED)" if checkup.simulated else ""
-            title = f"{checkup.model}: {'fine' if checkup.fine else 'NOT FINE'}{simulated}"
-            yield Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
+        yield from map(_sheet, _together(self.models))
         if self.models:
             fine = sum(checkup.fine for checkup in self.models)
             paid = [usd for checkup in self.models if not checkup.simulated for usd in checkup.costs_usd]
             made_up = [usd for checkup in self.models if checkup.simulated for usd in checkup.costs_usd]
-            beside = f"; SIMULATED ones, which nobody pays: {_dollars(made_up)}" if made_up else ""
-            yield f"{fine} of {len(self.models)} models fine; these calls cost {_dollars(paid)}{beside}"
+            beside = f"; SIMULATED calls, which are free: {_dollars(made_up)}" if made_up else ""
+            yield f"{fine} of {len(self.models)} models fine. These calls cost {_dollars(paid)}{beside}."
         if self.noise:
             yield NOISE
             head = ("adapter", "calls", "in flight", "time to first token", "latency")
@@ -100,12 +95,43 @@ class DoctorReport(Report):
                 )
                 for noise in self.noise
             ]
-            yield Sheet(title="What this client adds", head=head, rows=measured)
+            yield Sheet(title="Delay of this computer", head=head, rows=measured)
+
+
+def _together(models: Sequence[Checkup]) -> Iterable[Sequence[Checkup]]:
+    """Return the checkups; models that one fault of their provider stops are in one group."""
+    groups: dict[object, list[Checkup]] = {}
+    for checkup in models:
+        faults = [
+            finding
+            for finding in checkup.findings
+            if finding.state is FindingState.WRONG and finding.about in OF_PROVIDER
+        ]
+        groups.setdefault((checkup.provider, *faults) if faults else checkup.model, []).append(checkup)
+    return groups.values()
+
+
+def _sheet(group: Sequence[Checkup]) -> Sheet:
+    """Return the findings about some models; those that all of them have stand there once."""
+    rows: list[tuple[str, str, str]] = []
+    for checkup in group:
+        for finding in checkup.findings:
+            shared = all(finding in other.findings for other in group)
+            if shared and checkup is not group[0]:
+                continue
+            said = finding.said if shared else f"{checkup.model}: {finding.said}"
+            rows.append((finding.state, finding.about, said))
+            if finding.way_out is not None:
+                rows.append(("", "", f"-> {finding.way_out}"))
+    simulated = " (SIMULATED)" if group[0].simulated else ""
+    names = ", ".join(checkup.model for checkup in group)
+    title = f"{names}: {'fine' if group[0].fine else 'NOT FINE'}{simulated}"
+    return Sheet(title=title, head=("", "about", "found"), rows=rows, labels=3)
 
 
 NOISE = (
-    "SIMULATED: what this machine, as busy as it is now, adds to the times it measures: medians of calls to "
-    "our own loopback server, whose delays are known (its own lateness is in them)"
+    "SIMULATED: the delay that this computer adds to measured times now. These are medians of calls to "
+    "asyncbench's own server, whose response times are known."
 )
 
 

@@ -1,4 +1,4 @@
-"""From calls to findings: what each says of the key, the model, usage, streams, limits, prices. Pure."""
+"""From calls to findings about key, model, usage, streams, limits and prices. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -13,21 +13,24 @@ from asyncbench.records import Model, Reply
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
 SHOWN: Final = 60  # characters of an answer
 
-# Which part of the setting a failure speaks of, and what can be done.
+# Which setting a failure is about, and what to do.
 _FAILURES: Final[Mapping[ErrorKind, tuple[str, str]]] = {
-    ErrorKind.AUTH: ("key", "check that the key is whole, of this provider, and may use this model"),
-    ErrorKind.NO_QUOTA: ("account", "top the account up, or raise its spending limit"),
+    ErrorKind.AUTH: (
+        "key",
+        "check that the key is complete, belongs to this provider and may use this model",
+    ),
+    ErrorKind.NO_QUOTA: ("account", "add credit to the account, or raise its spending limit"),
     ErrorKind.NO_SUCH_MODEL: ("model", "check the model's name and base_url; `asyncbench models` lists some"),
     ErrorKind.REJECTED_PARAMETER: ("parameters", "change or remove what the message names"),
     ErrorKind.BAD_REQUEST: ("parameters", "change or remove what the message names"),
     ErrorKind.TOO_LONG: ("parameters", "lower max_tokens, or shorten the system prompt"),
-    ErrorKind.BLOCKED: ("answer", "a filter stopped a plain question: look at the account's settings"),
-    ErrorKind.UNREACHABLE: ("address", "check base_url, and that the server runs and is within reach"),
-    ErrorKind.TIMEOUT: ("answer", "try again; a server of your own may still be loading the model"),
-    ErrorKind.RATE_LIMITED: ("limits", "wait and try again; somebody else may be using this key"),
+    ErrorKind.BLOCKED: ("answer", "a filter blocked a harmless question: check the settings of the account"),
+    ErrorKind.UNREACHABLE: ("address", "start the server, or check base_url and your network"),
+    ErrorKind.TIMEOUT: ("answer", "try again: a server of your own may still be loading the model"),
+    ErrorKind.RATE_LIMITED: ("limits", "wait and try again: another program may be using this key"),
     ErrorKind.OVERLOADED: ("answer", "the provider is overloaded: try again later"),
-    ErrorKind.SERVER_ERROR: ("answer", "the provider failed: try again, then look at its status page"),
-    ErrorKind.BAD_REPLY: ("answer", "check that base_url is that of the API, up to /v1 where it has that"),
+    ErrorKind.SERVER_ERROR: ("answer", "the provider failed: try again, then check its status page"),
+    ErrorKind.BAD_REPLY: ("answer", "check that base_url is the address of the API, such as https://host/v1"),
 }
 
 
@@ -59,14 +62,14 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
         about, way_out = _FAILURES[reply.kind]
         yield Finding(about=about, state=FindingState.WRONG, said=_said(reply), way_out=way_out)
         return
-    yield _ok("key", f"{model.key_env} is set and was accepted" if model.key_env else "none needed")
+    yield _ok("key", f"{model.key_env} works" if model.key_env else "none needed")
     yield _served(model.model_id, reply.model_served)
     yield _answer(reply, answered.latency_s)
     yield _usage(reply)
     yield _thinking(model, reply)
     yield _limits(model, answered.headers)
     if isinstance(plain.ended, ProviderError):
-        yield _note("whole", _said(plain.ended), way_out="leave `stream` at true for this model")
+        yield _note("whole", _said(plain.ended), way_out="keep `stream: true` for this model")
     if streamed is not None:
         yield _stream(streamed, wrong=lane is streamed)
         if answered is plain and streamed.reply and streamed.reply.usage is None:
@@ -76,66 +79,68 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
 def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
     """Yield what can be said of a model without asking it."""
     if model.replay is not None:
-        yield _ok("replay", f"repeats {model.replay}: there is nobody to ask")
+        yield _ok("replay", f"replays {model.replay}, so no model is asked")
     if not model.simulated and (why := is_moving_alias(model.model_id)):
         yield _note("name", why)
     if rates is None:
-        way_out = (
-            None if model.simulated else "give `price: {input: …, output: …}` (USD for a million tokens)"
-        )
-        yield _note("price", "not known: costs will be NULL", way_out=way_out)
+        way_out = None if model.simulated else "set `price: {input: …, output: …}` (USD per million tokens)"
+        yield _note("price", "unknown, so the cost of a run will be unknown", way_out=way_out)
     else:
         first = rates.brackets[0]
         more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
-        said = f"${first.input} in, ${first.output} out for a million tokens{more} ({rates.source})"
+        said = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
         yield _ok("price", said)
     names = [
         quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
     ]
     if names:  # the endpoint is not asked as OpenAI would be
         departures = ", ".join(f"{name}: {getattr(quirks, name) or 'none'}" for name in names)
-        yield _note("quirks", f"assumed, not tried: {departures}")
+        yield _note("quirks", f"assumed, not tested: {departures}")
 
 
 def _stream(call: ProbeCall, *, wrong: bool) -> Finding:
-    """Say how a stream came; `wrong`: should it fail, a sweep would."""
+    """Say how a stream arrived; `wrong`: a sweep would fail with it."""
     if isinstance(call.ended, ProviderError):
-        way_out = "leave `stream` at false for this model"
+        way_out = "keep `stream: false` for this model"
         state = FindingState.WRONG if wrong else FindingState.NOTE
         return Finding(about="stream", state=state, said=_said(call.ended), way_out=way_out)
     if call.ended.ttft_s is None:
-        return _note("stream", "answered in one piece: there is no time to first token")
-    return _ok("stream", f"first token after {call.ended.ttft_s:.3f} s, all after {call.latency_s:.3f} s")
+        return _note("stream", "the answer came in one piece, so there is no time to first token (TTFT)")
+    return _ok(
+        "stream", f"first token after {call.ended.ttft_s:.3f} s, the last after {call.latency_s:.3f} s"
+    )
 
 
 def _served(asked: str, by: str | None) -> Finding:
     if by is None:
-        return _note("model", f"the reply does not say who answered for {asked}")
+        return _note("model", f"the reply does not say which model answered for {asked}")
     if same_model(asked, by):
         return _ok("model", f"{by} answered")
     return _note(
         "model",
         f"{by} answered for {asked}",
-        way_out="some servers answer any name with whatever is loaded: make sure that this is meant",
+        way_out="check that you want this: some servers answer any name with the model they have loaded",
     )
 
 
 def _answer(reply: Reply, latency_s: float) -> Finding:
     text = " ".join(reply.text.split())
-    shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, connecting included"
+    shown = f"{text[:SHOWN]!r} after {latency_s:.3f} s, with the time to connect"
     if not text and reply.cut_short:
         return _note(
             "answer",
-            f"cut before it said anything, after {latency_s:.3f} s: it thinks first",
-            way_out="give this model a generous max_tokens, or none",
+            f"the reply was cut off after {latency_s:.3f} s, before any text: the model thinks first",
+            way_out="set a high max_tokens for this model, or none",
         )
-    return _ok("answer", shown) if "4" in text else _note("answer", f"2 + 2 is answered by {shown}")
+    return _ok("answer", shown) if "4" in text else _note("answer", f"unexpected answer to 2 + 2: {shown}")
 
 
 def _usage(reply: Reply) -> Finding:
     usage = reply.usage
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-        return _note("usage", "not told (in streams)" if reply.ttft_s else "not told: no cost can be known")
+        return _note(
+            "usage", "not reported (in streams)" if reply.ttft_s else "not reported, so the cost is unknown"
+        )
     thought = f", {usage.reasoning_tokens:,} of them reasoning" if usage.reasoning_tokens else ""
     return _ok("usage", f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens{thought}")
 
@@ -143,19 +148,19 @@ def _usage(reply: Reply) -> Finding:
 def _thinking(model: Model, reply: Reply) -> Finding:
     tokens = reply.usage.reasoning_tokens if reply.usage else None
     if reply.reasoning or tokens:
-        told = "its text" if reply.reasoning else "the number of its tokens"
-        return _ok("thinking", f"seen: {told}")
+        told = "its text" if reply.reasoning else "its number of tokens"
+        return _ok("thinking", f"reported: {told}")
     if (model.effort or "none") != "none" or model.thinking_tokens or model.thinking:
-        return _note("thinking", "asked for, but nothing in the reply shows it")
-    return _ok("thinking", "none seen")
+        return _note("thinking", "asked for, but the reply shows none")
+    return _ok("thinking", "none reported")
 
 
 def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
     if headers:
         return _ok("limits", ", ".join(f"{name}: {value}" for name, value in headers.items()))
     if (model.limits.rpm, model.limits.tpm) != (None, None):
-        return _ok("limits", "no header tells them; those of the sweep hold")
-    return _note("limits", "no header tells them: set rpm and tpm, or concurrency, in the sweep")
+        return _ok("limits", "the provider reports none; a run uses those of your sweep")
+    return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
 
 
 def _said(error: ProviderError) -> str:

@@ -67,9 +67,10 @@ async def examine(models: Sequence[Model], *, env: Mapping[str, str]) -> tuple[C
         async with asyncio.TaskGroup() as beside:
             tasks = []
             for model in models:
+                same_key = [other for other in models if other.key_env == model.key_env]
                 # Without an address a server is a vendor's or ours, and takes many calls.
                 server = model.alias if model.base_url is None else urlsplit(model.base_url).netloc
-                tasks.append(beside.create_task(_examined(turns[server], model, env, url)))
+                tasks.append(beside.create_task(_examined(turns[server], model, same_key, env, url)))
         return tuple(task.result() for task in tasks)
 
 
@@ -101,19 +102,23 @@ async def doctor(
 
 
 async def _examined(
-    turn: asyncio.Lock, model: Model, env: Mapping[str, str], simulator_url: str | None
+    turn: asyncio.Lock,
+    model: Model,
+    same_key: Sequence[Model],
+    env: Mapping[str, str],
+    simulator_url: str | None,
 ) -> Checkup:
     if model.replay is not None:
         return _checkup(model)
     try:
         async with turn:
-            key = keys_for([model], env)[model.alias]
+            key = keys_for(same_key, env)[model.alias]
             plain, streamed = await _calls(model, key, simulator_url)
     except ConfigError as error:  # no key, or one that no header can carry
         return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
     except Exception as error:
-        said = f"asyncbench stumbled over this model ({type(error).__name__}); a sweep would, too"
-        way_out = "please report it; `params` or `base_url` may be what it does not understand"
+        said = f"asyncbench failed on this model ({type(error).__name__}), and a sweep would, too"
+        way_out = "please report it; the cause may be in `params` or `base_url`"
         fault = Finding(about="asyncbench", state=FindingState.WRONG, said=said, way_out=way_out)
         return _checkup(model, trouble=fault)
     return _checkup(model, plain, streamed)
@@ -161,7 +166,7 @@ async def _call(provider: Provider, request: Request, overheard: "Overheard") ->
     except ProviderError as error:
         ended = error
     except Exception as error:
-        said = f"asyncbench stumbled over the reply ({type(error).__name__})"
+        said = f"asyncbench failed on the reply ({type(error).__name__})"
         ended = ProviderError(ErrorKind.BAD_REPLY, said)
     return ProbeCall(
         ended=ended, latency_s=time.monotonic() - began_s, headers=rate_headers(overheard.headers)
@@ -246,16 +251,18 @@ def models_from(
     """
     # Options are refused by their own names. What was given is not repeated: by a slip it may be a key.
     if base_url is not None and not re.fullmatch(BASE_URL_PATTERN, base_url):
-        raise ConfigError("--base-url: give an address such as http://localhost:8000/v1")
+        raise ConfigError("--base-url: give an address such as http://localhost:8000/v1.")
     if key_env is not None and not re.fullmatch(ENV_VARIABLE, key_env):
-        raise ConfigError("--key-env: give the NAME of a variable, such as OPENAI_API_KEY")
+        raise ConfigError("--key-env: give the NAME of an environment variable, such as OPENAI_API_KEY.")
     if not what and not or_nothing:
-        raise ConfigError("nobody to look at: name models as provider/model, or give a sweep file")
+        raise ConfigError("no model to check. Name models as provider/model, or give a sweep file.")
     if not what:
         return ()
     if sweeps := [given for given in what if not isinstance(given, str) or given.endswith(SWEEP_FILES)]:
         if len(what) > 1 or base_url or key_env:
-            raise ConfigError("give one sweep file alone: addresses and keys of its models stand in it")
+            raise ConfigError(
+                "a sweep file stands alone: it has the addresses and keys of its models. Remove the rest."
+            )
         loaded = load_sweep(sweeps[0])
         check_replays(loaded, loaded.models)
         return chosen_models(loaded, None)

@@ -65,7 +65,7 @@ def plan(
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
     sweep = load_sweep(sweep_file)
-    meant = bounded_plan(sweep, budget, deadline)  # before a pilot spends anything
+    meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     asked = None
     if pilot:
         own = sweep.budget_usd
@@ -225,7 +225,7 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
     from asyncbench.config import with_budget
     from asyncbench.sweeps import check_budget
 
-    meant = with_budget(sweep, budget, place="run")
+    meant = with_budget(sweep, budget, place="run", given_as="--budget")
     try:
         check_budget(meant, meant.models, given_as="--budget")
     except ConfigError as error:

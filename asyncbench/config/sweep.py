@@ -48,6 +48,7 @@ class Sweep:
     deadline: str | None = None  # when a run stops asking; see `deadline.seconds_left`
     notify: Notify | None = field(default=None, compare=False)  # whom to tell; changes nothing asked
     budget_usd: float | None = None  # the most that all calls may cost, those of earlier runs too
+    budget_name: str = field(default="budget_usd", compare=False)  # how messages call it: as it was given
     provider_budgets: Mapping[str, float] = field(default_factory=dict)  # the same of a provider's models
     allow_unpriced: bool = False  # models without a price are asked outside of every budget
     stop_when: StopWhen | None = None  # enough is known of a cell; None: everything is asked
@@ -211,10 +212,10 @@ def _with_paths_as_text(given: object) -> object:
     return given
 
 
-def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
+def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = "budget_usd") -> Sweep:
     """Return a sweep that may cost this much, USD, instead of its own `budget_usd`; None: its own.
 
-    Caps of its models and providers stay.
+    Caps of its models and providers stay. `given_as` is what messages call the budget, such as `--budget`.
 
     Raises:
         ConfigError: it is not what a sweep file may hold.
@@ -222,10 +223,10 @@ def with_budget(sweep: Sweep, usd: float | None, *, place: str) -> Sweep:
     if usd is None:
         return sweep
     try:
-        return replace(sweep, budget_usd=_DOLLARS.validate_python(usd))
+        return replace(sweep, budget_usd=_DOLLARS.validate_python(usd), budget_name=given_as)
     except ValidationError:
         raise ConfigError(
-            f"{place}: budget_usd {usd!r} is not a number of dollars above 0. Give one, such as 5"
+            f"{place}: {given_as} {usd!r} is not a number of dollars above 0. Give one, such as 5"
         ) from None
 
 

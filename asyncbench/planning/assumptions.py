@@ -1,4 +1,4 @@
-"""What a plan assumes, and what to beware of."""
+"""The assumptions and the warnings of a plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,58 +7,53 @@ from asyncbench.planning.forecasting import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
-from asyncbench.prompting import TOKENS_BESIDE_A_CALL, TOKENS_BESIDE_A_MESSAGE
 from asyncbench.records import Condition, Model
 
 
 def assumptions_of(
     rest: Remainder, drawings: Mapping[str, Drawing | None], plans: Sequence[ModelPlan]
 ) -> Iterator[str]:
-    """Yield what the figures of a plan rest on, a sentence each."""
+    """Yield the assumptions of a plan, a sentence each."""
     sweep, guessed = rest.sweep, list[tuple[Model, Condition]]()
     for model in rest.models:
         ways = rest.ways_left(model)
         if (drawing := drawings[model.alias]) is not None and ways:
             yield (
-                f"{model.alias}: forecast from the {drawing.forecast.replies:,} replies that are there; "
-                "nine of ten such ranges hold what comes"
+                f"{model.alias}: forecast from its {drawing.forecast.replies:,} replies; the result lies in "
+                "nine of ten such ranges"
             )
             continue
         if known := [rest.seen[way].used.trials for way in ways if way in rest.seen]:
-            yield f"{model.alias}: tokens and latency (mean) as of its {sum(known):,} finished trials"
+            yield f"{model.alias}: mean tokens and latency of its {sum(known):,} finished trials"
         guessed += [(model, rest.conditions[way.condition]) for way in ways if way not in rest.seen]
     if guessed:
-        yield f"input: {CHARACTERS_PER_TOKEN} characters a token"
+        yield f"input: {CHARACTERS_PER_TOKEN} characters per token"
         yield from dict.fromkeys(assumption(model, condition) for model, condition in guessed)
-        yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} tokens of a reply a second"
-    yield "every trial is answered at its first attempt; nothing is read from a cache"
+        yield f"latency: {UNSEEN_LATENCY_S:g} s, then {UNSEEN_TOKENS_PER_S} output tokens per second"
+    yield "every trial succeeds at its first attempt, and no input comes from a cache"
     if sweep.stop_when is not None:
-        yield "`stop_when` stops no cell: it will take less where it does; what it has skipped is not counted"
-    yield (
-        "at most: what a budget sets aside for these calls: a token for every byte sent and "
-        f"{TOKENS_BESIDE_A_CALL} more (and {TOKENS_BESIDE_A_MESSAGE} a message), at the dearest price that "
-        "may hold, and every answer as long as max_tokens allows"
-    )
+        yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
+    yield "worst case: every reply uses all of max_tokens, and every byte sent is a token"
     if any(plan.batch_usd is not None for plan in plans):
-        yield "in a batch: what the vendor would take for the same calls in one; a run makes them one by one"
+        yield "as a batch: the provider's batch price for the same calls; `run` makes them one by one"
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
-        yield "*: the sweep sets no max_tokens, and Anthropic's format demands one: the model's longest reply"
+        yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
 
 
 def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    """Yield what of a plan is unknown, and what can be done about it."""
+    """Yield what is unknown in a plan, and what to do about it."""
     unpriced = [plan.model for plan in plans if plan.price_source is None]
     if unpriced:
         yield (
             f"no price is known for {', '.join(unpriced)}: their cost is unknown. "
-            "Give `price: {input: …, output: …}` (USD for a million tokens) in the sweep."
+            "Set `price: {input: …, output: …}` (USD per million tokens) in the sweep."
         )
     unbounded = [plan for plan in plans if plan.cost_usd_most is None]
     unlimited = [plan.model for plan in unbounded if plan.output_tokens_most is None]
     if unlimited:
         yield (
-            f"no max_tokens is set for {', '.join(unlimited)}: nothing limits their replies, so what they "
-            "may cost at most is unknown. Set it in the sweep: no budget holds them without."
+            f"no max_tokens is set for {', '.join(unlimited)}: their replies have no limit, so the worst "
+            "case is unknown and no budget can hold them. Set it in the sweep."
         )
     unheld = [
         plan.model
@@ -67,6 +62,6 @@ def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:
     ]
     if unheld:
         yield (
-            f"what {', '.join(unheld)} may cost at most is unknown: something of it is billed beside its "
-            "tokens, or in ways that have no price. No budget holds that."
+            f"the worst case of {', '.join(unheld)} is unknown: part of the cost is billed separately from "
+            "tokens, or has no known price. No budget can hold it."
         )

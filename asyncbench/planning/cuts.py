@@ -64,11 +64,11 @@ def cuts_of(rest: Remainder, plans: Sequence[ModelPlan]) -> tuple[list[Cut], lis
     try:
         check_budget(sweep, rest.models)
     except ConfigError as error:  # a plan may ask before that is set
-        warnings.append(f"a run with this budget is refused: {error}")
+        warnings.append(f"a run would refuse this budget: {error}")
     try:
         ledger = open_ledger(sweep, sweep.out)
     except ConfigError as error:
-        warnings.append(f"a run with this budget is refused: {error}")
+        warnings.append(f"a run would refuse this budget: {error}")
     if ledger is not None:
         cuts += _of_budgets(ledger, rest, plans)
     if sweep.deadline is not None:

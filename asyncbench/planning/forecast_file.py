@@ -31,11 +31,13 @@ def read_forecasts(folder: Path) -> tuple[Kept, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, orjson.JSONDecodeError) as error:
-        raise StoreError(f"{path} cannot be read: {error}. Remove it; a later run writes it anew.") from error
+        raise StoreError(
+            f"{path} cannot be read: {error}. Remove it; the next run writes it again."
+        ) from error
     match told:
         case {"version": int(version), "forecasts": list(forecasts)} if version <= VERSION:
             return tuple(forecasts)
-    raise StoreError(f"{path} is none that this asyncbench can read. Remove it, or install a later one.")
+    raise StoreError(f"This asyncbench cannot read {path}. Remove the file, or install a later asyncbench.")
 
 
 def keep_forecast(plan: Plan, *, by: str) -> None:

@@ -93,15 +93,15 @@ def thinking(model: Model, condition: Condition) -> float:
 
 def assumption(model: Model, condition: Condition) -> str:
     """Return how the length of a model's replies was guessed, in a sentence."""
-    answer = f"{TOKENS_PER_ANSWER_CHARACTER} tokens for a character of the expected answer"
+    answer = f"{TOKENS_PER_ANSWER_CHARACTER} tokens per character of the expected answer"
     if model.thinking_tokens is not None:
         return f"replies with a thinking budget: {answer}, and {THINKING_SHARE:.0%} of the budget"
     effort = effort_of(model, condition)
     if effort is None:
         return f"replies without thinking: {answer}"
     asked = effort_asked(model, condition.params) or model.thinking
-    whose = f"with effort {effort}" if asked else "of models known to think unasked"
-    return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} tokens of thinking"
+    whose = f"with effort {effort}" if asked else "of models that think by default"
+    return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} thinking tokens"
 
 
 # ── how long a lane takes ────────────────────────────────────────────────────────────────────

@@ -9,16 +9,16 @@ from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
 from asyncbench.shown import Report, Sheet, dollars, duration
 
-TRIALS_HEAD = ("model", "trials", "done", "left", "input tok.", "output tok.", "output at most")
-COST_HEAD = ("model", "cost", "at most", "in a batch", "time", "bound by", "max_tokens", "price")
-FORECAST_HEAD = ("model", "replies", "output tok. from", "to", "cost from", "to", "time from", "to")
-CUT_HEAD = ("model", "left", "asked", "share", "per cell", "asked (p95)", "share")
+TRIALS_HEAD = ("model", "trials", "done", "left", "input tokens", "output tokens", "worst case")
+COST_HEAD = ("model", "cost", "worst case", "as a batch", "time", "limited by", "max_tokens", "price")
+FORECAST_HEAD = ("model", "replies", "output tokens from", "to", "cost from", "to", "time from", "to")
+CUT_HEAD = ("model", "left", "trials", "share", "per cell", "trials (p95)", "share")
 CUT_USUALLY = 5  # columns of it; the others are those of the 95th percentile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Report):
-    """What a sweep would cost and how long it would take."""
+    """The cost and duration of a sweep before it runs."""
 
     sweep: str
     out: str
@@ -68,51 +68,49 @@ class Plan(Report):
 
     def _parts(self) -> Iterator[str | Sheet]:
         if self.simulated:
-            yield "SIMULATED models are among these: asyncbench's own server answers for them."
+            yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
         first = f", the first {self.limit:,} problems of each model" if self.limit is not None else ""
-        asked = "" if self.pilot else " Nothing was asked, nothing was written."
-        yield f"{self.sweep}{first}; results in {self.out}.{asked}"
+        asked = "" if self.pilot else " Nothing was asked or written."
+        yield f"Plan of {self.sweep}{first}. Results go to {self.out}.{asked}"
         if guessed := [model for model in self.models if model.guessed]:
             yield self._guesses(guessed)
         sets = [(problems.name, f"{problems.rows:,}") for problems in self.problem_sets]
-        yield Sheet(title="Problems", head=("problem set", "rows"), rows=sets)
+        yield Sheet(title="Problems", head=("problem set", "problems"), rows=sets)
         yield Sheet(title="What is left", head=TRIALS_HEAD, rows=list(map(_trials_row, self.models)))
         yield self._costs()
         if forecasts := [_forecast_row(model) for model in self.models if model.forecast is not None]:
             if self.forecast_left is not None and len(forecasts) > 1:
                 ranges = _range_texts(self.forecast_left, self.forecast_seconds)
                 forecasts.append(("together", "", *ranges))
-            yield Sheet(title="Forecast, nine of ten times", head=FORECAST_HEAD, rows=forecasts)
+            yield Sheet(title="Forecast (90 % range)", head=FORECAST_HEAD, rows=forecasts)
         for cut in self.cuts:
             yield from _cut_parts(cut)
-        for title, lines in (("Assumed:", self.assumptions), ("Beware:", self.warnings)):
+        for title, lines in (("Assumptions:", self.assumptions), ("Warnings:", self.warnings)):
             if lines:
                 yield title
                 yield from (f"- {line}" for line in lines)
 
     def _guesses(self, guessed: Sequence[ModelPlan]) -> str:
-        """Return a warning that figures are guesses: they look like any others."""
+        """Return a warning that numbers are guesses: they look like any others."""
         few = [
             f"{model.model} has {model.replies:,} replies, but fewer than {ENOUGH} under "
             f"{', '.join(model.too_few)}"
             for model in guessed
             if model.replies and model.too_few
         ]
-        said = few if len(few) == len(guessed) else ["too few replies are known", *few]
+        said = few if len(few) == len(guessed) else ["there are too few replies yet", *few]
         names = [model.model for model in guessed]
         whose = "" if len(guessed) == len(self.models) else f" of {', '.join(names)}"
         asked = cast("Mapping[str, Mapping[str, object]]", (self.pilot or {}).get("models", {}))
         stopped = {alias for alias, model in asked.items() if model["budget_stopped"]}
         stopped |= {alias for cut in self.cuts for alias in cut.too_small}
-        way_out = "`plan --pilot 2` asks a little first, and forecasts the rest, with a range."
+        way_out = "`plan --pilot 2` makes a few calls first and forecasts the rest with a range."
         if held := [alias for alias in names if alias in stopped]:  # a pilot would ask nothing
             way_out = (
-                f"The budget of {', '.join(held)} lets no more be asked: raise it (`budget_usd`, --budget), "
-                "then `plan --pilot 2` asks what is missing, and forecasts the rest, with a range."
+                f"The budget of {', '.join(held)} allows no more calls. Raise it (`budget_usd` or --budget). "
+                "Then `plan --pilot 2` makes the missing calls and forecasts the rest with a range."
             )
-        return (
-            f"Tokens, dollars and time{whose} are guesses (how is said below): {'; '.join(said)}. {way_out}"
-        )
+        return f"Tokens, cost and time{whose} are guesses (see Assumptions): {'; '.join(said)}. {way_out}"
 
     def _costs(self) -> Sheet:
         """Return the table of dollars and time; without batches where nobody's price of them is known."""
@@ -127,7 +125,7 @@ class Plan(Report):
         )
         rows = [COST_HEAD, *map(_cost_row, self.models), together]
         if all(usd is None for usd in batches):
-            at = COST_HEAD.index("in a batch")
+            at = COST_HEAD.index("as a batch")
             rows = [row[:at] + row[at + 1 :] for row in rows]
         return Sheet(title="Cost and time", head=rows[0], rows=rows[1:])
 
@@ -166,24 +164,23 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
     all_guessed = len(cut.guessed) == len(cut.usual)
     if cut.complete:
         left = ", ".join(f"{amount(most)} of the {name}" for name, most in cut.left.items())
-        whose = "they" if all_guessed else f"those of {', '.join(cut.guessed)}"
-        sure = f"as far as the guesses hold: {whose} have no percentiles yet"
-        sure = sure if cut.guessed else "at the 95th percentile, too"
+        whose = "the guesses" if all_guessed else f"the guesses for {', '.join(cut.guessed)}"
+        sure = f"if {whose} are right" if cut.guessed else "also at the 95th percentile"
         yield f"Left: {left}. That is enough for everything, {sure}."
         return
     for name in cut.binding:
         if name in cut.spent_up:
             spent, limit = map(dollars, cut.spent_up[name])
-            yield f"Of the {name}, nothing is left: {spent} of {limit} is spent."
+            yield f"The {name} is used up: {spent} of {limit} spent."
         else:
-            yield f"Of the {name}, {amount(cut.left[name])} are left."
+            yield f"The {name} is not enough for everything: {amount(cut.left[name])} left."
     for model, most in cut.too_small.items():
         yield (
-            f"Not one more call of {model} is made: {dollars(most)} would be set aside for it, as its reply "
-            "may be as long as max_tokens allows."
+            f"{model}: the budget has no room for one more call. A call may cost up to {dollars(most)}, "
+            "because its reply may use all of max_tokens."
         )
     if cut.guessed and not all_guessed:
-        yield f"{', '.join(cut.guessed)}: guessed, at the 95th percentile, too."
+        yield f"{', '.join(cut.guessed)}: guesses, also in the columns of the 95th percentile (p95)."
     rows = [
         (
             *(usual.model, f"{usual.left:,}", f"{usual.trials:,}", f"{usual.share:.0%}"),
@@ -194,7 +191,9 @@ def _cut_parts(cut: Cut) -> Iterator[str | Sheet]:
     ]
     columns = CUT_USUALLY if all_guessed else len(CUT_HEAD)
     shown = [row[:columns] for row in rows]
-    yield Sheet(title="Asked are, of every cell, the first:", head=CUT_HEAD[:columns], rows=shown)
+    yield Sheet(
+        title="What that is enough for: the first trials of every cell", head=CUT_HEAD[:columns], rows=shown
+    )
 
 
 def _some_dollars(costs: Sequence[float | None]) -> str:

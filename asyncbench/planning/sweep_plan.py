@@ -130,14 +130,16 @@ def plan_of(
     )
 
 
-def bounded_plan(sweep: Sweep, budget_usd: float | None, deadline: str | None) -> Sweep:
+def bounded_plan(
+    sweep: Sweep, budget_usd: float | None, deadline: str | None, *, given_as: str = "budget_usd"
+) -> Sweep:
     """Return a sweep with the budget, USD, and the deadline that it is planned for; None: its own.
 
     Raises:
         ConfigError: one of them is none.
     """
     told = sweep.deadline if deadline is None else deadline_from(deadline, place="plan")
-    return replace(with_budget(sweep, budget_usd, place="plan"), deadline=told)
+    return replace(with_budget(sweep, budget_usd, place="plan", given_as=given_as), deadline=told)
 
 
 class ShapeNeeds(NamedTuple):

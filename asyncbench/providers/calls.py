@@ -13,9 +13,9 @@ from asyncbench.providers.wire import header_id
 from asyncbench.records import Timeouts
 
 _OVERDUE: Final = {
-    "total": "no whole reply within timeouts.total",
+    "total": "no complete reply within timeouts.total",
     "first_byte": "no answer began within timeouts.first_byte",
-    "between_chunks": "a silence in the stream longer than timeouts.between_chunks",
+    "between_chunks": "the stream paused for longer than timeouts.between_chunks",
 }
 _UNDER_WAY: Final[ContextVar["Call"]] = ContextVar("call under way")
 

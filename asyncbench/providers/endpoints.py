@@ -59,12 +59,13 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.base_url is not None and not _is_web_address(self.base_url):
             raise ConfigError(
-                f"base_url {self.base_url!r} must be like https://host/v1 or http://host:port/v1"
+                f"base_url {self.base_url!r} is not an address. Write it like https://host/v1 or "
+                "http://host:port/v1."
             )
         if not (self.api_key.isascii() and self.api_key.isprintable() and " " not in self.api_key):
             raise ConfigError(
-                f"the API key for {self.base_url or 'the provider'} holds a space, a line end or a letter"
-                " outside ASCII: set its variable to the key alone"
+                f"the API key for {self.base_url or 'the provider'} holds a space, a line break or a "
+                "character outside ASCII. Set its variable to the key alone."
             )
 
 

@@ -48,7 +48,7 @@ def _refusal(response: Response, tell: Callable[[str], str]) -> ProviderError:
     wait_s = retry_after_s(response.headers, error.retry_delay)
     code = f" {error.codes[0]}" if error.codes else ""
     location = response.headers.get("location")
-    moved = f", moved to {_address(location)}: let base_url be the final address" if location else ""
+    moved = f" (moved to {_address(location)}: set base_url to the final address)" if location else ""
     return ProviderError(
         kind_of(response.status, error, wait_s=wait_s),
         tell(f"HTTP {response.status}{code}{moved}: {error.text}"),
@@ -125,5 +125,5 @@ def _address(location: str) -> str:
     try:
         parts = urlsplit(location)
     except ValueError:
-        return "an address that is none"
+        return "an invalid address"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

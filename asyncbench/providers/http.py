@@ -22,7 +22,9 @@ class HttpProvider:
 
     def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
         if endpoint.base_url is None:
-            raise ConfigError("provider http: give the model a base_url, such as http://localhost:8000/v1")
+            raise ConfigError(
+                "provider http: no base_url. Set one for the model, such as http://localhost:8000/v1"
+            )
         self._wire = wire
         self._endpoint = endpoint
         self._key = endpoint.api_key

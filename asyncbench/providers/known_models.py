@@ -60,9 +60,9 @@ def published(vendor: str, *, at: datetime) -> tuple[Published, ...]:
 def is_moving_alias(model_id: str) -> str | None:
     """Return why a name may mean another model tomorrow, and what to ask instead; None: no reason known."""
     if _LATEST.search(model_id):
-        return f"{model_id} is whatever its vendor calls the latest: results cannot be compared over time"
+        return f"{model_id} is always the newest model of its kind, so results over time are not comparable"
     if dated := _dated_names().get(model_id):
-        return f"{model_id} may move to another snapshot; dated: {', '.join(dated)}"
+        return f"{model_id} may change over time; dated versions: {', '.join(dated)}"
     return None
 
 

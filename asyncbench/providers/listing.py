@@ -50,11 +50,11 @@ def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLin
 
 def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
     """Return the table of endpoints for a person."""
-    head = ("provider", "via", "api", "base URL", "key", "set", "priced models")
+    head = ("provider", "via", "api", "base URL", "key variable", "set", "priced models")
     rows = []
     for line in lines:
-        own = line.base_url or ("our simulator's" if line.simulated else "its own")
-        address = f"give {line.base_url}" if line.needs_base_url else own
+        own = line.base_url or ("asyncbench's simulator" if line.simulated else "its own")
+        address = f"you set it: {line.base_url}" if line.needs_base_url else own
         key_set = {True: "yes", False: "no", None: "-"}[line.key_set]
         priced = "-" if line.priced_models is None else f"{line.priced_models:,}"
         apis = ", ".join(line.apis)
@@ -75,17 +75,17 @@ def models_of(provider: str, *, at: datetime) -> tuple[Published, ...]:
     """
     endpoint = known_endpoints().get(provider)
     if endpoint is None:
-        raise ConfigError(f"unknown provider {provider!r}; known: {', '.join(known_endpoints())}")
+        raise ConfigError(f"unknown provider {provider!r}. Known: {', '.join(known_endpoints())}.")
     if endpoint.prices is None:
         raise ConfigError(
-            f"no prices of {provider} are known; any of its models can be named in a sweep, with its `price`"
+            f"no prices of {provider} are known. Name any of its models in a sweep, with its `price`."
         )
     return published(endpoint.prices, at=at)
 
 
 def models_as_text(models: Sequence[Published]) -> str:
     """Return a vendor's models for a person: USD for a million tokens, a line for each long-context tier."""
-    head = ("model", "above input tokens", "input", "cached input", "output")
+    head = ("model", "input tokens over", "input", "cached input", "output")
     rows = []
     for model in models:
         for place, bracket in enumerate(model.rates.brackets):
@@ -95,7 +95,7 @@ def models_as_text(models: Sequence[Published]) -> str:
                 (model.model_id if place == 0 else "", above, *(f"{rate.normalize():f}" for rate in rates))
             )
     source = models[0].rates.source if models else "no price table"
-    return f"USD for a million tokens ({source})\n{fitted(head, rows, labels=1)}"
+    return f"USD per million tokens ({source})\n{fitted(head, rows, labels=1)}"
 
 
 def models_as_json(models: Sequence[Published]) -> str:

@@ -34,7 +34,7 @@ def read(written: bytes, notes: list[str]) -> object:
         return orjson.loads(written)
     except orjson.JSONDecodeError as error:
         found = _mended(written, strictly=str(error))
-    notes.append("what came was not quite JSON and was mended")
+    notes.append("the reply was not valid JSON and was repaired")
     return found
 
 

@@ -15,7 +15,7 @@ from asyncbench.records import Model
 def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
     """Return why a model cannot be asked as the sweep wants it, and the way out; None: it can."""
     if model.thinking is not None and model.thinking_tokens is not None:
-        return "`thinking: adaptive` lets the model decide how much, `thinking_tokens` says it: remove one"
+        return "`thinking: adaptive` and `thinking_tokens` exclude each other. Remove one"
     complaint = claude_complaint if endpoint.via == "anthropic" else openai_complaint
     return complaint(model) or wire_complaint(model, endpoint.quirks)
 
@@ -36,23 +36,22 @@ def wire_complaint(model: Model, quirks: Quirks) -> str | None:
     """
     for name in sorted(_NO_WORDS_FOR[model.api]):
         if getattr(model, name) is not None:
-            return f"the wire format {model.api!r} has no {name}: remove `{name}`"
+            return f"api {model.api!r} has no {name}. Remove `{name}`"
     for name in sorted({*quirks.rejects, *_unsayable(model.api, quirks)}):
         if getattr(model, name, None) is not None:
-            return f"{model.provider} takes no {name}: remove it, or say it in `params` in its own words"
+            return (
+                f"{model.provider} does not accept `{name}`. Remove it, or set its own parameter in `params`"
+            )
     budget, most = model.thinking_tokens, model.max_tokens
     # Told of by Anthropic; that the others count thinking within the longest reply too is not verified.
     if budget is not None and most is not None and budget >= most:
         return (
-            f"{model.model_id}: thinking_tokens is {budget:,} and max_tokens {most:,}, of which thinking is "
-            "a part: raise `max_tokens` or lower `thinking_tokens`"
+            f"{model.model_id}: max_tokens ({most:,}) includes thinking_tokens ({budget:,}), so it must be "
+            "more. Raise `max_tokens` or lower `thinking_tokens`"
         )
     # Gemini and OpenRouter know one or the other in a request; not verified.
     if model.api == "chat" and quirks.thinking and None not in (budget, model.effort):
-        return (
-            f"{model.provider} takes an effort or a budget for thinking, not both: remove `effort` or "
-            "`thinking_tokens`"
-        )
+        return f"{model.provider} accepts `effort` or `thinking_tokens`, not both. Remove one"
     return None
 
 
@@ -87,11 +86,11 @@ def openai_complaint(model: Model) -> str | None:
     # gpt-5 of openai/gpt-5 (a router's), gpt-5-mini of ft:gpt-5-mini:us::id
     name = model.model_id.rsplit("/", 1)[-1].removeprefix("ft:").partition(":")[0]
     if _NEVER_SAMPLES.fullmatch(name):
-        return f"{model.model_id} takes no temperature and no top_p, as it always reasons: remove them"
+        return f"{model.model_id} always reasons and accepts no temperature or top_p. Remove them"
     if effort_asked(model) != "none" and _SAMPLES_WITHOUT_EFFORT.fullmatch(name):
         return (
-            f"{model.model_id} takes temperature and top_p only where it does not reason: "
-            "remove them, or set `effort: none`"
+            f"{model.model_id} accepts temperature and top_p only if it does not reason. "
+            "Remove them, or set `effort: none`"
         )
     return None
 
@@ -150,14 +149,14 @@ def claude_complaint(model: Model) -> str | None:
     `params` are not looked at: they are sent as given.
     """
     if model.seed is not None:
-        return f"{model.model_id} takes no seed: remove `seed`"
+        return f"{model.model_id} accepts no seed. Remove `seed`"
     if not _takes_sampling(model.model_id) and _samples(model):
         return (
-            f"{model.model_id} takes no temperature and no top_p, as no Claude after 4.6 does: remove them,"
-            " or ask an older model"
+            f"{model.model_id} accepts no temperature or top_p, like every Claude after 4.6. Remove them, "
+            "or choose an older model"
         )
     if default_max_tokens(model.model_id) is None and model.max_tokens is None:
-        return f"the longest reply of {model.model_id} is not known here: set `max_tokens`"
+        return f"the longest reply of {model.model_id} is unknown. Set `max_tokens`"
     return _complaint_of_thinking(model)
 
 
@@ -165,17 +164,17 @@ def _complaint_of_thinking(model: Model) -> str | None:
     """Models of other vendors behind this wire format think in ways of their own: only Claude is known."""
     budget = model.thinking_tokens
     if budget is not None and budget < LEAST_THINKING:
-        return (
-            f"{model.model_id}: thinking_tokens is {budget:,}, and {LEAST_THINKING:,} is the least: raise it"
-        )
+        return f"{model.model_id}: raise `thinking_tokens` from {budget:,} to at least {LEAST_THINKING:,}"
     if not _family(model.model_id).startswith("claude-"):
         return None
     if budget is not None and not _UP_TO_4_6.fullmatch(_family(model.model_id)):
-        return f"{model.model_id} takes no thinking_tokens, as no Claude after 4.6: set `thinking: adaptive`"
+        return f"{model.model_id} accepts no thinking_tokens, as of Claude 4.7. Set `thinking: adaptive`"
     if model.thinking is not None and _UP_TO_4_5.fullmatch(_family(model.model_id)):
-        return f"{model.model_id} knows no adaptive thinking, as no Claude before 4.6: set `thinking_tokens`"
+        return (
+            f"{model.model_id} has no adaptive thinking, like every Claude before 4.6. Set `thinking_tokens`"
+        )
     if _samples(model) and (budget, model.thinking) != (None, None):
-        return f"{model.model_id} takes no temperature and no top_p while it thinks: remove one or the other"
+        return f"{model.model_id} accepts no temperature or top_p while it thinks. Remove one or the other"
     return None
 
 

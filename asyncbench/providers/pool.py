@@ -155,10 +155,10 @@ _BROKE_OFF: Final = "the reply broke off or was not HTTP"
 # First match wins: children before parents.
 KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
-    (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no word within timeouts.total"),
-    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or lost before an answer"),
+    (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no answer within timeouts.total"),
+    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or it was lost before an answer"),
     (aiohttp.ClientError, ErrorKind.BAD_REPLY, _BROKE_OFF),
-    (TimeoutError, ErrorKind.TIMEOUT, "no whole reply within timeouts.total"),  # our own deadline
+    (TimeoutError, ErrorKind.TIMEOUT, "no complete reply within timeouts.total"),  # our own deadline
     (OSError, ErrorKind.UNREACHABLE, "no connection"),
 )
 

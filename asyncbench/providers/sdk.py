@@ -116,8 +116,8 @@ def pooled(client: httpx2.AsyncClient, endpoint: Endpoint) -> httpx2.AsyncClient
             continue  # a mount for what goes past the proxy
         if not (hasattr(transport, "client") and hasattr(transport, "ssl_context")):
             raise ConfigError(
-                f"{type(transport).__name__} of {type(transport).__module__} takes no session, as asyncbench"
-                " needs it: install the releases of the SDKs and of httpx2 that asyncbench was released with"
+                f"{type(transport).__name__} of {type(transport).__module__} takes no session, which "
+                "asyncbench needs. Install the versions of the SDKs and of httpx2 that asyncbench requires."
             )
         transport.client = partial(session, endpoint, tls=transport.ssl_context)
     client.event_hooks = {"response": [partial(_read_refusal, most=endpoint.most_bytes)]}

@@ -42,7 +42,7 @@ async def capped(chunks: AsyncIterator[bytes], most: int) -> AsyncGenerator[byte
     async for chunk in chunks:
         size += len(chunk)
         if size > most:
-            raise TooLongError(f"it is longer than {most:,} bytes; the model's `max_reply_mb` says how long")
+            raise TooLongError(f"it is longer than {most:,} bytes. Raise the model's `max_reply_mb`")
         yield chunk
 
 

@@ -142,7 +142,9 @@ def doubts(raw: Mapping[str, object] | None) -> list[str]:
         return []
     parts = (raw, *(part for part in raw.values() if isinstance(part, dict)))
     told = ((name, value) for part in parts for name, value in part.items() if isinstance(value, int | float))
-    return [f"{name} of {value} is not believed" for name, value in told if not _can_be(name, value)]
+    return [
+        f"{name} of {value} is impossible and was ignored" for name, value in told if not _can_be(name, value)
+    ]
 
 
 def _can_be(name: str, value: float) -> bool:
@@ -163,5 +165,5 @@ def kept_account(raw: Mapping[str, object] | None, notes: list[str]) -> Mapping[
         written = b"{" * (MOST_NESTED + 1)
     if len(written) <= MOST_WRITTEN and written.count(b"{") + written.count(b"[") <= MOST_NESTED:
         return raw
-    notes.append("its account was too large to be kept")
+    notes.append("its usage was too large to keep")
     return None

@@ -39,19 +39,15 @@ LENGTHS = 4096  # of prompts, tokens, whose price is remembered
 NEVER = picodollars(Decimal(10**15))  # what no budget has room for
 
 
-def check_budget(sweep: Sweep, models: Sequence[Model], *, given_as: str = "budget_usd") -> None:
+def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
     """Refuse models that no budget can hold, before anything is spent.
-
-    Args:
-        sweep, models: what is asked of whom.
-        given_as: how a message calls the budget of the sweep, such as `--budget` where it was typed.
 
     Raises:
         ConfigError: a price, or the longest reply, is unknown; names the models and what to set.
     """
     held = [model for model in models if sweep.budgeted(model)]
     for model in held:
-        name = "budget_usd" if sweep.budget_usd is None else given_as
+        name = "budget_usd" if sweep.budget_usd is None else sweep.budget_name
         if fault := next(_faults(sweep, model), None):
             raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
         if not (sweep.allow_unpriced or priced(sweep, model)):

@@ -101,6 +101,23 @@ async def test_a_key_that_is_not_set_is_told_by_its_name_and_nothing_is_called()
     assert one.cost_usd == 0
 
 
+async def test_what_stops_all_models_of_a_provider_is_told_once_in_text_and_of_each_in_json():
+    names = ("a", "b", "c")
+    of_one_key = [{"model": "openai/gpt-4o", "alias": name, "seed": i} for i, name in enumerate(names)]
+    dead = [
+        {"model": "http/m", "base_url": "http://127.0.0.1:9/v1", "alias": f"dead-{name}", "seed": i}
+        for i, name in enumerate(names)
+    ]
+    told = report(*await examine(models(*of_one_key, *dead), env={}))
+    text = told.as_text(width=300)
+    assert text.count("OPENAI_API_KEY is not set (API key of a, b, c)") == 1
+    assert text.count("start the server, or check base_url") == 1
+    assert "a, b, c: NOT FINE" in text
+    assert "dead-a, dead-b, dead-c: NOT FINE" in text
+    for each in json.loads(told.as_json())["models"]:
+        assert [finding["state"] for finding in each["findings"]].count("wrong") == 1
+
+
 async def test_a_key_that_is_refused_is_told_without_the_key():
     async with raw_server() as server:
         server.manner = answering(401, {"error": {"message": f"bad key {KEY}", "code": "invalid_api_key"}})
@@ -248,7 +265,7 @@ async def test_what_is_known_of_the_cost_is_told_beside_what_is_not():
     async with raw_server() as server:
         server.manner = one_way(server, streams=False)
         one = await checked(server, price={"input": 1, "output": 2})
-    assert report(one).as_text().endswith("these calls cost $0.000030 and 1 call of unknown cost")
+    assert report(one).as_text().endswith("These calls cost $0.000030 and 1 call of unknown cost.")
     (told,) = json.loads(report(one).as_json())["models"]
     assert (told["cost_usd"], told["costs_usd"]) == (None, [30e-6, None])
 
@@ -279,11 +296,11 @@ def test_every_kind_of_failure_is_wrong_and_has_a_way_out(kind):
     ("reply", "about", "said"),
     [
         pytest.param(Reply(text="4", model_served="other"), "model", "other answered for", id="who"),
-        pytest.param(Reply(text="4"), "model", "does not say who", id="who-unsaid"),
+        pytest.param(Reply(text="4"), "model", "does not say which model", id="who-unsaid"),
         pytest.param(Reply(text="five"), "answer", "'five'", id="a-strange-answer"),
         pytest.param(Reply(text="", finish_reason="length"), "answer", "thinks first", id="cut"),
-        pytest.param(Reply(text="4"), "usage", "no cost can be known", id="usage-untold"),
-        pytest.param(Reply(text="4"), "limits", "no header", id="limits-untold"),
+        pytest.param(Reply(text="4"), "usage", "so the cost is unknown", id="usage-untold"),
+        pytest.param(Reply(text="4"), "limits", "the provider reports none: set rpm", id="limits-untold"),
     ],
 )
 def test_what_somebody_should_know_is_a_note_and_nothing_wrong(reply, about, said):
@@ -329,7 +346,7 @@ def test_a_name_that_moves_and_an_unknown_price_are_notes():
 
 def test_quirks_that_apply_are_told():
     (one,) = (one for one in of_settings(MODEL, None, Quirks(seed=None)) if one.about == "quirks")
-    assert (one.state, one.said) == (FindingState.NOTE, "assumed, not tried: seed: none")
+    assert (one.state, one.said) == (FindingState.NOTE, "assumed, not tested: seed: none")
 
 
 def test_only_rate_limit_headers_are_kept():
@@ -353,9 +370,11 @@ def test_named_models_may_be_given_an_address_and_a_key():
 @pytest.mark.parametrize(
     ("what", "base_url", "said"),
     [
-        pytest.param([], None, "nobody to look at", id="nobody"),
-        pytest.param(["configs/demo.yaml", "openai/x"], None, "one sweep file alone", id="both"),
-        pytest.param(["configs/demo.yaml"], "http://127.0.0.1:9/v1", "one sweep file alone", id="address"),
+        pytest.param([], None, "no model to check", id="nobody"),
+        pytest.param(["configs/demo.yaml", "openai/x"], None, "a sweep file stands alone", id="both"),
+        pytest.param(
+            ["configs/demo.yaml"], "http://127.0.0.1:9/v1", "a sweep file stands alone", id="address"
+        ),
         pytest.param(["nobody/x"], None, "unknown provider 'nobody'", id="provider"),
     ],
 )
@@ -386,8 +405,8 @@ def test_what_simulated_calls_would_cost_is_told_apart():
     )
     simulated = replace(one, simulated=True, costs_usd=(0.25,))
     told = report(one, simulated, replace(one, costs_usd=(None,))).as_text().splitlines()[-1]
-    assert "cost $0.500000 and 1 call of unknown cost; SIMULATED ones" in told
-    assert told.endswith("nobody pays: $0.250000")
+    assert "cost $0.500000 and 1 call of unknown cost; SIMULATED calls, which are free: $0.25" in told
+    assert told.endswith("which are free: $0.250000.")
     assert "SIMULATED" not in report(one).as_text()
 
 

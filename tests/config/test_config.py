@@ -369,7 +369,9 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         pytest.param(with_model(thinking="a lot"), "'thinking'", id="thinking-a-lot"),
         pytest.param(with_model(thinking_tokens=0), "'thinking_tokens'", id="nothing-to-think-with"),
         pytest.param(
-            small(models=[THINKER | {"thinking": "adaptive"}]), "remove one", id="two-ways-of-thinking"
+            small(models=[THINKER | {"thinking": "adaptive"}]),
+            "exclude each other. Remove one",
+            id="two-ways-of-thinking",
         ),
         pytest.param(with_model(timeouts={"first_byte": 0}), "'first_byte'", id="no-time-for-a-byte"),
         pytest.param(with_model(concurrency=0), "'concurrency'", id="zero-concurrency"),
@@ -543,11 +545,11 @@ def test_what_is_not_built_yet_is_refused_and_not_ignored(raw_with, key):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"model": "anthropic/claude-haiku-4-5", "seed": 1}, "takes no seed"),
+        ({"model": "anthropic/claude-haiku-4-5", "seed": 1}, "accepts no seed"),
         ({"model": "openai/gpt-4.1", "seed": 1, "api": "responses"}, "'responses' has no seed"),
-        ({"model": "openai/o3", "temperature": 0}, "takes no temperature"),
-        ({"model": "simulated/oracle", "thinking_tokens": 2048}, "takes no thinking_tokens"),
-        (THINKER | {"max_tokens": 16_000}, "raise `max_tokens`"),
+        ({"model": "openai/o3", "temperature": 0}, "accepts no temperature"),
+        ({"model": "simulated/oracle", "thinking_tokens": 2048}, "does not accept `thinking_tokens`"),
+        (THINKER | {"max_tokens": 16_000}, "Raise `max_tokens`"),
     ],
     ids=["model", "wire format", "OpenAI's model", "endpoint", "budget"],
 )

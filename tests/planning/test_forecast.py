@@ -215,7 +215,7 @@ async def test_a_plan_says_what_a_budget_and_a_deadline_leave(tmp_path):
     assert 60 < half.trials < 72  # what is set aside for the last call may not be had
     assert [one.trials for one in deadline.usual] == [36]
     assert half.per_cell == half.trials / 72
-    assert "Of the budget of sweep test" in found.as_text()
+    assert "The budget of sweep test is not enough for everything: $" in found.as_text()
     assert plan(asked, budget_usd=1000 * whole).cuts[0].complete
 
 
@@ -225,7 +225,10 @@ async def test_no_call_is_promised_whose_reserve_does_not_fit(tmp_path):
     found = plan(asked)
     (cut,) = found.cuts
     assert [one.trials for one in cut.usual] == [0]
-    assert "Not one more call of simulated-http/oracle is made: $0.64" in found.as_text()
+    assert (
+        "simulated-http/oracle: the budget has no room for one more call. A call may cost up to $0.64"
+        in found.as_text()
+    )
     assert [one.attempts for one in (await run_sweep(asked)).models.values()] == [0]
 
 
@@ -244,7 +247,9 @@ async def test_a_plan_after_a_budget_stop_promises_nothing_and_names_each_budget
     (cut,) = found.cuts
     assert [one.trials for one in (*cut.usual, *cut.careful)] == [0] * 4
     assert cut.binding == ("budget of sweep test", "budget of model simulated-http/noisy")
-    said = [f"Of the {name}, {dollars(cut.left[name])} are left." for name in cut.binding]
+    said = [
+        f"The {name} is not enough for everything: {dollars(cut.left[name])} left." for name in cut.binding
+    ]
     assert [text for text in said if text not in found.as_text()] == []
 
 
@@ -255,8 +260,8 @@ async def test_a_plan_says_what_is_spent_of_a_budget_that_is_passed_and_leaves_o
     summary = await run_sweep(asked, models=["oracle"], budget_usd=1)
     spent = summary.models["oracle"].cost_usd
     found = plan(asked).as_text(width=200)
-    assert f"Of the budget of sweep test, nothing is left: ${spent:,.4f} of $0.0010 is spent." in found
-    _, cut = found.split("Asked are, of every cell, the first:")
+    assert f"The budget of sweep test is used up: ${spent:,.4f} of $0.0010 spent." in found
+    _, cut = found.split("What that is enough for: the first trials of every cell")
     assert "noisy" in cut
     assert "oracle" not in cut.split("\n\n")[0]
 
@@ -267,8 +272,8 @@ async def test_a_plan_names_the_ways_of_asking_of_which_too_few_replies_are_know
     problems = problem_set(tmp_path, trials=1)
     await run_sweep(sweep(tmp_path / "out", problems, entry, conditions=conditions[:1]), limit=51)
     found = plan(sweep(tmp_path / "out", problems, entry, conditions=conditions)).as_text(width=300)
-    assert "guesses (how is said below): m has 51 replies, but fewer than 2 under 'crowded'." in found
-    assert "`plan --pilot 2` asks a little first" in found
+    assert "guesses (see Assumptions): m has 51 replies, but fewer than 2 under 'crowded'." in found
+    assert "`plan --pilot 2` makes a few calls first" in found
 
 
 def test_after_a_pilot_that_a_budget_stopped_a_plan_offers_the_budget_and_no_pilot(tmp_path):
@@ -276,8 +281,8 @@ def test_after_a_pilot_that_a_budget_stopped_a_plan_offers_the_budget_and_no_pil
     done, _ = piloted(tmp_path, conditions=conditions, budget_usd=0.0005)
     assert done.returncode == Exit.BUDGET
     told = " ".join(done.stdout.split())
-    assert "The budget of simulated-http/oracle lets no more be asked: raise it" in told
-    assert "asks a little first" not in told
+    assert "The budget of simulated-http/oracle allows no more calls. Raise it" in told
+    assert "makes a few calls first" not in told
 
 
 async def test_a_call_of_unknown_cost_counts_in_a_plan_as_in_a_run(tmp_path):
@@ -438,7 +443,7 @@ async def test_an_interrupted_run_is_forecast_when_it_goes_on(tmp_path):
     assert kept["models"]["simulated/noisy"]["total"]["output_tokens"]["p50"] == pytest.approx(
         one.forecast.total.output_tokens.p50
     )
-    assert "nine of ten times" in found.as_text()
+    assert "Forecast (90 % range)" in found.as_text()
 
 
 def test_calls_that_were_cut_off_keep_no_dollars_from_being_forecast(tmp_path):

@@ -112,7 +112,7 @@ async def test_finished_trials_tell_what_others_like_them_will_use(tmp_path):
     found = plan(asked)
     (one,) = found.models
     assert one.forecast is not None
-    assert any("m: forecast from the 72 replies that are there" in said for said in found.assumptions)
+    assert any("m: forecast from its 72 replies" in said for said in found.assumptions)
     await run_sweep(asked)
     for name in ("input_tokens", "output_tokens", "cost_usd"):
         used = pc.sum(read_trials(asked.out, columns=[name])[name]).as_py()
@@ -181,7 +181,7 @@ def test_the_max_tokens_that_anthropics_format_demands_is_shown(tmp_path):
         (64000, False),
     ]
     assert "64,000*" in found.as_text()
-    assert any("Anthropic's format demands" in line for line in found.assumptions)
+    assert any("Anthropic requires max_tokens" in line for line in found.assumptions)
 
 
 def test_a_service_tier_is_planned_at_its_own_price(tmp_path):
@@ -212,7 +212,7 @@ def test_an_effort_of_a_condition_is_planned_and_told(tmp_path):
     told = [said for said in found.assumptions if said.startswith("replies")]
     assert [said.split(":")[0] for said in told] == [
         "replies with effort high",
-        "replies of models known to think unasked",
+        "replies of models that think by default",
     ]
 
 
@@ -311,7 +311,7 @@ def test_what_may_cost_beside_its_tokens_has_no_most(tmp_path):
     search = {"model": "openai/gpt-4.1", "max_tokens": 9, "params": {"web_search_options": {}}}
     found = plan(sweep(tmp_path / "out", problem_set(tmp_path), search))
     assert (found.cost_usd_most, found.cost_usd is None) == (None, False)
-    assert any("billed beside its tokens" in said for said in found.warnings)
+    assert any("billed separately from tokens" in said for said in found.warnings)
 
 
 def test_lanes_run_side_by_side_and_models_of_one_take_turns():
@@ -388,39 +388,39 @@ async def test_guesses_are_called_so_until_replies_are_known(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), priced, {**priced, "alias": "other", "seed": 1})
     before = plan(asked, budget_usd=5).as_text(width=300)
     cut = plan(asked, budget_usd=0.004).as_text(width=300)
-    assert "Tokens, dollars and time are guesses (how is said below)" in before
-    assert "enough for everything, as far as the guesses hold: they have no percentiles yet." in before
+    assert "Tokens, cost and time are guesses (see Assumptions)" in before
+    assert "enough for everything, if the guesses are right." in before
     assert "95th" not in before
     assert "p95" not in cut
 
     await run_sweep(asked, limit=80, models=["simulated/oracle"])
     half = plan(asked, budget_usd=5).as_text(width=300)
-    assert "Tokens, dollars and time of other are guesses" in half
-    assert "as far as the guesses hold: those of other have no percentiles yet." in half
+    assert "Tokens, cost and time of other are guesses" in half
+    assert "if the guesses for other are right." in half
     cut = plan(asked, budget_usd=0.005).as_text(width=300)
-    assert "other: guessed, at the 95th percentile, too." in cut
+    assert "other: guesses, also in the columns of the 95th percentile (p95)." in cut
 
     await run_sweep(asked, limit=80)
     known = plan(asked, budget_usd=5).as_text(width=300)
     assert "are guesses" not in known
-    assert "enough for everything, at the 95th percentile, too." in known
+    assert "enough for everything, also at the 95th percentile." in known
 
 
 def test_a_batch_has_a_column_where_somebody_s_price_of_it_is_known(tmp_path):
     problems, own = problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}
     without = plan(sweep(tmp_path / "a", problems, own)).as_text(width=300)
     beside = plan(sweep(tmp_path / "b", problems, own, "openai/gpt-4.1")).as_text(width=300)
-    assert "in a batch" not in without
-    assert "in a batch: what the vendor would take" in beside
+    assert "as a batch" not in without
+    assert "as a batch: the provider's batch price" in beside
     for shown in (without, beside):
-        head = next(line for line in shown.splitlines() if "bound by" in line)
+        head = next(line for line in shown.splitlines() if "limited by" in line)
         row = next(line for line in shown.splitlines() if "concurrency" in line)
-        assert head.index("bound by") + len("bound by") == row.index("concurrency") + len("concurrency")
+        assert head.index("limited by") + len("limited by") == row.index("concurrency") + len("concurrency")
 
 
 def test_a_budget_that_a_run_would_refuse_is_the_first_thing_to_beware_of(tmp_path):
     found = plan(sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle"), budget_usd=1)
-    assert found.warnings[0].startswith("a run with this budget is refused")
+    assert found.warnings[0].startswith("a run would refuse this budget")
     assert len(found.warnings) == 3
 
 
@@ -430,7 +430,7 @@ def test_the_command_prints_text_or_json(tmp_path):
     )
     shown = asyncbench("plan", file)
     assert shown.returncode == 0, shown.stderr
-    for part in ("SIMULATED", "openai/gpt-4.1", "together", "Assumed:", "Nothing was asked"):
+    for part in ("SIMULATED", "openai/gpt-4.1", "together", "Assumptions:", "Nothing was asked"):
         assert part in shown.stdout
     told = json.loads(asyncbench("plan", file, "--limit", 5, "--models", "simulated/oracle", "--json").stdout)
     assert [(one["model"], one["left"]) for one in told["models"]] == [("simulated/oracle", 5)]

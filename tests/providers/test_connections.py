@@ -61,7 +61,7 @@ def test_the_cause_is_believed_and_not_the_name():
     error = broken(named, key="")
 
     assert error.kind is ErrorKind.UNREACHABLE
-    assert error.message == "no connection, or lost before an answer: no such host"
+    assert error.message == "no connection, or it was lost before an answer: no such host"
 
 
 class SDKTimeoutError(Exception):
@@ -94,4 +94,4 @@ def test_an_error_without_a_known_cause_is_a_bad_reply():
 
 
 def test_a_deadline_names_the_setting():
-    assert broken(TimeoutError(), key="").message == "no whole reply within timeouts.total"
+    assert broken(TimeoutError(), key="").message == "no complete reply within timeouts.total"

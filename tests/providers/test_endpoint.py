@@ -47,7 +47,7 @@ def test_the_key_is_not_in_the_repr():
 
 
 def test_the_http_provider_needs_an_address():
-    with pytest.raises(ConfigError, match="give the model a base_url"):
+    with pytest.raises(ConfigError, match=r"no base_url\. Set one for the model"):
         HttpProvider(Endpoint(base_url=None, api_key=KEY), ADAPTERS[2].wire)
 
 

@@ -29,7 +29,7 @@ def test_a_message_names_status_code_and_words():
 def test_a_redirect_names_the_address_and_the_way_out():
     error = refusal(Response(status=301, headers={"location": "https://host/v1"}, body=b""), key=KEY)
 
-    assert "moved to https://host/v1: let base_url be the final address" in error.message
+    assert "(moved to https://host/v1: set base_url to the final address)" in error.message
 
 
 @given(st.text(), st.text())
@@ -91,4 +91,4 @@ def test_a_reply_without_the_key_is_the_same_object():
 def test_an_address_is_told_without_what_may_let_somebody_in():
     location = "https://me:word@host:8443/v1?token=1#2"
     error = refusal(Response(status=301, headers={"location": location}, body=b""), key=KEY)
-    assert "moved to https://host:8443/v1: let" in error.message
+    assert "moved to https://host:8443/v1: set" in error.message

@@ -26,8 +26,8 @@ VALUE = "sk-secret-0123456789"
 @pytest.mark.parametrize(
     ("model_id", "said"),
     [
-        pytest.param("mistral-large-latest", "calls the latest", id="latest"),
-        pytest.param("llama3:latest", "calls the latest", id="ollama's-tag"),
+        pytest.param("mistral-large-latest", "always the newest model", id="latest"),
+        pytest.param("llama3:latest", "always the newest model", id="ollama's-tag"),
         pytest.param("gpt-4o", "gpt-4o-2024-08-06", id="openai's-date"),
         pytest.param("openai/gpt-5-mini", "openai/gpt-5-mini-2025-08-07", id="behind-a-router"),
         pytest.param("grok-4", "grok-4-0709", id="month-and-day"),
@@ -100,7 +100,7 @@ def test_prices_in_json_are_exact_text():
 
 @pytest.mark.parametrize(
     ("provider", "said"),
-    [("nobody", "unknown provider 'nobody'; known: openai"), ("vllm", "no prices of vllm are known")],
+    [("nobody", "unknown provider 'nobody'. Known: openai"), ("vllm", "no prices of vllm are known")],
 )
 def test_a_provider_without_a_list_is_an_error_with_a_way_out(provider, said):
     with pytest.raises(ConfigError, match=said):
@@ -118,6 +118,6 @@ async def test_a_run_warns_at_its_start_of_a_name_that_may_move(tmp_path):
         asked = {"model": "openai/gpt-4o", "base_url": f"{server.url}/v1"}
         planned = sweep(tmp_path / "out", problems, asked, "simulated/oracle")
         await run_sweep(planned, limit=1, env={"OPENAI_API_KEY": VALUE}, screen=Listening())
-    moving = [message for message in told if "may move" in message]
+    moving = [message for message in told if "may change over time" in message]
     assert len(moving) == 1
     assert "gpt-4o-2024-08-06" in moving[0]

@@ -34,7 +34,7 @@ def test_a_format_is_asked_only_for_what_it_can_say(api, key):
     fault = wire_complaint(model(api, **{key: VALUES.get(key, 2048)}), EVERYTHING)
 
     assert (fault is None) == (api in SAYABLE[key])
-    assert fault is None or f"{api!r} has no {key}: remove `{key}`" in fault
+    assert fault is None or f"{api!r} has no {key}. Remove `{key}`" in fault
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_format_is_asked_only_for_what_it_can_say(api, key):
 def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
     (key,) = asked
 
-    assert f"acme takes no {key}" in (wire_complaint(model("chat", **asked), quirks) or "")
+    assert f"acme does not accept `{key}`" in (wire_complaint(model("chat", **asked), quirks) or "")
     assert wire_complaint(model("chat", params=asked), quirks) is None  # params are the user's own
 
 
@@ -58,11 +58,16 @@ def test_an_endpoint_is_asked_only_for_what_it_takes(quirks, asked):
     ("api", "keys", "way_out"),
     [
         pytest.param(
-            "chat", {"thinking_tokens": 2000, "max_tokens": 1000}, "raise `max_tokens`", id="no room"
+            "chat", {"thinking_tokens": 2000, "max_tokens": 1000}, "Raise `max_tokens`", id="no room"
         ),
         pytest.param("chat", {"thinking_tokens": 2000, "max_tokens": 2000}, "lower `thinking", id="no more"),
-        pytest.param("messages", {"thinking_tokens": 2048, "max_tokens": 2048}, "raise", id="messages"),
-        pytest.param("chat", {"thinking_tokens": 2000, "effort": "low"}, "remove `effort`", id="and effort"),
+        pytest.param("messages", {"thinking_tokens": 2048, "max_tokens": 2048}, "Raise", id="messages"),
+        pytest.param(
+            "chat",
+            {"thinking_tokens": 2000, "effort": "low"},
+            "accepts `effort` or `thinking_tokens`, not both. Remove one",
+            id="and effort",
+        ),
     ],
 )
 def test_a_budget_for_thinking_must_fit_in_with_the_other_keys(api, keys, way_out):

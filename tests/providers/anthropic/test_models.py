@@ -38,25 +38,27 @@ def test_the_longest_reply_of_a_model_is_that_of_its_family(model_id, longest):
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        pytest.param(model("claude-opus-6"), "set `max_tokens`", id="unknown maximum"),
-        pytest.param(model("qwen3-32b"), "set `max_tokens`", id="of another vendor"),
-        pytest.param(model("claude-sonnet-4-6", seed=1), "remove `seed`", id="seed"),
+        pytest.param(model("claude-opus-6"), "Set `max_tokens`", id="unknown maximum"),
+        pytest.param(model("qwen3-32b"), "Set `max_tokens`", id="of another vendor"),
+        pytest.param(model("claude-sonnet-4-6", seed=1), "Remove `seed`", id="seed"),
         pytest.param(
-            model("claude-opus-4-7", temperature=0.0), "takes no temperature", id="4.7: temperature"
+            model("claude-opus-4-7", temperature=0.0), "accepts no temperature", id="4.7: temperature"
         ),
-        pytest.param(model("claude-opus-5", top_p=0.9), "no top_p", id="5: top_p"),
+        pytest.param(model("claude-opus-5", top_p=0.9), "or top_p", id="5: top_p"),
         pytest.param(
-            model("claude-novel-7", max_tokens=9, temperature=1.0), "takes no", id="newer than this table"
-        ),
-        pytest.param(
-            model("claude-sonnet-4-6", thinking_tokens=1023), "1,024 is the least", id="a small budget"
+            model("claude-novel-7", max_tokens=9, temperature=1.0), "accepts no", id="newer than this table"
         ),
         pytest.param(
-            model("claude-opus-4-7", thinking_tokens=2048), "set `thinking: adaptive`", id="4.7: budget"
+            model("claude-sonnet-4-6", thinking_tokens=1023),
+            "from 1,023 to at least 1,024",
+            id="a small budget",
+        ),
+        pytest.param(
+            model("claude-opus-4-7", thinking_tokens=2048), "Set `thinking: adaptive`", id="4.7: budget"
         ),
         pytest.param(
             model("claude-haiku-4-5-20251001", thinking="adaptive"),
-            "set `thinking_tokens`",
+            "Set `thinking_tokens`",
             id="4.5: adaptive",
         ),
         pytest.param(

@@ -13,20 +13,20 @@ def model(model_id, **fields):
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        pytest.param(model("o1", temperature=0.0), "remove them", id="o1"),
-        pytest.param(model("o3-mini-2025-01-31", top_p=0.9), "remove them", id="o3-mini"),
-        pytest.param(model("o4-mini", temperature=0.0), "remove them", id="o4-mini"),
-        pytest.param(model("gpt-5", temperature=0.0), "remove them", id="5"),
-        pytest.param(model("gpt-5-2025-08-07", temperature=0.0), "remove them", id="5, dated"),
-        pytest.param(model("gpt-5-nano", temperature=0.0, effort="none"), "remove them", id="5-nano"),
-        pytest.param(model("gpt-5.2-chat-latest", temperature=0.0, effort="none"), "remove them", id="chat"),
+        pytest.param(model("o1", temperature=0.0), "Remove them", id="o1"),
+        pytest.param(model("o3-mini-2025-01-31", top_p=0.9), "Remove them", id="o3-mini"),
+        pytest.param(model("o4-mini", temperature=0.0), "Remove them", id="o4-mini"),
+        pytest.param(model("gpt-5", temperature=0.0), "Remove them", id="5"),
+        pytest.param(model("gpt-5-2025-08-07", temperature=0.0), "Remove them", id="5, dated"),
+        pytest.param(model("gpt-5-nano", temperature=0.0, effort="none"), "Remove them", id="5-nano"),
+        pytest.param(model("gpt-5.2-chat-latest", temperature=0.0, effort="none"), "Remove them", id="chat"),
         pytest.param(model("gpt-5.1", temperature=0.0), "set `effort: none`", id="5.1"),
         pytest.param(
             model("gpt-5.4-mini", temperature=0.0, effort="low"), "set `effort: none`", id="5.4-mini"
         ),
         pytest.param(model("gpt-6.1-sol", top_p=0.5), "set `effort: none`", id="6.1"),
-        pytest.param(model("openai/gpt-5", temperature=0.0), "remove them", id="through a router"),
-        pytest.param(model("ft:gpt-5-mini:us::a1", temperature=0.0), "remove them", id="fine-tuned"),
+        pytest.param(model("openai/gpt-5", temperature=0.0), "Remove them", id="through a router"),
+        pytest.param(model("ft:gpt-5-mini:us::a1", temperature=0.0), "Remove them", id="fine-tuned"),
         pytest.param(
             model("gpt-5.1", temperature=0.0, effort="none", params={"reasoning_effort": "high"}),
             "set `effort: none`",
