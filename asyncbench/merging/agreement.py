@@ -13,7 +13,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
 from asyncbench.store import IMPORTED, SWEEP_FILE, Manifest, read_manifest, read_problems
 
-KEEP_APART = "They are not of one sweep: keep them apart"
+KEEP_APART = "They are not of one sweep, so keep them apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,12 @@ def sources(folders: Sequence[Path]) -> list[Source]:
     for folder, manifest in zip(folders, manifests, strict=True):
         if manifest.get(IMPORTED):
             raise ConfigError(
-                f"{folder} holds imported results: import all the files into one folder instead"
+                f"{folder} holds imported results. Import all the files into one folder instead."
             )
         if manifest["sweep"] != manifests[0]["sweep"]:
             raise ConfigError(
-                f"{folders[0]} holds the results of sweep {manifests[0]['sweep']!r}, {folder} those of "
-                f"{manifest['sweep']!r}: only folders of the same sweep can be merged"
+                f"{folders[0]} holds the results of sweep {manifests[0]['sweep']!r}, and {folder} those of "
+                f"{manifest['sweep']!r}. You can merge only folders of the same sweep."
             )
     found = [
         Source(folder=folder, manifest=manifest, sweep=load_sweep(folder / SWEEP_FILE))
@@ -63,16 +63,16 @@ def _check_names(source: Source, other: Source) -> None:
     for model in source.sweep.models:
         if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
             raise ConfigError(
-                f"{source.folder} and {other.folder} ask different things under the alias {model.alias!r}: "
-                f"see `models` in the {SWEEP_FILE} of each. {KEEP_APART}."
+                f"{source.folder} and {other.folder} use the alias {model.alias!r} for different models. "
+                f"Compare `models` in their {SWEEP_FILE}. {KEEP_APART}."
             )
     asking = source.sweep.models[0]
     for condition in source.sweep.conditions:
         namesake = conditions.get(condition.name)
         if namesake is not None and asked_as(asking, condition) != asked_as(asking, namesake):
             raise ConfigError(
-                f"{source.folder} and {other.folder} ask differently under the condition {condition.name!r}: "
-                f"see `conditions` in the {SWEEP_FILE} of each. {KEEP_APART}."
+                f"{source.folder} and {other.folder} use the name {condition.name!r} for different "
+                f"conditions. Compare `conditions` in their {SWEEP_FILE}. {KEEP_APART}."
             )
 
 
@@ -85,7 +85,7 @@ def _check_answers(found: Sequence[Source]) -> None:
     if len(other):
         name, problem_id = other["problem_set"][0].as_py(), other["problem_id"][0].as_py()
         raise ConfigError(
-            f"{len(other):,} problems have another answer in one folder than in another, such as "
-            f"{problem_id} of {name}. Put the right problem set into problems/ of each, grade both again "
-            "with `asyncbench regrade FOLDER --write`, then merge."
+            f"{len(other):,} problems have different answers in the folders, such as {problem_id} of {name}. "
+            "Copy the right problem set into problems/ of each folder. Grade both again with `asyncbench "
+            "regrade FOLDER --write`, then merge."
         )

@@ -45,11 +45,11 @@ class Merged(Report):
         found = self.joined
         yield f"{len(self.folders)} folders: {found.trials:,} trials, {found.attempts:,} calls"
         if found.trials_twice or found.attempts_twice:
-            twice = f"{found.trials_twice:,} trials stood in several folders, and each has its best answer"
-            calls = f"; so did {found.attempts_twice:,} calls, which count once"
+            twice = f"{found.trials_twice:,} trials were in several folders; the best answer of each is kept"
+            calls = f"; {found.attempts_twice:,} calls were, too, and count once"
             yield twice + (calls if found.attempts_twice else "")
         if found.damaged:
-            yield f"{found.damaged:,} damaged lines of their journals are kept apart"
+            yield f"{found.damaged:,} damaged lines of their journals are in quarantine/"
         yield f"results in {self.out}; `asyncbench report {self.out}`"
 
     def _data(self) -> Mapping[str, object]:
@@ -99,12 +99,12 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
 
 def _check_places(folders: Sequence[Path], out: Path) -> None:
     if len({path.resolve() for path in folders}) < max(2, len(folders)):
-        raise ConfigError("merge takes two results folders or more, each named once")
+        raise ConfigError("merge needs at least two results folders. Name each once.")
     if out.exists() or out.is_symlink():
-        raise ConfigError(f"{out} exists: let --out name a folder that is new")
+        raise ConfigError(f"{out} exists. Name a new folder with --out.")
     for path in folders:
         if out.resolve().is_relative_to(path.resolve()):
-            raise ConfigError(f"{out} lies in {path}: let --out name a folder outside of what is merged")
+            raise ConfigError(f"{out} is inside {path}. Name a folder outside of those to merge with --out.")
 
 
 @contextmanager
@@ -144,7 +144,9 @@ def _built_beside(out: Path) -> Iterator[Path]:
             with storing(out):
                 sync_folders(draft)
                 if out.exists():
-                    raise StoreError(f"{out} was made meanwhile by somebody else: merge into another folder")
+                    raise StoreError(
+                        f"{out} was made by another program meanwhile. Merge into another folder."
+                    )
                 draft.rename(out)
                 sync_to_disk(out.parent)
         except BaseException:

@@ -55,9 +55,9 @@ def examples(path: str, *, place: str, near: Path | None = None) -> tuple[Messag
                 turns.append(Message(role="user", content=question))
                 turns.append(Message(role="assistant", content=answer))
             case _:
-                raise ConfigError(f'{where}: not {{"question": "…", "answer": "…"}}')
+                raise ConfigError(f'{where}: the line is not {{"question": "…", "answer": "…"}}. Correct it.')
     if not turns:
-        raise ConfigError(f"{place}: {path} holds no examples")
+        raise ConfigError(f"{place}: {path} holds no examples. Add one per line.")
     return tuple(turns)
 
 
@@ -71,13 +71,15 @@ def _dialog(text: str, *, place: str) -> tuple[Message, ...]:
         case {"messages": [_, *_] as messages}:
             turns = tuple(_message(turn, f"{place}, messages[{i}]") for i, turn in enumerate(messages, 1))
         case _:
-            raise ConfigError(f'{place}: not {{"messages": [{{"role": …, "content": …}}, …]}}')
+            raise ConfigError(
+                f'{place}: the file is not {{"messages": [{{"role": …, "content": …}}, …]}}. Correct it.'
+            )
     expected = cycle(("user", "assistant"))
     wrong = [i for i, (turn, role) in enumerate(zip(turns, expected, strict=False), 1) if turn.role != role]
     if wrong or len(turns) % 2:
         raise ConfigError(
             f"{place}, messages[{wrong[0] if wrong else len(turns)}]: user and assistant must take turns, "
-            "the user first and the assistant last, so that the question can follow"
+            "the user first and the assistant last. Your question follows."
         )
     return turns
 
@@ -86,13 +88,13 @@ def _message(raw: object, place: str) -> Message:
     match raw:
         case {"role": ("user" | "assistant") as role, "content": str() as content} if content:
             return Message(role=role, content=content)
-    raise ConfigError(f"{place}: needs a role, user or assistant, and a content that is text")
+    raise ConfigError(f"{place}: a message needs a role (user or assistant) and a content (text).")
 
 
 def _json(text: str, *, place: str) -> object:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"{place}: not JSON: {error}") from None
+        raise ConfigError(f"{place}: not JSON: {error}. Correct it.") from None
     except RecursionError:
-        raise ConfigError(f"{place}: nested too deeply; the form is flat") from None
+        raise ConfigError(f"{place}: nested too deeply. Write it flat.") from None

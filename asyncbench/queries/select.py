@@ -89,7 +89,7 @@ class Answer:
         shown = fitted(self.schema.names, cells, labels=self._labels(), width=width)
         if len(rows) <= MOST_SHOWN:
             return shown
-        more = f"Only the first {MOST_SHOWN} rows are shown: --csv, --json or --parquet FILE gives all."
+        more = f"Only the first {MOST_SHOWN} rows are shown. --csv, --json or --parquet FILE gives all."
         return f"{shown}\n{more}"
 
     def write_csv(self, out: IO[str]) -> None:
@@ -217,13 +217,15 @@ def _told_in_one_line(sources: Sources) -> Iterator[None]:
         # Arrow has only an OSError for what DuckDB says when rows are taken
         if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
             raise StoreError(f"sql: {_line(error)}") from error
-        raise ConfigError(f"sql: {_line(error)}; the views are {', '.join(VIEWS)}") from error
+        raise ConfigError(f"sql: {_line(error)}. The views are {', '.join(VIEWS)}.") from error
 
 
 def _line(error: Exception) -> str:
     """Return an error's words without the query that DuckDB repeats below them."""
     words = str(error).partition("\n\nLINE ")[0]
-    return "; ".join(line.strip() for line in words.splitlines() if line.strip())
+    lines = (line.strip().rstrip(".!") for line in words.splitlines())
+    # DuckDB knows names of its own catalogue that no query here may use.
+    return "; ".join(line for line in lines if line and not line.startswith("Did you mean"))
 
 
 # ── what may be asked ────────────────────────────────────────────────────────────────────────
@@ -238,13 +240,11 @@ def _check(connection: "duckdb.DuckDBPyConnection", query: str) -> None:
     kinds = {str(part.get("type")) for part in parts}
     written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
     if parts[-1]["error"] or len(parts[-1]["statements"]) != 1 or written:
-        raise ConfigError(
-            "sql: give one SELECT statement; nothing else is carried out, for nothing may change"
-        )
+        raise ConfigError("sql: give one SELECT statement. Nothing else runs, because nothing may change.")
     functions = [part["function"] for part in parts if part.get("type") == "TABLE_FUNCTION"]
     if refused := {one["function_name"].lower() for one in functions} - TABLE_FUNCTIONS:
         raise ConfigError(
-            f"sql: a query reads nothing but the views {', '.join(VIEWS)}, so it cannot use "
+            f"sql: a query reads only the views {', '.join(VIEWS)}, so it cannot use "
             f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
         )
 
@@ -263,7 +263,7 @@ def _parsed(connection: "duckdb.DuckDBPyConnection", query: str) -> list[Mapping
     try:
         json.loads(tree, object_hook=keep)
     except RecursionError:
-        raise ConfigError("sql: the query is nested too deeply to be checked; write it flatter") from None
+        raise ConfigError("sql: the query is nested too deeply to be checked. Write it flatter.") from None
     return parts
 
 

@@ -21,7 +21,7 @@ AGREE: Final = 0.01  # of a side: tokens that differ by no more are taken to be 
 SHIFTS_H: Final = [half / 2 for half in range(-24, 29)]  # from UTC: from the last zone to the first
 Range = tuple[float, float]
 Moves = Mapping[str, Sequence[Range]]  # by measure: the amounts by which it may move a bill
-_TIMES: Final = "billed at {:.3f} times what was reckoned here"
+_TIMES: Final = "billed at {:.3f} times the cost recorded here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,33 +37,33 @@ class Cause:
 
 # What speaks for each cause of `_moves`, in the words of `_words`.
 _SAYS: Final = {
-    "lost calls": "{lost_calls:,} calls ended unseen{lost_bounds}",
+    "lost calls": "the end of {lost_calls:,} calls was never seen{lost_bounds}",
     "timed out or cut calls": (
-        "{cut_calls:,} calls timed out or broke off, and may have been billed{cut_bounds}"
+        "{cut_calls:,} calls timed out or broke off, but may have been billed{cut_bounds}"
     ),
-    "failed calls billed": "{free:,} calls failed and are taken here to be free",
+    "failed calls billed": "{free:,} calls failed and are counted as free here",
     "calls without a price here": "{priceless:,} answered calls have no price here, {tokenless:,} no tokens",
     "cached input at another rate": (
-        "{cached_input:,} input tokens came from caches; as other input they would cost "
+        "{cached_input:,} input tokens came from a cache; at the normal rate they would cost "
         "{cached_as_plain_usd} more{cached_there}"
     ),
     "cache writes at another rate": (
-        "{cache_write:,} input tokens were written to caches for {usd_written}; kept for an hour, they would "
+        "{cache_write:,} input tokens were written to a cache for {usd_written}; a cache of one hour would "
         "cost {written_1h_usd} more"
     ),
     "reasoning counted apart": (
-        "{reasoning:,} output tokens ({usd_reasoning}) were reasoning: left out there, or counted once more"
+        "{reasoning:,} output tokens ({usd_reasoning}) were reasoning: omitted there, or counted twice"
     ),
     "another service tier": "the same calls cost {usd} here; by the price table: {other_tiers}",
     "batch discount": "the same calls cost {usd} here; by the price table: {batch}",
     "prices that changed": "the same calls cost {usd} here; by the price table: {today}",
     "calls outside this folder": "{elsewhere}",
-    "another price than here": "the tokens agree and the dollars do not. {prices}",
+    "another price than here": "the tokens agree, but the dollars do not. {prices}",
     "not in the export": (
-        "{absent:,} calls are of days and models without a line in it: it may end early, or be late"
+        "the export has no line for {absent:,} calls (their day and model): it may end early or be late"
     ),
     "rounding": (
-        "dollars are written with {decimals} decimals: {lines:,} lines may be off by ${rounded} together"
+        "dollars have {decimals} decimals in the export: {lines:,} lines may be off by ${rounded} in all"
     ),
 }
 _NAMES_MODELS: Final = "another price than here"  # by itself
@@ -225,9 +225,8 @@ def _words(
     ours, there = whole.ours, whole.theirs.cached_input
     sums = {name: dollars(sum_) if "usd" in name else sum_ for name, sum_ in asdict(ours).items()}
     beyond = sum(max(0, (pair.theirs.requests or 0) - pair.ours.calls) for pair in models)
-    elsewhere = f"the bill counts {beyond:,} calls more than were made here"
-    unsupported = "nothing speaks for it but that the bill is higher"
-    unsupported += ": other work with the same key, or other folders"
+    elsewhere = f"the bill counts {beyond:,} more calls than this folder"
+    unsupported = "the bill is higher; other programs may use the same key, or other folders"
     return sums | {
         "lost_bounds": _bounds(ours.lost_calls, ours.lost_unbounded, ours.lost_bound_usd),
         "cut_bounds": _bounds(ours.cut_calls, ours.cut_unbounded, ours.cut_bound_usd),
@@ -245,8 +244,8 @@ def _words(
 
 
 def _bounds(calls: int, unbounded: int, bound_usd: float) -> str:
-    bounded = f"; {calls - unbounded:,} of them at most {dollars(bound_usd)} together"
-    dearest = f"; {unbounded:,} are reckoned at most as the dearest answered call"
+    bounded = f"; {calls - unbounded:,} of them cost at most {dollars(bound_usd)} in all"
+    dearest = f"; {unbounded:,} count at most as much as the dearest answered call"
     return (bounded if calls > unbounded else "") + (dearest if unbounded else "")
 
 
@@ -269,7 +268,7 @@ def _prices(models: Sequence[BillPair], days: Sequence[BillPair]) -> str:
         elif pair.ours.usd:
             whose[_TIMES.format((pair.theirs.usd or 0.0) / pair.ours.usd)].append(pair.model)
         else:
-            whose["billed, and reckoned here at nothing"].append(pair.model)
+            whose["billed, but free here"].append(pair.model)
     return listed([f"{listed(those)}: {times}" for times, those in whose.items()], "; ")
 
 
@@ -301,5 +300,5 @@ def _zone(pairs: Sequence[BillPair], halves: HalfHours, shift_h: float) -> Cause
     share = (now - by_shift[best]) / now if now > DUST else 0.0
     if best == shift_h or share < WORTH_NAMING:
         return None
-    said = f"with days of UTC{best:+g} h, {share:.0%} of what differs by day is gone (--utc-offset {best:g})"
+    said = f"with days of UTC{best:+g} h, the gaps by day shrink by {share:.0%} (use --utc-offset {best:g})"
     return Cause(name="time zone of the day", says=said, share=share)

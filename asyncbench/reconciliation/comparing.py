@@ -20,10 +20,10 @@ from asyncbench.shown import SIMULATED, Report, Sheet
 TOLERANCE: Final = 0.01  # of the larger side
 NO_MODEL: Final = "(no model named)"
 NEVER_ASKED: Final = "never asked here"
-NOT_THEIRS: Final = "asked here, but the file names no model of its provider"
+NOT_THEIRS: Final = "asked here, but the file has no model of its provider"
 OTHER_DAYS: Final = "no call of this folder within a day of it"
 Key = tuple[str, Any]  # of a model in the comparison: its day, or why it is left out
-NOT_CERTAIN: Final = "What may explain the gap, the likeliest first; none of it is certain"
+NOT_CERTAIN: Final = "Possible reasons for the gap, the likeliest first (none is certain)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,21 +111,18 @@ class Reconciled(Report):
             yield f"The file is read as: {export.format} ({export.verified})."
         else:  # no provider is known to write such a file: column by column
             read = ", ".join(f"{kind} from {' + '.join(names)}" for kind, names in export.columns.items())
-            yield (
-                f"The file is read as: {export.format}: {read}. No provider documents such a file, so check "
-                "that."
-            )
+            yield (f"The file is read as: {export.format}: {read}. Check that: no provider documents this.")
             if export.unread:
-                yield f"Not read: {listed(export.unread)}; use --columns where one of them counts."
+                yield f"Columns not read: {listed(export.unread)}. Name those that count with --columns."
         zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
-        yield f"Days are those of {zone}, by when a call began. Gaps are what the file has beyond the folder."
+        yield f"A day is a day of {zone}, and a call counts when it began. Gap: the file minus the folder."
         shares = {name: self.gap_share(measure) for measure, name in MEASURES.items()}
         told = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
         left = sum(part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS)  # of the bill
         yield (
-            f"Gap as a part of the whole: {told}: {'within' if self.close else 'ABOVE'} the tolerance of "
+            f"Gap: {told}. This is {'within' if self.close else 'ABOVE'} the tolerance of "
             f"{self.tolerance:.2%}."
-            + (f" {_shown('usd', left)} of the file are not compared." if left else "")
+            + (f" {_shown('usd', left)} of the file is not compared." if left else "")
         )
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -138,7 +135,7 @@ class Reconciled(Report):
                 [cause.name, cause.says, f"{cause.share:.0%}", *_amounts(cause.explains)]
                 for cause in self.causes
             ]
-            head = ["cause", "what speaks for it", "explains up to", *MEASURES.values()]
+            head = ["reason", "evidence", "explains up to", *MEASURES.values()]
             yield Sheet(title=NOT_CERTAIN, head=head, rows=rows, labels=2)
         if self.left_out:
             rows = [
@@ -186,16 +183,15 @@ def reconcile(
     export = read_export(file, columns=columns, shift_h=utc_offset_h)
     use = use_of(folder, provider, now=now or datetime.now(UTC), shift_h=utc_offset_h)
     if not use.by_day:
-        raise ConfigError(f"{folder} holds no calls: there is nothing to compare {file} with")
+        raise ConfigError(f"{folder} has no calls to compare {file} with. Name another folder.")
     told = {line.model for line in export.lines if line.model}
     names = matched(use.providers, told, models, place=str(file))
     days, left_out = _compared(export, use, names)
     if all(pair.gap(measure) is None for pair in days for measure in MEASURES):
         raise ConfigError(
-            f"{file}: nothing in it can be compared: it tells of "
-            f"{_period(line.day for line in export.lines)}, and the calls of {folder} are of "
-            f"{_period(day for _, day in use.by_day)}. Export those days with dollars or tokens, or say with "
-            "--model and --columns what is what"
+            f"{file}: nothing in it can be compared. It covers {_period(line.day for line in export.lines)}, "
+            f"and the calls of {folder} are of {_period(day for _, day in use.by_day)}. Export those days "
+            "with dollars or tokens, or map names with --model and --columns."
         )
     halves = use.half_hours(names.ours)
     return Reconciled(
@@ -282,7 +278,7 @@ def _pairs(title: str, pairs: Sequence[BillPair], *, by_day: bool) -> Sheet:
     head = [*(["day"] if by_day else []), "model", "calls"]
     for measure in told:
         name = MEASURES[measure]
-        head += [f"{name} (theirs)", f"{name} (ours)", "gap", "share"]
+        head += [f"{name} (bill)", f"{name} (here)", "gap", "share"]
     rows = []
     for pair in pairs:
         cells = [*([str(pair.day or "-")] if by_day else []), pair.model, f"{pair.ours.calls:,}"]

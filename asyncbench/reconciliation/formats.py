@@ -8,18 +8,18 @@ from asyncbench.errors import ConfigError
 
 # What a column may hold. Several columns of one kind are added up.
 FIELDS: Final[Mapping[str, str]] = {
-    "day": "the day, or when the period began",
+    "day": "the day, or the start of the period",
     "model": "the model's name",
-    "line_item": "the model's name, then a comma and what was billed of it",
+    "line_item": "the model's name, a comma, and what was billed",
     "cost": "US dollars",
     "cost_cents": "cents of a US dollar",
-    "currency": "of the cost; none but USD is read",
-    "input": "input tokens, cached ones included",
-    "uncached_input": "input tokens without those read from or written to a cache",
+    "currency": "the currency of the cost; only USD is read",
+    "input": "input tokens, with cached ones",
+    "uncached_input": "input tokens, without cache reads and writes",
     "cached_input": "input tokens read from a cache",
     "cache_write": "input tokens written to a cache",
-    "output": "output tokens, reasoning included",
-    "reasoning": "reasoning tokens, a part of the output",
+    "output": "output tokens, with reasoning",
+    "reasoning": "reasoning tokens (part of the output)",
     "requests": "calls",
 }
 Columns = Mapping[str, tuple[str, ...]]  # what it is → names of columns
@@ -141,8 +141,8 @@ def columns_of(head: Collection[str], given: str | None, *, place: str) -> tuple
     found = {kind: names[:1] for kind, names in by_name.items()}
     if not found.keys() & set(_COUNTED):
         raise ConfigError(
-            f"{place}: is no export that is known. Say which columns hold what: --columns "
-            f"day=…,model=…,cost=…,input=…,output=…; it has: {', '.join(map(repr, head))}"
+            f"{place}: this format is not known. Name the columns: --columns "
+            f"day=…,model=…,cost=…,input=…,output=…. Its columns: {', '.join(map(repr, head))}."
         )
     return "columns by their names", None, found
 
@@ -158,17 +158,15 @@ def _given(head: Collection[str], given: str, place: str) -> Columns:
         kind, _, names = part.partition("=")
         kind = kind.strip()
         if kind not in FIELDS or not names.strip():
-            raise ConfigError(
-                f"--columns: {part!r} is not understood; write WHAT=COLUMN, WHAT of: {', '.join(FIELDS)}"
-            )
+            raise ConfigError(f"--columns: {part!r} is not WHAT=COLUMN. WHAT is one of: {', '.join(FIELDS)}.")
         if kind in found:
-            raise ConfigError(
-                f"--columns: {kind} stands twice; columns that add up are joined by +: {kind}=a+b"
-            )
+            raise ConfigError(f"--columns: {kind} is there twice. Join columns to add with +: {kind}=a+b.")
         found[kind] = tuple(name.strip() for name in names.split("+"))
         if missing := [name for name in found[kind] if name not in head]:
             has = ", ".join(map(repr, head))
-            raise ConfigError(f"{place}: has no column {missing[0]!r}; it has: {has}")
+            raise ConfigError(f"{place}: there is no column {missing[0]!r}. Its columns: {has}.")
     if not found.keys() & set(_COUNTED):
-        raise ConfigError(f"--columns: names nothing to compare; give at least one of: {', '.join(_COUNTED)}")
+        raise ConfigError(
+            f"--columns: there is nothing to compare. Name at least one of: {', '.join(_COUNTED)}."
+        )
     return found

@@ -41,7 +41,9 @@ def matched(
     """
     if not told:
         if given:
-            raise ConfigError(f"--model: {place} names no models; leave it out, and days alone are compared")
+            raise ConfigError(
+                f"--model: {place} names no models. Remove the option, and only days are compared."
+            )
         return MatchedNames(theirs={None: ALL_MODELS}, ours=dict.fromkeys(providers, ALL_MODELS))
     aliases = _aliases_of(given, told, providers, place)
     best = {asked: min((_rank(asked, name, aliases), name) for name in told) for asked in providers}
@@ -49,8 +51,8 @@ def matched(
     if not found:
         here = _listed({asked.model_id or asked.alias for asked in providers})
         raise ConfigError(
-            f"{place}: none of its models was asked here. Say which is which with --model NAME=ALIAS; the "
-            f"file has: {_listed(told)}; the folder has: {here}"
+            f"{place}: none of its models was asked here. Match them with --model NAME=ALIAS. The file has: "
+            f"{_listed(told)}; the folder has: {here}."
         )
     by_alias: dict[str, str] = {}
     for asked, name in sorted(found.items(), key=lambda item: item[0].served is None):
@@ -74,14 +76,14 @@ def _aliases_of(
     for text in given:
         name, sign, alias = text.rpartition("=")
         if not sign or not name or not alias:
-            raise ConfigError(f"--model {text!r}: write NAME=ALIAS, the name in the file and the model here")
+            raise ConfigError(f"--model {text!r}: write NAME=ALIAS (name in the file=model here).")
         if name in found:
-            raise ConfigError(f"--model: {name!r} stands twice; give it once")
+            raise ConfigError(f"--model: {name!r} is there twice. Give it once.")
         if name not in told:
-            raise ConfigError(f"--model {text}: {place} has no {name!r}; it has: {_listed(told)}")
+            raise ConfigError(f"--model {text}: {place} has no {name!r}. It has: {_listed(told)}.")
         if not any(alias in names for names in asked):
             here = _listed({names.alias for names in asked})
-            raise ConfigError(f"--model {text}: the folder has no model {alias!r}; it has: {here}")
+            raise ConfigError(f"--model {text}: the folder has no model {alias!r}. It has: {here}.")
         found[name] = alias
     return found
 

@@ -167,7 +167,7 @@ def _use(folder: Path, views: FolderViews, provider: str | None, now: datetime, 
     here = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls ORDER BY ALL")]
     if provider is not None and provider not in here:
         raise ConfigError(
-            f"--provider {provider}: no call here is of it; there are: {', '.join(here) or 'none'}"
+            f"--provider {provider}: the folder has no calls to it. It has: {', '.join(here) or 'none'}."
         )
     for tier in TIERS:
         calls.put_rates(f"{tier}_rates", tier=None if tier == "standard" else tier)

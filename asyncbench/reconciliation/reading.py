@@ -68,16 +68,18 @@ def read_export(path: Path, *, columns: str | None = None, shift_h: float = 0.0)
     """
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{path}: has more than {MOST_BYTES:,} bytes; export it by day and model")
+            raise ConfigError(
+                f"{path}: the file has more than {MOST_BYTES:,} bytes. Export it by day and model."
+            )
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that can be read.") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8; save it as UTF-8") from None
+        raise ConfigError(f"{path}: byte {error.start:,} is not UTF-8. Save the file as UTF-8.") from None
     lines = list(_json(path, text) if text.lstrip()[:1] in ("{", "[") else _csv(path, text))
     head = list(dict.fromkeys(name for _, cells in lines for name in cells))
     if not lines:
-        raise ConfigError(f"{path}: holds no lines of usage; export a period in which there was some")
+        raise ConfigError(f"{path}: the file has no lines of usage. Export a period with some.")
     name, verified, known = columns_of(head, columns, place=str(path))
     read_lines = (_told(_Cells(place, cells, known), shift_h) for place, cells in lines)
     told = [line for line in read_lines if line is not None]
@@ -102,19 +104,19 @@ def _csv(path: Path, text: str) -> Iterator[_Line]:
     try:
         head = [name.strip() for name in next(reader, [])]
         if twice := [name for name, times in Counter(head).items() if times > 1]:
-            raise ConfigError(f"{path}, line 1: column {twice[0]!r} stands twice; rename one of them")
+            raise ConfigError(f"{path}, line 1: column {twice[0]!r} is there twice. Rename one.")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             place = f"{path}, line {reader.line_num:,}"
             if len(cells) != len(head):
                 raise ConfigError(
-                    f"{place}: has {len(cells)} cells where the head has {len(head)}: quote cells that hold "
-                    f"{separator!r}, or remove the line"
+                    f"{place}: {len(cells)} cells, but the head has {len(head)}. Quote cells that hold "
+                    f"{separator!r}, or remove the line."
                 )
             yield place, dict(zip(head, cells, strict=True))
     except csv.Error as error:
-        raise ConfigError(f"{path}, line {reader.line_num:,}: {error}; save it as CSV again") from None
+        raise ConfigError(f"{path}, line {reader.line_num:,}: {error}. Save it as CSV again.") from None
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────
@@ -129,7 +131,7 @@ def _json(path: Path, text: str) -> Iterator[_Line]:
         pages = [(f"{path}: ", whole if isinstance(whole, dict) and "data" in whole else {"data": items})]
     if pages and pages[-1][1].get("has_more"):
         raise ConfigError(
-            f"{path}: has_more is true, so pages are missing; fetch them, and put all into a list: [{{…}}, …]"
+            f"{path}: has_more is true, so pages are missing. Fetch them, and put all in a list: [{{…}}, …]."
         )
     for place, page in pages:
         for where, item in _objects(page.get("data"), f"{place}data"):
@@ -158,15 +160,15 @@ def _parsed(path: Path, text: str, line: int) -> object:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         place = f"{path}, line {line + error.lineno - 1:,}"
-        raise ConfigError(f"{place}: {error.msg}; give JSON, JSON lines or CSV") from None
+        raise ConfigError(f"{place}: {error.msg}. Give JSON, JSON lines or CSV.") from None
 
 
 def _objects(items: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
     if not isinstance(items, list):
-        raise ConfigError(f"{place} is not a list; give a list of objects, or pages of `data`")
+        raise ConfigError(f"{place} is not a list. Give a list of objects, or pages of `data`.")
     for n, item in enumerate(items):
         if not isinstance(item, dict):
-            raise ConfigError(f"{place}[{n}] is {item!r:.60}, not an object; give a list of objects")
+            raise ConfigError(f"{place}[{n}] is {item!r:.60}, not an object. Give a list of objects.")
         yield f"{place}[{n}]", item
 
 
@@ -215,8 +217,8 @@ def _told(line: _Cells, shift_h: float) -> BillLine | None:
     for currency in line.values("currency", str):
         if currency.lower() != "usd":
             raise ConfigError(
-                f"{line.place}, column {line.columns['currency'][0]!r}: {currency!r:.20} is not USD; only US "
-                "dollars can be compared"
+                f"{line.place}, column {line.columns['currency'][0]!r}: {currency!r:.20} is not USD. Only US "
+                "dollars can be compared."
             )
     counts = {kind: line.whole(kind, count_of) for kind in _COUNTS}
     plain, input_tokens = line.whole("uncached_input", count_of), line.whole("input", count_of)
@@ -230,7 +232,7 @@ def _told(line: _Cells, shift_h: float) -> BillLine | None:
     days = line.values("day", partial(day_of, shift_h=shift_h))
     if not days and "day" in line.columns:
         raise ConfigError(
-            f"{line.place}, column {line.columns['day'][0]!r}: is empty; every line needs its day"
+            f"{line.place}, column {line.columns['day'][0]!r}: the cell is empty. Every line needs its day."
         )
     items = line.values("line_item", lambda item: str(item).partition(",")[0].strip())
     return BillLine(

@@ -12,9 +12,7 @@ _GROUPED: Final = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 MOST: Final = 10**15  # tokens, or dollars; more is a fault of who wrote it
 _MOST_CHARACTERS: Final = 64  # of a number; a longer one is none
 
-DAY_RULE: Final = (
-    "write YYYY-MM-DD, a time in ISO 8601 (of the file's days where it names no zone), or seconds since 1970"
-)
+DAY_RULE: Final = "write YYYY-MM-DD, a time in ISO 8601, or seconds since 1970"
 COUNT_RULE: Final = "write a whole number of tokens, such as 12345 or 12,345"
 USD_RULE: Final = (
     "write US dollars with a point, such as 1234.56, $1,234.56 or 1234.56 USD; a lone comma may be a decimal"

@@ -164,7 +164,9 @@ def _rewritten(
     for place, paths in _by_place(trials.earlier).items():
         beside = stored.pop(place, [])
         if not beside:
-            raise StoreError(f"no grades stand beside {paths[0]}: put back a copy of that part of `grades`")
+            raise StoreError(
+                f"there are no grades for {paths[0]}. Restore that part of `grades` from a backup"
+            )
         yield from _in_partition(paths, beside, trials, grades)
         if not any(path in changed for path in paths):
             trials.keep_after_all(paths)

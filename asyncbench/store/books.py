@@ -83,7 +83,9 @@ def spending_of(folder: Path | str) -> Books:
         try:
             damaged = sum(map(calls_in, damaged_lines(path, seen.damaged)))
         except FileNotFoundError as error:
-            raise MovedError(f"{path}: {error}. Its journal was being sealed: read it again.") from error
+            raise MovedError(
+                f"{path}: {error}. Its journal was being sealed. Read the folder again."
+            ) from error
         found = _spending(seen, str(manifest["sweep"]))
         for alias, told in lost_calls(manifest):
             found.setdefault(alias, Spending()).add_told(told)

@@ -24,8 +24,8 @@ from asyncbench.errors import StoreError
 from asyncbench.store.schema import check_version
 
 WAYS_OUT = (
-    "Put back a copy, or let `asyncbench run SWEEP --accept-loss` ask again what is lost: what its calls "
-    "cost counts still."
+    "Restore the file from a backup. Or ask the lost trials again with `asyncbench run SWEEP "
+    "--accept-loss`; the cost of the lost calls still counts."
 )
 STAMP = b"asyncbench.checksums"
 STAMPED = {STAMP: b"1"}  # in the metadata of a part that must have the block
@@ -63,7 +63,9 @@ def check(path: Path, columns: Collection[str] | None = None) -> bool:
             check_version(path, int((metadata.metadata or {}).get(_VERSION, b"1")))
             for number, start, size in _chunks(metadata, columns) if sums else ():
                 if _crc(file, start, size) != sums[number]:
-                    raise ValueError(f"{size:,} bytes from {start:,} on are not those that were written")
+                    raise ValueError(
+                        f"{size:,} bytes from byte {start:,} on have changed since they were written"
+                    )
     except FileNotFoundError:
         raise
     except (OSError, ValueError, struct.error) as error:  # Arrow's too
@@ -105,14 +107,14 @@ def _sums(file: BinaryIO) -> tuple[int, ...]:
     ends = _before(file, footer_at, _ENDS.size)
     if not ends.endswith(MAGIC):
         if STAMP in footer:
-            raise ValueError("its checksums are gone")
+            raise ValueError("its checksums are missing")
         return ()
     chunks, footer_sum, block_sum, _ = _ENDS.unpack(ends)
     if zlib.crc32(footer) != footer_sum:
-        raise ValueError("its footer is not what was written")
+        raise ValueError("its footer has changed since it was written")
     block = _before(file, footer_at, 4 * chunks + _ENDS.size)[: -4 - len(MAGIC)]
     if zlib.crc32(block) != block_sum:
-        raise ValueError("its checksums are not those that were written")
+        raise ValueError("its checksums have changed since they were written")
     return struct.unpack(f"<{chunks}I", block[:-8])
 
 
@@ -121,7 +123,7 @@ def _footer(file: BinaryIO) -> tuple[int, bytes]:
     length, end = _TAIL.unpack(_before(file, size, _TAIL.size))
     start = size - _TAIL.size - length
     if end != b"PAR1" or start < 0:
-        raise ValueError("its end is not what was written")
+        raise ValueError("its end is missing or has changed")
     return start, _before(file, size, size - start)
 
 

@@ -192,7 +192,7 @@ class Store:
             if (segment := self._journal.segment).dirty:
                 await asyncio.to_thread(segment.sync)
                 if segment is self._journal.segment and not segment.path.exists():
-                    raise refused(segment.path, "somebody has removed it")
+                    raise refused(segment.path, "another program has removed it")
 
     async def _seal_now_and_then(self, look_every_s: float, every_s: float, at_results: int) -> None:
         def seal_complete() -> None:

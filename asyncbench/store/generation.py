@@ -95,7 +95,7 @@ class Generation:
     def finish(self) -> None:
         """Bring all of it onto the disk."""
         if self._left:
-            raise StoreError(f"{min(self._left)}: nothing takes its place; the table stays as it was")
+            raise StoreError(f"{min(self._left)}: no new part replaces it, so the table stays as it was")
         for part, _ in self._parts:
             part.finish()
             part.publish()
@@ -231,7 +231,7 @@ def compact(generation: Generation) -> None:
             merged.finish()  # now: hundreds that wait would hold thousands of long replies
             if merged.rows != (rows := sum(map(_rows, few))):
                 raise StoreError(
-                    f"{merged.path} has {merged.rows:,} of {rows:,} rows: the parts stay as they were"
+                    f"{merged.path} has {merged.rows:,} of {rows:,} rows, so the parts stay as they were"
                 )
 
 

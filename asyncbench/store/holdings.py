@@ -183,7 +183,7 @@ def wrong_with(
         if what := _emptied(folder / JOURNAL / name):
             wrong.append((f"{JOURNAL}/{name}", what))
     if calls and not wrong and (few := _calls_missing(folder, manifest)):
-        return [("attempts", f"lacks {few:,} of the calls that trials count: a part is missing")]
+        return [("attempts", f"lacks {few:,} of the calls that trials count, so a part is missing")]
     return wrong
 
 
@@ -203,10 +203,10 @@ def _wrong(path: Path | None, states: Sequence[Told | None]) -> str | None:
     if path is None:
         return None if None in states else "is missing"
     if not entries:
-        return "is no part of this folder, but a copy, or of another state of it: move it away"
+        return "does not belong here: it is a copy, or from an older state of the folder. Move it away"
     if any(_matches(path, entry) for entry in entries):
         return None
-    return "is not what was written: it was damaged or replaced"
+    return "has changed since it was written: it is damaged or was replaced"
 
 
 def _matches(path: Path, entry: Told) -> bool:
@@ -218,7 +218,7 @@ def _matches(path: Path, entry: Told) -> bool:
 
 def _emptied(segment: Path) -> str | None:
     try:
-        return None if segment.stat().st_size else "is empty: it was cut short"
+        return None if segment.stat().st_size else "is empty, so it was cut short"
     except FileNotFoundError:
         return "is missing"
 
@@ -242,7 +242,7 @@ def _calls_missing(folder: Path, manifest: Manifest) -> int:
 def refusal(folder: Path, wrong: Sequence[Wrong]) -> StoreError:
     """Return the complaint about a folder that is not what was written."""
     shown = "; ".join(f"{folder / key} {what}" for key, what in wrong[:SHOWN])
-    more = f"; and {len(wrong) - SHOWN:,} more" if len(wrong) > SHOWN else ""
+    more = f"; and {len(wrong) - SHOWN:,} more files" if len(wrong) > SHOWN else ""
     return StoreError(f"{shown}{more}. {WAYS_OUT}")
 
 

@@ -29,8 +29,8 @@ def locked(folder: Path) -> Iterator[None]:
             if not _got(descriptor, path):
                 holder = path.read_text().strip() or "unknown"
                 raise StoreError(
-                    f"{path.parent} is being written by process {holder}: wait until it is done, or give "
-                    "this sweep another `out:`."
+                    f"process {holder} is writing to {path.parent}. Wait until it is done, or set another "
+                    "folder with `out:`."
                 )
             os.ftruncate(descriptor, 0)
             os.write(descriptor, b"%d\n" % os.getpid())

@@ -27,8 +27,8 @@ Manifest = dict[str, Any]  # Any: JSON, which its readers know
 _CHANGING = threading.RLock()  # a run describes itself while another of its threads makes parts
 
 _REFUSALS = {  # by whether it is an import that is refused
-    False: "holds imported results: no sweep can add to them. Give the sweep an `out:` that is new or empty.",
-    True: "holds a sweep's results: nothing can be imported into it. Name a folder that is new or empty.",
+    False: "holds imported results, and a sweep cannot add to them. Set `out:` to a new or empty folder.",
+    True: "holds the results of a sweep, and nothing can be imported there. Name a new or empty folder.",
 }
 
 
@@ -41,7 +41,7 @@ def is_results_folder(folder: Path) -> bool:
     try:
         return (folder / MANIFEST).exists()
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be looked into: {error.strerror}. Name another folder.") from None
+        raise ConfigError(f"{folder} cannot be opened: {error.strerror}. Name another folder.") from None
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -56,22 +56,22 @@ def read_manifest(folder: Path) -> Manifest:
         manifest: Manifest = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise ConfigError(
-            f"{folder} is not a results folder: it has no {MANIFEST}. Name the folder that a run wrote; if "
-            f"this is one, put back a copy of {path}."
+            f"{folder} is not a results folder: it has no {MANIFEST}. Name a folder that a run wrote. If "
+            f"this is one, restore {path} from a backup."
         ) from None
     except (OSError, orjson.JSONDecodeError) as error:
-        raise StoreError(f"{path} cannot be read: {error}. Put back a copy of it.") from error
+        raise StoreError(f"{path} cannot be read: {error}. Restore it from a backup.") from error
     match manifest:
         case {"schema_version": int(version), "sweep": str()}:
             check_version(folder, version)
         case _:
             raise ConfigError(
-                f"{folder} is not a results folder: its {MANIFEST} is not ours. Name another folder; if it "
-                f"is one, put back a copy of {path}."
+                f"{folder} is not a results folder: another program wrote its {MANIFEST}. Name another "
+                f"folder. If it is one, restore {path} from a backup."
             )
     said = manifest.pop(DIGEST, None)
     if said != _digest(manifest) and (said or HOLDS in manifest):  # earlier versions wrote neither
-        raise StoreError(f"{path} is not what was written. Put back a copy of it.")
+        raise StoreError(f"{path} has changed since it was written. Restore it from a backup.")
     return manifest
 
 
@@ -155,13 +155,13 @@ def kept_sweep_file(folder: Path) -> Path | None:
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
     if said is not None and digest_of(data) not in said:
-        raise StoreError(f"{path} is not what a run wrote: it was damaged, or edited by hand. {_AGAIN}")
+        raise StoreError(f"{path} has changed since a run wrote it: it is damaged or was edited. {_AGAIN}")
     return path
 
 
 _AGAIN = (
-    "Put back a copy of it, or run the sweep again from its own file, edited as you like: that writes this "
-    "one anew. If this is the only one, copy it out of the folder and run the copy."
+    "Restore it from a backup. Or run the sweep again from its own file, edited as you like: the run writes "
+    "this copy again. If this is your only one, copy it out of the folder and run that."
 )
 
 
@@ -188,13 +188,13 @@ def check_owner(folder: Path, *, sweep: str, imported: bool = False) -> None:
             raise ConfigError(f"{folder} {_REFUSALS[imported]}")
         if (owner := manifest["sweep"]) != sweep:
             raise ConfigError(
-                f"{folder} holds the results of sweep {owner!r}, not of {sweep!r}: give {sweep!r} another "
-                f"`out:`, or name it {owner!r}."
+                f"{folder} holds the results of sweep {owner!r}, not of {sweep!r}. Set another folder with "
+                f"`out:`, or rename the sweep to {owner!r}."
             )
     elif folder.is_dir() and {path.name for path in folder.iterdir()} - {LOCK, TEMPORARY}:
         raise ConfigError(
-            f"{folder} holds files but no {MANIFEST}: it is not a results folder. Name one that is new or "
-            f"empty. If it holds results, put back a copy of {MANIFEST}."
+            f"{folder} holds files but no {MANIFEST}, so it is not a results folder. Name a new or empty "
+            f"one. If it holds results, restore {MANIFEST} from a backup."
         )
 
 

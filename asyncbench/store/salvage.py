@@ -83,9 +83,9 @@ class Salvage:
         except StoreError as error:
             self.error = self.error or error
         if self.error is not None:
-            outcome = "0 answers are unsaved: all that came are in the folder."
+            outcome = "0 answers are unsaved: the folder has all that arrived."
             if n := self.unsaved:
-                outcome = f"{n:,} answers that came after that are unsaved; they will be asked again."
+                outcome = f"{n:,} answers that arrived later are unsaved. Run again to ask for them."
             raise StoreError(f"{self.error} {outcome}") from self.error
 
     def _fail(self, error: StoreError) -> None:

@@ -334,5 +334,5 @@ def check_version(what: Path, version: int) -> None:
     if version > SCHEMA_VERSION:
         raise ConfigError(
             f"{what} has schema version {version}; this asyncbench knows versions up to {SCHEMA_VERSION}. "
-            "Install a later one."
+            "Install a later asyncbench."
         )

@@ -92,7 +92,7 @@ def segments(folder: Path) -> list[Path]:
 
 def number_of(segment: Path) -> int:
     if not segment.stem.isdecimal():
-        raise StoreError(f"{segment} is no segment of a journal: move it out of the folder.")
+        raise StoreError(f"{segment} is not a segment of the journal. Move it out of the folder.")
     return int(segment.stem)
 
 
@@ -123,7 +123,7 @@ def payloads(segment: Path, damaged: list[Damage]) -> Iterator[bytes]:
             elif payload.startswith(_HEAD_STARTS):
                 head = orjson.loads(payload)
                 if (own := head.get("segment", number_of(segment))) != number_of(segment):
-                    raise StoreError(f"{segment} is a copy of {name_of(own)}: move it out of the folder.")
+                    raise StoreError(f"{segment} is a copy of {name_of(own)}. Move it out of the folder.")
                 check_version(segment, head["schema_version"])
             else:
                 yield payload

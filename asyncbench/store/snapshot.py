@@ -100,11 +100,11 @@ def overruled_by(name: str) -> tuple[str, ...]:
 def chosen_columns(name: str, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
     """Return the columns of a table that are asked for; None: all."""
     if isinstance(columns, str):
-        raise ConfigError(f"{name}: columns is {columns!r}, a text; give a list of names: [{columns!r}]")
+        raise ConfigError(f"{name}: columns must be a list of names, not a text. Write [{columns!r}].")
     chosen = schema.names if columns is None else list(columns)
     if unknown := [column for column in chosen if column not in schema.names]:
         raise ConfigError(
-            f"{name} has no column {', '.join(map(repr, unknown))}; it has: {', '.join(schema.names)}"
+            f"{name} has no column {', '.join(map(repr, unknown))}. Its columns: {', '.join(schema.names)}."
         )
     return chosen
 
@@ -123,7 +123,7 @@ def expression(name: str, filters: Filters | None, schema: pa.Schema) -> pc.Expr
     except (pa.ArrowException, ValueError, TypeError) as error:
         why = str(error).partition(" in ")[0].partition("\n")[0]
         raise ConfigError(
-            f"{name}: the filter cannot be used: {why}. It has the columns: {', '.join(schema.names)}"
+            f"{name}: the filter does not work: {why}. Its columns: {', '.join(schema.names)}."
         ) from error
     return wanted
 
@@ -134,9 +134,9 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise MovedError(f"{name}: {error}. The folder was being rewritten: read it again.") from error
+        raise MovedError(f"{name}: {error}. The folder was being rewritten. Read it again.") from error
     except (OSError, pa.ArrowInvalid) as error:
-        raise StoreError(f"{name}: {error}. Put back a copy of that part, or remove it.") from error
+        raise StoreError(f"{name}: {error}. Restore that part from a backup, or remove it.") from error
 
 
 def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
@@ -167,8 +167,8 @@ def take_snapshot(folder: Path, *, whatever_is_wrong: bool = False) -> Snapshot:
 def tell_damage(folder: Path, damaged: Sequence[Damage]) -> None:
     """Warn whoever reads, or opens, a folder whose journal has damaged lines."""
     if damaged:
-        what = f"{folder}: {len(damaged):,} lines of its journal are damaged and left out"
-        warnings.warn(f"{what}; `asyncbench status {folder} --verify` names them", DamageWarning, 4)
+        what = f"{folder}: {len(damaged):,} damaged lines of its journal are left out"
+        warnings.warn(f"{what}. `asyncbench status {folder} --verify` names them.", DamageWarning, 4)
 
 
 def _same(before: Manifest, after: Manifest) -> bool:
@@ -206,4 +206,4 @@ def _lines(journal: Path, covered: set[str], damaged: list[Damage]) -> Iterator[
         except FileNotFoundError:  # sealed a moment ago
             continue
         except OSError as error:
-            raise StoreError(f"{segment} cannot be read: {error}. Put back a copy of it.") from error
+            raise StoreError(f"{segment} cannot be read: {error}. Restore it from a backup.") from error

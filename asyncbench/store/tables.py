@@ -30,7 +30,7 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
             "skipped": _table(_parsed(payloads, _UNASKED)["skipped"], SKIPPED),
         }
     except ValueError as error:  # Arrow's too
-        raise StoreError(f"{place} holds a value that its column cannot: {error}") from error
+        raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
 
 
 def joined(columns: Iterable["pa.ChunkedArray[pa.StringScalar]"]) -> "pa.Array[pa.StringScalar]":

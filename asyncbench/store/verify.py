@@ -84,10 +84,10 @@ def verify_folder(folder: Path | str) -> Verified:
 def _journal(folder: Path, seen: Snapshot) -> Iterator[FolderFinding]:
     for line in seen.damaged:
         place = f"{line.segment.relative_to(folder)}, line {line.line}"
-        what = f"{line.size:,} bytes are not what was written; the next run sets them aside in {QUARANTINE}/"
+        what = f"{line.size:,} damaged bytes; the next run moves them to {QUARANTINE}/"
         yield FolderFinding(place=place, what=what)
     for name, lines in quarantined(folder).items():
-        what = f"{lines:,} lines of the journal were damaged and set aside; what they said is lost"
+        what = f"{lines:,} damaged lines of the journal were moved here; their content is lost"
         yield FolderFinding(place=f"{QUARANTINE}/{name}", what=what, known=True)
 
 
@@ -96,7 +96,7 @@ def _holdings(folder: Path) -> Iterator[FolderFinding]:
     for key, what in wrong_with(folder, manifest, stored(folder)):
         yield FolderFinding(place=key, what=f"{what}. {WAYS_OUT}")
     for file in lost_files(manifest):
-        what = "was lost, and the loss accepted; what its calls cost counts still"
+        what = "was lost, and you accepted that; the cost of its calls still counts"
         yield FolderFinding(place=file["path"], what=what, known=True)
     try:
         kept_sweep_file(folder)
@@ -113,7 +113,7 @@ def _read_all(name: str, part: Path) -> None:
         for key in keys:
             if (found := pc.unique(batch[key]).to_pylist()) != [unquote(said[key])]:
                 raise StoreError(
-                    f"holds rows of {key} {', '.join(map(str, found))}: it stands in the wrong place"
+                    f"is in the wrong folder: it holds rows of {key} {', '.join(map(str, found))}"
                 )
 
 
@@ -128,7 +128,7 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
         counts = seen.read(name, list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
         if twice := len(counts.filter(pc.field("count_all") > 1)):
             yield FolderFinding(
-                place=name, what=f"{twice:,} rows stand more than once, by {' and '.join(keys)}"
+                place=name, what=f"{twice:,} rows are there more than once (same {' and '.join(keys)})"
             )
     trials, grades, attempts = (
         pc.unique(seen.read(name, ["trial_id"])["trial_id"]) for name in ("trials", "grades", "attempts")
@@ -141,10 +141,10 @@ def _ids(seen: Snapshot, lost: Collection[str]) -> Iterator[FolderFinding]:
         ("attempts", "trials have no call", called, attempts),
     ):
         if lacking := len(ids.filter(pc.invert(pc.is_in(ids, value_set=others)))):
-            missing = f"{lacking:,} {what}: a part is missing; put back a copy of it"
+            missing = f"{lacking:,} {what}, so a part is missing. Restore it from a backup"
             yield FolderFinding(place=place, what=missing, known=place in lost)
     made = seen.read("attempts", ["trial_id", "attempt"]).group_by("trial_id").aggregate([("attempt", "max")])
     joined = seen.read("trials", ["trial_id", "attempts"]).join(made, "trial_id", join_type="inner")
     if fewer := len(joined.filter(pc.field("attempt_max") < pc.field("attempts"))):
-        what = f"of {fewer:,} trials calls are missing: a part is missing; put back a copy of it"
+        what = f"calls of {fewer:,} trials are missing, so a part is missing. Restore it from a backup"
         yield FolderFinding(place="attempts", what=what, known="attempts" in lost)

@@ -51,8 +51,10 @@ def test_a_file_of_ones_own_is_taken_as_it_is(tmp_path):
         pytest.param(json.dumps({"messages": HELLO[:1]}), "messages[1]: user and", id="ends-with-user"),
         pytest.param(json.dumps({"messages": HELLO[::-1]}), "messages[1]: user and", id="wrong-order"),
         pytest.param(json.dumps({"messages": HELLO + HELLO[1:]}), "messages[3]: user and", id="two-in-a-row"),
-        pytest.param('{"messages": [{"role": "user"}]}', "messages[1]: needs", id="no-content"),
-        pytest.param('{"messages": [{"role": "x", "content": "y"}]}', "messages[1]: needs", id="odd-role"),
+        pytest.param('{"messages": [{"role": "user"}]}', "messages[1]: a message needs", id="no-content"),
+        pytest.param(
+            '{"messages": [{"role": "x", "content": "y"}]}', "messages[1]: a message needs", id="odd-role"
+        ),
     ],
 )
 def test_small_talk_that_cannot_be_said_is_refused(tmp_path, text, said):
@@ -84,8 +86,8 @@ def test_worked_examples_become_turns_in_their_order(tmp_path):
     [
         pytest.param("", "holds no examples", id="empty"),
         pytest.param('{"question": "1+1?", "answer": "2"}\n{"question"', "line 2: not JSON", id="torn"),
-        pytest.param('{"question": "1+1?"}', "line 1: not {", id="no-answer"),
-        pytest.param('{"question": "1+1?", "answer": 2}', "line 1: not {", id="not-text"),
+        pytest.param('{"question": "1+1?"}', "line 1: the line is not {", id="no-answer"),
+        pytest.param('{"question": "1+1?", "answer": 2}', "line 1: the line is not {", id="not-text"),
         pytest.param("[" * 100_000, "line 1: nested too deeply", id="too deep"),
         pytest.param(" " * 4_000_001, "more than 4,000,000 bytes", id="too long"),
     ],

@@ -87,7 +87,7 @@ def test_no_sweep_can_be_run_into_imported_results(results, tmp_path):
     words = ("--model", "simulated/oracle", "--problems", tmp_path / "p.parquet", "--out", results)
     done = asyncbench("run", *words)
     assert done.returncode == 2
-    assert "holds imported results: no sweep can add to them" in done.stderr
+    assert "holds imported results, and a sweep cannot add to them" in done.stderr
 
 
 def test_an_export_gives_the_file_back(results, tmp_path):

@@ -281,6 +281,6 @@ def test_a_sweep_s_folder_is_refused(tmp_path):
     with Store.open(tmp_path / "results", sweep="results"):
         pass
     before = everything(tmp_path / "results")
-    with pytest.raises(ConfigError, match="holds a sweep's results: nothing can be imported into it"):
+    with pytest.raises(ConfigError, match="holds the results of a sweep, and nothing can be imported there"):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))
     assert everything(tmp_path / "results") == before

@@ -128,7 +128,7 @@ def test_problems_join_the_trials_that_asked_them(folder):
     [
         ("SELECT modle FROM trials", 'modle.*Candidate bindings.*"model"'),
         ("SELEC 1", "syntax error"),
-        ("FROM nothing", "nothing does not exist.*the views are trials, grades"),
+        ("FROM nothing", "nothing does not exist.*The views are trials, grades"),
         ("", "one SELECT"),
         ("SELECT 1; SELECT 2", "one SELECT"),
         ("COPY trials TO 'x.csv'", "one SELECT"),
@@ -297,7 +297,7 @@ def test_a_folder_that_is_rewritten_again_and_again_is_given_up_at(nights, monke
 @pytest.mark.parametrize("form", ["as_table", "write_csv", "write_json"])
 def test_what_fails_when_rows_are_taken_is_told_in_one_line(folder, form):
     failing = "SELECT CASE WHEN n > 50000 THEN error('late') ELSE n END AS n FROM range(60000) AS t(n)"
-    with pytest.raises(ConfigError, match=r"^sql: .*late; the views are"), asking(folder, failing) as answer:
+    with pytest.raises(ConfigError, match=r"^sql: .*late. The views are"), asking(folder, failing) as answer:
         taken(answer, form)
 
 

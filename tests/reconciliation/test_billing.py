@@ -245,7 +245,7 @@ def test_columns_named_as_columns_names_them_are_read_and_others_told(tmp_path, 
     assert found.whole.theirs.requests == 12
     told = found.as_markdown()
     assert "input from input" in told
-    assert "Not read: team; use --columns" in told.replace("\\", "")
+    assert "Columns not read: team. Name those that count with --columns" in told.replace("\\", "")
 
 
 def said_of_price(found):
@@ -273,14 +273,14 @@ def test_a_price_that_differs_on_one_day_is_told_with_the_day(tmp_path):
 def test_a_cause_tells_of_the_models_whose_gaps_it_closes(tmp_path):
     folder = two_days(tmp_path, trials(5, model=SONNET), others=[LOST])
     found = compared(folder, with_more(billed(folder), **ONE))
-    assert found.causes[0].says.startswith(f"{billed(folder)[0]['model']}: 1 calls ended unseen")
+    assert found.causes[0].says.startswith(f"{billed(folder)[0]['model']}: the end of 1 calls was never seen")
 
 
 def test_more_calls_than_were_made_here_come_from_elsewhere(tmp_path):
     folder = two_days(tmp_path)
     found = compared(folder, scaled(billed(folder), cost_usd=3, input_tokens=3, output_tokens=3, requests=3))
     assert causes(found)[0] == "calls outside this folder"
-    assert "24 calls more" in found.causes[0].says
+    assert "24 more calls" in found.causes[0].says
 
 
 def test_a_bill_that_counts_no_more_calls_is_not_explained_by_other_work(tmp_path):
@@ -321,7 +321,7 @@ def test_no_cause_is_asserted_and_the_likeliest_stands_first(tmp_path):
     found = compared(folder, scaled(billed(folder), cost_usd=1.37))
     shares = [round(one.share, 2) for one in found.causes]
     assert shares == sorted(shares, reverse=True)
-    assert "none of it is certain" in found.as_text(width=200)
+    assert "(none is certain)" in found.as_text(width=200)
 
 
 # ── which is which ───────────────────────────────────────────────────────────────────────────
@@ -383,7 +383,7 @@ def test_models_never_asked_and_far_days_are_left_out_and_named(tmp_path):
 def test_what_is_left_out_is_named_in_dollars_beside_the_verdict(tmp_path):
     folder = two_days(tmp_path)
     other = {"date": "2026-11-20", "model": "o9", "cost_usd": 7, "requests": 1}
-    assert "$7.0000 of the file are not compared" in compared(folder, [*billed(folder), other]).as_text(
+    assert "$7.0000 of the file is not compared" in compared(folder, [*billed(folder), other]).as_text(
         width=300
     )
 
@@ -397,7 +397,7 @@ def test_what_is_left_out_is_named_in_dollars_beside_the_verdict(tmp_path):
     ids=["another month", "no amounts"],
 )
 def test_a_bill_of_which_nothing_is_compared_is_refused(tmp_path, line):
-    with pytest.raises(ConfigError, match=r"nothing in it can be compared: .*2026-11-2"):
+    with pytest.raises(ConfigError, match=r"nothing in it can be compared. It covers .*2026-11-2"):
         compared(two_days(tmp_path), [line])
 
 
@@ -412,7 +412,7 @@ def test_a_bill_without_models_is_compared_by_day_for_one_provider(tmp_path):
     folder = folder_of(tmp_path / "night", trials(3), trials(3, model=SONNET))
     lines = [line for line in billed(folder) if line["model"] == "mini"]
     assert compared(folder, lines, head=("date", "cost_usd"), provider="openai").close
-    with pytest.raises(ConfigError, match="no call here is of it"):
+    with pytest.raises(ConfigError, match="has no calls to it"):
         compared(folder, lines, provider="mistral")
 
 
@@ -582,7 +582,7 @@ def test_json_lines_are_read_as_a_list_of_them(tmp_path, count, end):
 def test_a_line_of_json_that_is_none_is_named(tmp_path):
     path = tmp_path / "bill.jsonl"
     path.write_text('{"date": "2026-11-20", "cost_usd": 1}\n\n{"date": \n')
-    with pytest.raises(ConfigError, match=r"line 3: .*; give JSON, JSON lines or CSV"):
+    with pytest.raises(ConfigError, match=r"line 3: .*. Give JSON, JSON lines or CSV"):
         read_export(path)
     path.write_text('{\n"data": [\n{"date": 1},\n}')
     with pytest.raises(ConfigError, match="line 4"):
@@ -659,14 +659,14 @@ def test_a_day_that_could_be_another_is_refused(value):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("date,model,cost_usd\n2026-11-20,m,0.5\n2026-11-20,m,1,5\n", "line 3: has 4 cells"),
+        ("date,model,cost_usd\n2026-11-20,m,0.5\n2026-11-20,m,1,5\n", "line 3: 4 cells, but the head has 3"),
         ('date,model,cost_usd\n2026-11-20,m,"1,5"\n', r"line 2, column 'cost_usd': '1,5': write US dollars"),
         ("date,model,cost_usd\n20.11.26,m,1\n", "line 2, column 'date': '20.11.26': write YYYY-MM-DD"),
-        ("date,model,cost_usd\n,m,1\n", "line 2, column 'date': is empty"),
-        ("date,date,cost_usd\n1,2,3\n", "column 'date' stands twice"),
+        ("date,model,cost_usd\n,m,1\n", "line 2, column 'date': the cell is empty"),
+        ("date,date,cost_usd\n1,2,3\n", "column 'date' is there twice"),
         ("a,b\n1,2\n", "--columns day="),
-        ("date,cost_usd\n", "holds no lines"),
-        ("", "holds no lines"),
+        ("date,cost_usd\n", "has no lines of usage"),
+        ("", "has no lines of usage"),
         ("[1]", r"data\[0\] is 1, not an object"),
         ('{"data": 5}', "is not a list"),
         ("{", "line 1"),
@@ -687,10 +687,10 @@ def test_a_file_that_cannot_be_read_is_refused_with_place_and_value(tmp_path, te
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ("day=when", "has no column 'when'"),
-        ("when=date", "WHAT of: day, model"),
+        ("day=when", "there is no column 'when'"),
+        ("when=date", "WHAT is one of: day, model"),
         ("day=date", "nothing to compare"),
-        ("day=date,day=model", "stands twice"),
+        ("day=date,day=model", "is there twice"),
     ],
 )
 def test_columns_that_cannot_be_are_refused(tmp_path, columns, said):
@@ -699,7 +699,7 @@ def test_columns_that_cannot_be_are_refused(tmp_path, columns, said):
 
 
 def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="name a file"):
+    with pytest.raises(ConfigError, match="Name a file that can be read"):
         read_export(tmp_path / "none.csv")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="not UTF-8"):
@@ -731,7 +731,7 @@ def test_names_from_the_file_stand_only_in_cells(tmp_path):
 
 def test_a_folder_without_calls_cannot_be_compared(tmp_path):
     folder = folder_of(tmp_path / "night")
-    with pytest.raises(ConfigError, match="holds no calls"):
+    with pytest.raises(ConfigError, match="has no calls to compare"):
         compared(folder, [{"date": "2026-11-20", "model": "m", "cost_usd": 1}])
 
 

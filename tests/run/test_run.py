@@ -357,7 +357,7 @@ def test_a_missing_problem_set_is_named_before_anything_is_made(tmp_path):
 
 def test_an_unknown_alias_is_named(tmp_path):
     asked = sweep(tmp_path / "out", problem_set(tmp_path), "simulated/oracle")
-    with pytest.raises(ConfigError, match=r"no model 'nobody'.*it has: simulated/oracle"):
+    with pytest.raises(ConfigError, match=r"no model 'nobody'.*Its models: simulated/oracle"):
         run(asked, models=["nobody"])
 
 

@@ -126,7 +126,7 @@ def test_a_new_folder_has_empty_tables_of_the_same_columns(tmp_path):
 def test_what_is_no_results_folder_is_refused_with_the_way_out(tmp_path, read):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(
-            ConfigError, match=rf"{path} is not a results folder.*Name the folder that a run wrote"
+            ConfigError, match=rf"{path} is not a results folder.*Name a folder that a run wrote"
         ):
             read(path)
 
@@ -136,7 +136,7 @@ def test_a_part_that_the_disk_spoiled_is_named(tmp_path):
         keep(store, *answered(1))
     (part,) = (tmp_path / "trials").rglob("*.parquet")
     part.write_bytes(b"PAR1 and no more")
-    with pytest.raises(StoreError, match=re.escape(str(part)) + r".*Put back a copy"):
+    with pytest.raises(StoreError, match=re.escape(str(part)) + r".*Restore .* from a backup"):
         read_trials(tmp_path)
 
 

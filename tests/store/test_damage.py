@@ -140,7 +140,7 @@ def test_every_byte_of_a_part_counts_but_its_first_four(sound):
             spoiled[at] ^= 1 << at % 8
             put(part, spoiled)
             if at >= 4:
-                with pytest.raises(StoreError, match=r"is damaged.*Put back a copy"):
+                with pytest.raises(StoreError, match=r"is damaged.*Restore .* from a backup"):
                     check(part)
             else:
                 check(part)

@@ -48,7 +48,7 @@ def test_the_manifest_grows_and_is_found_again(tmp_path):
 def test_the_folder_of_another_sweep_is_refused_with_both_names(tmp_path):
     opened(tmp_path).close()
     with pytest.raises(
-        ConfigError, match=r"results of sweep 'night', not of 'day': give 'day' another `out:`"
+        ConfigError, match=r"results of sweep 'night', not of 'day'. Set another folder with `out:`"
     ):
         Store.open(tmp_path, sweep="day")
 
@@ -78,7 +78,7 @@ def test_a_manifest_that_is_no_json_is_named(tmp_path):
 @pytest.mark.parametrize("foreign", ["[]", "{}", '{"schema_version": "1", "sweep": "night"}'])
 def test_a_manifest_of_something_else_is_refused(tmp_path, foreign):
     (tmp_path / "manifest.json").write_text(foreign)
-    with pytest.raises(ConfigError, match=r"its manifest\.json is not ours"):
+    with pytest.raises(ConfigError, match=r"another program wrote its manifest\.json"):
         opened(tmp_path)
 
 
@@ -110,7 +110,7 @@ def asked_of_another_process(folder):
 def test_a_second_run_is_told_which_process_writes_to_the_folder(tmp_path):
     with opened(tmp_path):
         answer = asked_of_another_process(tmp_path)
-    assert f"{tmp_path} is being written by process {os.getpid()}" in answer
+    assert f"process {os.getpid()} is writing to {tmp_path}. " in answer
     assert asked_of_another_process(tmp_path) == "opened"
 
 
@@ -299,5 +299,5 @@ async def test_calls_that_span_many_seals_are_neither_lost_nor_doubled(tmp_path)
 
 
 def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be looked into: File name too long"):
+    with pytest.raises(ConfigError, match="cannot be opened: File name too long"):
         Store.open(tmp_path / ("x" * 300), sweep="night")

@@ -54,7 +54,7 @@ def refused_for(folder, path):
         with pytest.raises(StoreError) as refusal:
             use(folder)
         assert str(path) in str(refusal.value)
-        assert "Put back a copy" in str(refusal.value)
+        assert "Restore the file from a backup" in str(refusal.value)
         assert "--accept-loss" in str(refusal.value)
     assert any(str(path.relative_to(folder)) == one.place for one in verify_folder(folder).findings)
 
@@ -137,7 +137,7 @@ def test_a_manifest_that_was_changed_by_hand_is_refused(folder):
         store.write_manifest({"runs": {"night": {"planned": {"small": {"plain": {"s": {"int_add": 90}}}}}}})
     path.write_bytes(path.read_bytes().replace(b'"int_add": 90', b'"int_add": 80'))
     for use in (read_trials, verify_folder, Store.reopen):
-        with pytest.raises(StoreError, match=r"manifest\.json is not what was written\. Put back a copy"):
+        with pytest.raises(StoreError, match=r"manifest\.json has changed since it was written\. Restore it"):
             use(folder)
 
 
@@ -146,7 +146,7 @@ def test_a_manifest_that_lacks_its_list_or_its_digest_is_refused(folder, key):
     said = orjson.loads((folder / "manifest.json").read_bytes())
     del said[key]
     (folder / "manifest.json").write_bytes(orjson.dumps(said))
-    with pytest.raises(StoreError, match="is not what was written"):
+    with pytest.raises(StoreError, match="has changed since it was written"):
         read_trials(folder)
 
 
@@ -203,7 +203,7 @@ def test_a_copy_of_a_segment_is_told(folder, tmp_path):
     left = killed(folder, tmp_path)
     (segment,) = (left / "journal").iterdir()
     shutil.copy(segment, segment.with_name("000077.wal"))
-    with pytest.raises(StoreError, match=r"000077\.wal is a copy of 000003\.wal: move it"):
+    with pytest.raises(StoreError, match=r"000077\.wal is a copy of 000003\.wal\. Move it"):
         read_trials(left)
 
 
@@ -262,5 +262,5 @@ def test_a_run_whose_calls_were_removed_goes_on_within_its_cap(tmp_path):
 
 def test_a_folder_without_its_manifest_is_refused_with_the_way_out(folder):
     (folder / "manifest.json").unlink()
-    with pytest.raises(ConfigError, match=r"put back a copy of manifest\.json"):
+    with pytest.raises(ConfigError, match=r"restore .*manifest\.json from a backup"):
         Store.open(folder, sweep="night")

@@ -67,9 +67,7 @@ def test_answers_that_could_not_be_saved_are_counted_and_all_before_them_kept(st
         for n in (2, 3):
             salvage.keep(ended(trial(n), reply(n)))
             salvage.keep(result(trial(n), reply(n)))
-        with pytest.raises(
-            StoreError, match=r"000001\.wal could not.*2 answers.*unsaved; they will be asked"
-        ):
+        with pytest.raises(StoreError, match=r"000001\.wal could not.*2 answers.*unsaved\. Run again to ask"):
             salvage.close()
     with Store.open(store.folder, sweep="night") as again:
         assert again.finished == {trial_id(1)}
@@ -105,7 +103,7 @@ async def test_a_journal_that_somebody_removes_stops_the_run(store):
     async with asyncio.timeout(10):
         await stopped.wait()
     tending.cancel()
-    assert "somebody has removed it" in str(salvage.error)
+    assert "another program has removed it" in str(salvage.error)
 
 
 def test_a_store_without_room_for_the_reserve_does_without(tmp_path):

@@ -67,8 +67,8 @@ def test_a_row_that_stands_twice_is_found(folder):
     path = part(folder, "trials", 0)
     copy = shutil.copy(path, path.with_name("part-000077.parquet"))
     extra, twice = told(folder)
-    assert extra.startswith(f"{copy.relative_to(folder)}: is no part of this folder")
-    assert twice == "trials: 2 rows stand more than once, by trial_id"
+    assert extra.startswith(f"{copy.relative_to(folder)}: does not belong here: it is a copy")
+    assert twice == "trials: 2 rows are there more than once (same trial_id)"
 
 
 def test_a_part_in_the_folder_of_another_model_is_found(folder):
@@ -76,7 +76,7 @@ def test_a_part_in_the_folder_of_another_model_is_found(folder):
     other = path.parent.with_name("model=other") / path.name
     other.parent.mkdir()
     path.rename(other)
-    assert any("holds rows of model small: it stands in the wrong place" in line for line in told(folder))
+    assert any("is in the wrong folder: it holds rows of model small" in line for line in told(folder))
 
 
 def test_calls_that_are_missing_are_found(folder):
@@ -84,7 +84,7 @@ def test_calls_that_are_missing_are_found(folder):
         keep(store, result(trial(31), reply(31), attempts=3), ended(trial(31), reply(31)))
     lacking, each = told(folder)
     assert lacking.startswith("attempts: lacks 1 of the calls that trials count")
-    assert each == "attempts: of 1 trials calls are missing: a part is missing; put back a copy of it"
+    assert each == "attempts: calls of 1 trials are missing, so a part is missing. Restore it from a backup"
 
 
 def test_damaged_lines_of_the_journal_are_told_until_they_are_set_aside_and_known_from_then_on(folder):
