@@ -227,7 +227,7 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
 
     meant = with_budget(sweep, budget, place="run", given_as="--budget")
     try:
-        check_budget(meant, meant.models, given_as="--budget")
+        check_budget(meant, meant.models)
     except ConfigError as error:
         raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
 

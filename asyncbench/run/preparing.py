@@ -53,9 +53,10 @@ async def open_run(
     sweep: AnySweep, options: RunOptions, *, env: Mapping[str, str] | None, screen: Screen | None
 ) -> RunState:
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
-    sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run")
+    name = options.budget_name
+    sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
     models = chosen_models(sweep, options.models)
-    check_budget(sweep, models, given_as=options.budget_name)
+    check_budget(sweep, models)
     models = held_models(sweep, models)
     env = os.environ if env is None else env
     screen = screen or Quiet()
