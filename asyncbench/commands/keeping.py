@@ -12,27 +12,34 @@ from asyncbench.errors import ConfigError
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
 
 
+ImportFormat = Annotated[
+    str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or nupa-problems.")
+]
+ImportOut = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
+]
+PlannedDepths = Annotated[
+    str | None,
+    typer.Option(
+        metavar="2-10", help="llm-arithmetic: the numbers of digits that were planned. Default: 2-10."
+    ),
+]
+PlannedTrials = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="llm-arithmetic: the trials planned per task and depth. Default: 10."),
+]
+NupaStyle = Annotated[
+    str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
+]
+
+
 def import_results(
-    form: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or nupa-problems.")
-    ],
+    form: ImportFormat,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Result files, or folders of them.")],
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
-    ],
-    depths: Annotated[
-        str | None,
-        typer.Option(
-            metavar="2-10", help="llm-arithmetic: the numbers of digits that were planned. Default: 2-10."
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="llm-arithmetic: the trials planned per task and depth. Default: 10."),
-    ] = None,
-    style: Annotated[
-        str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
-    ] = None,
+    out: ImportOut,
+    depths: PlannedDepths = None,
+    trials: PlannedTrials = None,
+    style: NupaStyle = None,
     as_json: Json = False,
 ) -> None:
     """Import the result files of other projects.

@@ -44,26 +44,30 @@ def models(
     typer.echo(models_as_json(found) if as_json else models_as_text(found))
 
 
+Checked = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SWEEP|PROVIDER/MODEL", help="Check the models of this sweep file, or these models."
+    ),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Call this server. Default: the provider's own.")
+]
+KeyEnv = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Read the key from this variable. Default: the provider's usual one."),
+]
+AddedLatency = Annotated[
+    bool, typer.Option("--latency", help="Also measure the latency that this client adds.")
+]
+
+
 def doctor(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SWEEP|PROVIDER/MODEL", help="Check the models of this sweep file, or these models."
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Call this server. Default: the provider's own.")
-    ] = None,
-    key_env: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Read the key from this variable. Default: the provider's usual one."
-        ),
-    ] = None,
+    what: Checked = None,
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
     env_file: EnvFile = None,
-    latency: Annotated[
-        bool, typer.Option("--latency", help="Also measure the latency that this client adds.")
-    ] = False,
+    latency: AddedLatency = False,
     as_json: Json = False,
 ) -> None:
     """Check keys, models and limits with two tiny calls each.

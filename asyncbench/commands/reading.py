@@ -37,6 +37,11 @@ PageFile = Annotated[
 ]
 
 
+Prices = Annotated[
+    str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
+]
+
+
 def report(
     folder: Folder,
     style: Style = None,
@@ -48,9 +53,7 @@ def report(
     figures: Figures = None,
     html: Annotated[bool, typer.Option("--html", help="Write a page to open in a browser.")] = False,
     out: PageFile = None,
-    prices: Annotated[
-        str | None, typer.Option(metavar="now", help="Show what the same calls would cost at today's prices.")
-    ] = None,
+    prices: Prices = None,
 ) -> None:
     """Show accuracy, cost and latency of all models.
 
@@ -117,25 +120,32 @@ def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], a
     typer.echo(write_page(folder, out).as_text())
 
 
+FirstModel = Annotated[
+    str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
+]
+FolderOfSecond = Annotated[
+    Path | None, typer.Argument(metavar="FOLDER_OF_B", help="The results folder of B. Default: FOLDER.")
+]
+OnlySuite = Annotated[
+    str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
+]
+OnlyTask = Annotated[
+    str | None, typer.Option(metavar="TASK", help="Compare on this task only. Default: all.")
+]
+Examples = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
+]
+
+
 def compare_two(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
-    ],
+    a: FirstModel,
     b: Annotated[str, typer.Argument(metavar="B", help="The second model.")],
     folder: Folder,
-    folder_of_b: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER_OF_B", help="The results folder of B. Default: FOLDER.")
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Compare on this task only. Default: all.")
-    ] = None,
-    examples: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Show N questions that only A, and N that only B got right."),
-    ] = 5,
+    folder_of_b: FolderOfSecond = None,
+    suite: OnlySuite = None,
+    task: OnlyTask = None,
+    examples: Examples = 5,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Also show the unpaired test.")] = False,
     as_json: Json = False,
     markdown: Markdown = False,
@@ -169,28 +179,36 @@ def compare_two(
     show(found, as_json=as_json, markdown=markdown)
 
 
+UsageExport = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The provider's usage export: CSV, JSON or JSON lines.")
+]
+BillColumns = Annotated[
+    str | None,
+    typer.Option(metavar="OURS=THEIRS,…", help="Name the columns of the file: day=date,cost=amount_usd."),
+]
+MatchedModels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=ALIAS", help="Match a model name of the file to an alias. Repeatable."),
+]
+OnlyProvider = Annotated[
+    str | None, typer.Option(metavar="PROVIDER", help="Compare the calls of this provider only.")
+]
+UtcOffset = Annotated[
+    float, typer.Option(metavar="HOURS", min=-12, max=14, help="Set the time zone of the file's days.")
+]
+Tolerance = Annotated[
+    float, typer.Option(metavar="PERCENT", min=0, help="Accept a difference of up to this much.")
+]
+
+
 def reconcile(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The provider's usage export: CSV, JSON or JSON lines.")
-    ],
+    file: UsageExport,
     folder: Folder,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="OURS=THEIRS,…", help="Name the columns of the file: day=date,cost=amount_usd."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=ALIAS", help="Match a model name of the file to an alias. Repeatable."),
-    ] = None,
-    provider: Annotated[
-        str | None, typer.Option(metavar="PROVIDER", help="Compare the calls of this provider only.")
-    ] = None,
-    utc_offset: Annotated[
-        float, typer.Option(metavar="HOURS", min=-12, max=14, help="Set the time zone of the file's days.")
-    ] = 0.0,
-    tolerance: Annotated[
-        float, typer.Option(metavar="PERCENT", min=0, help="Accept a difference of up to this much.")
-    ] = 1.0,
+    columns: BillColumns = None,
+    model: MatchedModels = None,
+    provider: OnlyProvider = None,
+    utc_offset: UtcOffset = 0.0,
+    tolerance: Tolerance = 1.0,
     as_json: Json = False,
     markdown: Markdown = False,
 ) -> None:

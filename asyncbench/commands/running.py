@@ -32,20 +32,22 @@ if TYPE_CHECKING:
     from asyncbench.run import Summary
 
 
+Pilot = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="First ask N problems of each task and length. This costs money."),
+]
+PlanDeadline = Annotated[
+    str | None, typer.Option(metavar="TIME", help='Plan for a run that stops then: 8h, "07:30".')
+]
+
+
 def plan(
     sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep file (YAML).")],
     limit: Limit = None,
     models: Models = None,
-    pilot: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="First ask N problems of each task and length. This costs money."
-        ),
-    ] = None,
+    pilot: Pilot = None,
     budget: Budget = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help='Plan for a run that stops then: 8h, "07:30".')
-    ] = None,
+    deadline: PlanDeadline = None,
     env_file: EnvFile = None,
     as_json: Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ sweep file. Each module imports only from lines above its own:
     entry · reading
     sources · conditions · deadline · notify
     models
+    sweep_file
     sweep · starter
 """
 
@@ -48,6 +49,6 @@ from asyncbench.config.sweep import (
     priced_models as priced_models,
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
-    sweep_schema as sweep_schema,
     with_budget as with_budget,
 )
+from asyncbench.config.sweep_file import sweep_schema as sweep_schema

@@ -2,34 +2,32 @@
 
 import itertools
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from pydantic import BeforeValidator, Field, PositiveInt, TypeAdapter, ValidationError, WithJsonSchema
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import TypeAdapter, ValidationError
 
-from asyncbench.config.conditions import ConditionEntry, condition_from, condition_mapping
+from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Dollars, Entry, Name, Share, Streaming, collected, read_entry
+from asyncbench.config.entry import Dollars, collected, read_entry
 from asyncbench.config.models import (
     ModelEntry,
     ProviderEntry,
-    as_model_mapping,
     check_alias,
     known_provider,
     model_from,
     model_mapping,
     priced_model,
 )
-from asyncbench.config.notify import Notify, NotifyEntry, as_notify_mapping, notify_from
+from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.place import Place
 from asyncbench.config.reading import yaml_of
-from asyncbench.config.sources import Problems, ProblemsEntry, ProblemSource, source_mapping, sources_from
+from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
+from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
-from asyncbench.providers import known_endpoints
 from asyncbench.records import Condition, Limits, Model, StopWhen
 from asyncbench.store import check_sweep_file
 
@@ -67,100 +65,6 @@ class Sweep:
 
 
 AnySweep: TypeAlias = Sweep | Mapping[str, object] | Path | str  # as a record, as a dict, or its file
-
-
-class StopEntry(Entry):
-    """When to stop asking a cell: one model, condition, suite, task, variant, representation and length."""
-
-    ci_width: Share | None = Field(
-        default=None,
-        description="Stop when the 95 % confidence interval of the cell's accuracy is no wider than this.",
-    )
-    saturated: Share | None = Field(
-        default=None,
-        description="Stop when all answers of the cell are right, or all are wrong, and the 95 % confidence "
-        "interval reaches no further than this from 1 or 0.",
-    )
-
-
-def _name_the_providers(schema: dict[str, Any]) -> None:
-    schema["propertyNames"] = {"enum": list(known_endpoints())}
-
-
-class SweepEntry(Entry):
-    """A sweep file: which problems are asked, of which models, how, and how fast."""
-
-    name: Name = Field(description="The sweep's name. A results folder belongs to the sweep of this name.")
-    problems: Problems = Field(
-        default_factory=list,
-        description="The problem sets: Parquet files, or suites to generate them with. "
-        "You may leave this out if every model has its own.",
-        json_schema_extra={"default": []},
-    )
-    models: Annotated[
-        list[
-            Annotated[ModelEntry, BeforeValidator(as_model_mapping, json_schema_input_type=str | ModelEntry)]
-        ],
-        Field(min_length=1),
-    ] = Field(description="The models to ask.")
-    limits: dict[str, ProviderEntry] = Field(
-        default_factory=dict,
-        description="Rate limits by provider. They apply to each model of the provider separately. "
-        "Without them, asyncbench follows the rate-limit headers of the provider.",
-        json_schema_extra=_name_the_providers,
-    )
-    conditions: Annotated[list[ConditionEntry], Field(min_length=1)] = Field(
-        default_factory=lambda: [ConditionEntry(name="plain")],
-        description="The ways to ask. Each condition asks all problems of its suites.",
-        json_schema_extra={"default": [{"name": "plain"}]},
-    )
-    repeats: PositiveInt = Field(default=1, description="How often each problem is asked.")
-    stream: Streaming = Field(
-        default="auto",
-        description="Whether replies are streamed. `auto` streams those that may take long. "
-        "A model's own `stream` wins.",
-    )
-    deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
-        default=None,
-        description='When to stop asking: a duration from the start of a run ("8h", "1h30m"), a time of day '
-        'in quotes ("07:30"), or a date and time ("2026-11-22 07:30"). Run again to continue.',
-    )
-    notify: (
-        Annotated[NotifyEntry, BeforeValidator(as_notify_mapping, json_schema_input_type=str | NotifyEntry)]
-        | None
-    ) = Field(
-        default=None,
-        description="Whom to tell when a run ends or dies, or a model is stopped: an address, a command, "
-        "or a mapping. Without it: nobody.",
-    )
-    budget_usd: Dollars | None = Field(
-        default=None,
-        description="The most that all calls of the sweep may cost, in USD, over all runs. "
-        "The sweep never spends more. Raise it and run again to continue.",
-    )
-    allow_unpriced: bool = Field(
-        default=False,
-        description="Under a budget, also ask models without a known price. The budget does not cover them.",
-    )
-    stop_when: StopEntry | None = Field(
-        default=None, description="When to stop asking a cell, because enough is known. Without it: never."
-    )
-    out: Name | None = Field(
-        default=None,
-        description="The results folder, relative to the working directory. "
-        "Without it: results/ and the name.",
-    )
-
-
-class _Schema(GenerateJsonSchema):
-    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  pydantic passes it
-        return False  # a key is its own title
-
-
-def sweep_schema() -> dict[str, Any]:
-    """Return the JSON schema of a sweep file, for editors."""
-    schema = SweepEntry.model_json_schema(schema_generator=_Schema)
-    return {"$schema": _Schema.schema_dialect, **schema, "title": "asyncbench sweep file"}
 
 
 _DOLLARS: Final[TypeAdapter[float]] = TypeAdapter(Dollars)
@@ -273,36 +177,23 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     for provider in entry.limits:
         with collected(faults):
             known_provider(provider, place=place / "limits" / provider)
-    models, own, demanded = list[Model](), dict[str, tuple[ProblemSource, ...]](), set[str]()
+    models, own = list[Model](), dict[str, tuple[ProblemSource, ...]]()
     for i, given in enumerate(entry.models):
-        here = place / "models" / i
         with collected(faults):
-            model = model_from(given, entry.limits, stream=entry.stream, place=here)
-            models.append(model)
-            if given.problems is not None:
-                own[model.alias] = sources_from(given.problems, place=here / "problems")
-            elif model.replay is not None and Path(model.replay).suffix == ".parquet":  # recorded answers
-                recorded = ProblemsEntry(path=model.replay, run=model.model_id)  # as they were asked then
-                own[model.alias] = sources_from([recorded], place=here / "problems")
-            if model.max_tokens is not None and given.max_tokens is None:
-                demanded.add(model.alias)
-    conditions, problems, rest = list[Condition](), tuple[ProblemSource, ...](), dict[str, Any]()
+            here = place / "models" / i
+            models.append(model_from(given, entry.limits, stream=entry.stream, place=here))
+            own |= _own_problems(given, models[-1], place=here / "problems")
+    conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):
         with collected(faults):
             conditions.append(condition_from(condition, place=place / "conditions" / i, near=file))
-    with collected(faults):
-        problems = sources_from(entry.problems, place=place / "problems")
-    for key, read in (("deadline", deadline_from), ("notify", notify_from), ("stop_when", _stop_when)):
-        if (said := getattr(entry, key)) is not None:
-            with collected(faults):
-                rest[key] = read(said, place=place / key)
+    rest = _rest_of(entry, place, faults)
     if not faults:
         faults += _contradictions(entry, models, own, conditions, place)
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
         name=entry.name,
-        problems=problems,
         own_problems=own,
         models=tuple(models),
         conditions=tuple(conditions),
@@ -312,9 +203,46 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
         file=file,
-        max_tokens_demanded=frozenset(demanded),
+        max_tokens_demanded=_demanded(models, entry.models),
         **rest,
     )
+
+
+def _demanded(models: Sequence[Model], entries: Sequence[ModelEntry]) -> frozenset[str]:
+    """Return the aliases of models that have a max_tokens, though the sweep sets none."""
+    return frozenset(
+        model.alias
+        for model, entry in zip(models, entries, strict=True)
+        if model.max_tokens is not None and entry.max_tokens is None
+    )
+
+
+def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, Any]:
+    """Return the parts of a sweep that stand for themselves; adds what is wrong with them to the faults."""
+    rest = dict[str, Any]()
+    readers: tuple[tuple[str, Callable[..., object]], ...] = (
+        ("problems", sources_from),
+        ("deadline", deadline_from),
+        ("notify", notify_from),
+        ("stop_when", _stop_when),
+    )
+    for key, read in readers:
+        if (said := getattr(entry, key)) is not None:
+            with collected(faults):
+                rest[key] = read(said, place=place / key)
+    return rest
+
+
+def _own_problems(
+    entry: ModelEntry, model: Model, *, place: Place
+) -> Mapping[str, tuple[ProblemSource, ...]]:
+    """Return the problem sets of a model's own, by its alias; those of recorded answers are asked again."""
+    if entry.problems is not None:
+        return {model.alias: sources_from(entry.problems, place=place)}
+    if model.replay is not None and Path(model.replay).suffix == ".parquet":
+        recorded = ProblemsEntry(path=model.replay, run=model.model_id)
+        return {model.alias: sources_from([recorded], place=place)}
+    return {}
 
 
 def _stop_when(entry: StopEntry, *, place: Place) -> StopWhen:

@@ -1,0 +1,107 @@
+"""What a sweep file may hold, with a description of every key, and its JSON schema."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from asyncbench.config.conditions import ConditionEntry
+from asyncbench.config.entry import Dollars, Entry, Name, Share, Streaming
+from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
+from asyncbench.config.notify import NotifyEntry, as_notify_mapping
+from asyncbench.config.sources import Problems
+from asyncbench.providers import known_endpoints
+
+
+class StopEntry(Entry):
+    """When to stop asking a cell: one model, condition, suite, task, variant, representation and length."""
+
+    ci_width: Share | None = Field(
+        default=None,
+        description="Stop when the 95 % confidence interval of the cell's accuracy is no wider than this.",
+    )
+    saturated: Share | None = Field(
+        default=None,
+        description="Stop when all answers of the cell are right, or all are wrong, and the 95 % confidence "
+        "interval reaches no further than this from 1 or 0.",
+    )
+
+
+def _name_the_providers(schema: dict[str, Any]) -> None:
+    schema["propertyNames"] = {"enum": list(known_endpoints())}
+
+
+class SweepEntry(Entry):
+    """A sweep file: which problems are asked, of which models, how, and how fast."""
+
+    name: Name = Field(description="The sweep's name. A results folder belongs to the sweep of this name.")
+    problems: Problems = Field(
+        default_factory=list,
+        description="The problem sets: Parquet files, or suites to generate them with. "
+        "You may leave this out if every model has its own.",
+        json_schema_extra={"default": []},
+    )
+    models: Annotated[
+        list[
+            Annotated[ModelEntry, BeforeValidator(as_model_mapping, json_schema_input_type=str | ModelEntry)]
+        ],
+        Field(min_length=1),
+    ] = Field(description="The models to ask.")
+    limits: dict[str, ProviderEntry] = Field(
+        default_factory=dict,
+        description="Rate limits by provider. They apply to each model of the provider separately. "
+        "Without them, asyncbench follows the rate-limit headers of the provider.",
+        json_schema_extra=_name_the_providers,
+    )
+    conditions: Annotated[list[ConditionEntry], Field(min_length=1)] = Field(
+        default_factory=lambda: [ConditionEntry(name="plain")],
+        description="The ways to ask. Each condition asks all problems of its suites.",
+        json_schema_extra={"default": [{"name": "plain"}]},
+    )
+    repeats: PositiveInt = Field(default=1, description="How often each problem is asked.")
+    stream: Streaming = Field(
+        default="auto",
+        description="Whether replies are streamed. `auto` streams those that may take long. "
+        "A model's own `stream` wins.",
+    )
+    deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
+        default=None,
+        description='When to stop asking: a duration from the start of a run ("8h", "1h30m"), a time of day '
+        'in quotes ("07:30"), or a date and time ("2026-11-22 07:30"). Run again to continue.',
+    )
+    notify: (
+        Annotated[NotifyEntry, BeforeValidator(as_notify_mapping, json_schema_input_type=str | NotifyEntry)]
+        | None
+    ) = Field(
+        default=None,
+        description="Whom to tell when a run ends or dies, or a model is stopped: an address, a command, "
+        "or a mapping. Without it: nobody.",
+    )
+    budget_usd: Dollars | None = Field(
+        default=None,
+        description="The most that all calls of the sweep may cost, in USD, over all runs. "
+        "The sweep never spends more. Raise it and run again to continue.",
+    )
+    allow_unpriced: bool = Field(
+        default=False,
+        description="Under a budget, also ask models without a known price. The budget does not cover them.",
+    )
+    stop_when: StopEntry | None = Field(
+        default=None, description="When to stop asking a cell, because enough is known. Without it: never."
+    )
+    out: Name | None = Field(
+        default=None,
+        description="The results folder, relative to the working directory. "
+        "Without it: results/ and the name.",
+    )
+
+
+class _Schema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  pydantic passes it
+        return False  # a key is its own title
+
+
+def sweep_schema() -> dict[str, Any]:
+    """Return the JSON schema of a sweep file, for editors."""
+    schema = SweepEntry.model_json_schema(schema_generator=_Schema)
+    return {"$schema": _Schema.schema_dialect, **schema, "title": "asyncbench sweep file"}
