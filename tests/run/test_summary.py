@@ -158,7 +158,7 @@ async def test_a_budget_that_stops_a_run_is_named_as_it_was_set(tmp_path, server
     assert re.search(r"\nbudget_usd: \$\S+ of \$0\.0010 spent\n", told.as_text())
 
 
-async def test_a_price_that_a_budget_lacks_is_told_by_what_was_typed(tmp_path, server):
+def test_a_price_that_a_budget_lacks_is_told_by_what_was_typed(tmp_path, server):
     problems, started = server
     file = tmp_path / "sweep.yaml"
     model = entry(started, "simulated-http/noisy", alias="m", max_tokens=64)
@@ -169,4 +169,4 @@ async def test_a_price_that_a_budget_lacks_is_told_by_what_was_typed(tmp_path, s
         True,
     )
     with pytest.raises(ConfigError, match=r"^budget_usd needs a price for every model"):
-        await run_sweep(file, budget_usd=5)
+        asyncio.run(run_sweep(file, budget_usd=5))
