@@ -185,6 +185,8 @@ def test_a_wrong_key_ends_with_exit_3_and_says_which_model(tmp_path):
     )
     assert "s: 144/288 done." in done.stdout
     assert done.stderr.count("rejects the key in BAD_KEY") == 1
+    assert "unfinished" not in done.stdout, "the overview says again what the summary has said"
+    assert "unfinished, run it again" in asyncbench("report", tmp_path / "out", "--style", "morning").stdout
     assert "wrong-secret" not in done.stdout + done.stderr
 
 

@@ -266,7 +266,7 @@ def _show_morning(folder: Path, *, below: int = 0) -> None:
         from asyncbench.reports import morning_on
 
         room = get_terminal_size().lines - below - 1 if sys.stdout.isatty() else None
-        typer.echo(f"\n{morning_on(folder).as_text(height=room)}")
+        typer.echo(f"\n{morning_on(folder, after_run=True).as_text(height=room)}")
     except (Exception, KeyboardInterrupt) as error:
         why = harmless(f"{type(error).__name__}: {error}".removesuffix(": "))
         typer.echo(f"asyncbench: no overview ({why}); all results are saved in {folder}", err=True)

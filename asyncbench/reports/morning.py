@@ -72,6 +72,7 @@ class Morning(Report):
     imported: bool  # recorded by others: nothing can be asked again
     simulated_note: str  # what is said of simulated results
     load: CallLoad | None  # None: there are too many calls to look at
+    after_run: bool = False  # the run itself has said which models stopped, what is left and what failed
 
     def _data(self) -> dict[str, object]:
         title, lines = self._listed()
@@ -172,13 +173,8 @@ class Morning(Report):
 
     def _attention(self) -> Iterator[str]:
         """Yield a line for each kind of thing that somebody should look at, the gravest first."""
-        models = self.status.models
-        if suspended := [f"{one.model} ({one.suspended})" for one in models if one.suspended]:
-            yield f"! suspended: {_some(suspended)}"
-        unfinished = {one.model: one.open for one in models if one.open}
-        if unfinished and not self.status.running:
-            named = _some([f"{name} {count:,}" for name, count in unfinished.items()])
-            yield f"! unfinished{'' if self.imported else ', run it again'}: {named}"
+        if not self.after_run:
+            yield from self._unfinished()
         yield from self._lost()
         if skipped := self.standings.skipped:
             yield f"! {skipped:,} trials skipped (stop_when): intervals are too narrow; report tells more"
@@ -189,6 +185,15 @@ class Morning(Report):
             if others := [name for name in outcomes_of(self.standings.rankings) if name not in ranked]:
                 yield f"! asked too few of these problems to be ranked: {_some(others)}"
 
+    def _unfinished(self) -> Iterator[str]:
+        models = self.status.models
+        if suspended := [f"{one.model} ({one.suspended})" for one in models if one.suspended]:
+            yield f"! suspended: {_some(suspended)}"
+        unfinished = {one.model: one.open for one in models if one.open}
+        if unfinished and not self.status.running:
+            named = _some([f"{name} {count:,}" for name, count in unfinished.items()])
+            yield f"! unfinished{'' if self.imported else ', run it again'}: {named}"
+
     def _lost(self) -> Iterator[str]:
         outcomes = outcomes_of(self.standings.rankings)
         loud = {name: one for name, one in outcomes.items() if Accuracy.of(one).loud}
@@ -196,7 +201,8 @@ class Morning(Report):
             worst = sorted(loud, key=lambda name: -(Accuracy.of(loud[name]).lost_share or 0.0))
             yield f"! over 1 % lost: {_some([f'{name} {lost_briefly(loud[name])}' for name in worst], '; ')}"
         failed = {name: one[Outcome.FAILED] for name, one in outcomes.items() if name not in loud}
-        if some := [f"{name} {count:,}" for name, count in failed.items() if count]:
+        some = [f"{name} {count:,}" for name, count in failed.items() if count]
+        if some and not self.after_run:
             yield f"! failed{'' if self.imported else ', run it with --retry failed'}: {_some(some)}"
 
     def _next(self, width: int, room: int) -> list[str]:
@@ -271,8 +277,12 @@ class Morning(Report):
         ]
 
 
-def morning_on(folder: Path | str) -> Morning:
+def morning_on(folder: Path | str, *, after_run: bool = False) -> Morning:
     """Return a results folder at a glance.
+
+    Args:
+        folder: a results folder.
+        after_run: leave out what the summary of a run has just said.
 
     Raises:
         ConfigError: it is not a results folder.
@@ -291,6 +301,7 @@ def morning_on(folder: Path | str) -> Morning:
         imported=bool(manifest.get(IMPORTED)),
         simulated_note=simulated_note(manifest, vendors),
         load=load,
+        after_run=after_run,
     )
 
 

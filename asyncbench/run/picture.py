@@ -3,13 +3,10 @@
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len
-from rich.console import Group
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from asyncbench.engine import Cap, Counters
@@ -137,16 +134,18 @@ LEFT: Final = "time left"
 OPTIONAL: Final = 2
 
 
-def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Group:
+def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
     below = [*map(cap_text, caps), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
     layout = _layout(rows, width)
-    below = [*_footers(lanes, pace, left=LEFT not in layout.head), *below]
-    notes = (Text(line, no_wrap=True, overflow="ellipsis") for line in below)
-    return Group(_table(rows, layout, total=len(lanes) > 1), *notes)
+    below = [*_footers(lanes, pace, left=LEFT not in layout.widths), *below]
+    lines = [*_table(rows, layout, total=len(lanes) > 1), *map(Text, below)]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return Text("\n").join(lines)
 
 
 def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
@@ -247,9 +246,9 @@ def _ended_at(failure: Attempt) -> float:
 
 
 class _TableLayout(NamedTuple):
-    """How a table fits its screen, in characters."""
+    """How a table fits its screen: widths in characters."""
 
-    head: Sequence[str]  # the columns that are shown
+    widths: Mapping[str, int]  # of the columns that are shown
     name: int
     bar: int
     gap: int
@@ -260,48 +259,48 @@ def _layout(rows: Sequence[_PictureRow], width: int) -> _TableLayout:
     counts = [len(f"{row.counters.planned:,}") * 2 + 1 for row in rows]
     least = HEAD | {"done": max(HEAD["done"], *counts)}
     texts = zip(*(row[2:] for row in rows), strict=True)
-    widths = [max(least[head], *map(cell_len, column)) for head, column in zip(HEAD, texts, strict=True)]
-    name, head = min(LONGEST_NAME, max(cell_len(row.model) for row in rows)), list(HEAD)
+    widths = {head: max(least[head], *map(len, column)) for head, column in zip(HEAD, texts, strict=True)}
+    name = min(LONGEST_NAME, max(cell_len(row.model) for row in rows))
 
     def room(gap: int) -> int:
         """Return the characters left for names and bars."""
-        return width - sum(widths[: len(head)]) - gap * (len(head) + 1)
+        return width - sum(widths.values()) - gap * (len(widths) + 1)
 
-    while len(head) > len(HEAD) - OPTIONAL and room(2) < name + SHORTEST_BAR * 2:
-        head.pop()
+    while len(widths) > len(HEAD) - OPTIONAL and room(2) < name + SHORTEST_BAR * 2:
+        widths.popitem()
     gap = 2 if room(2) >= name + SHORTEST_BAR else 1
-    bar = max(SHORTEST_BAR, min(LONGEST_BAR, room(gap) - name))
-    return _TableLayout(head, min(name, max(SHORTEST_NAME, room(gap) - bar)), bar, gap)
+    name = min(name, max(SHORTEST_NAME, room(gap) - SHORTEST_BAR))
+    return _TableLayout(widths, name, max(0, min(LONGEST_BAR, room(gap) - name)), gap)
 
 
-def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) -> Table:
-    """Return the rows under their heads; the last may be their `total`."""
-    table = Table.grid(padding=(0, layout.gap, 0, 0))
-    table.add_column(no_wrap=True, min_width=layout.name)
-    table.add_column(no_wrap=True)
-    for head in layout.head:
-        table.add_column(justify="left" if head == "limited by" else "right", min_width=HEAD[head])
-    table.add_row("model", "", *layout.head, style="dim")
+def _table(rows: Sequence[_PictureRow], layout: _TableLayout, *, total: bool) -> Iterator[Text]:
+    """Yield the head and the rows, the last of which may be their `total`.
+
+    Every width is known: a table of rich would take ten times as long, and it is drawn twice a second.
+    """
+    gap, heads = " " * layout.gap, layout.widths
+    cells = (_padded(head, head, width) for head, width in heads.items())
+    yield Text(gap.join([set_cell_size("model", layout.name), " " * layout.bar, *cells]), style="dim")
     for n, row in enumerate(rows):
-        texts = zip(layout.head, row[2:], strict=False)
-        table.add_row(
-            Text(middle_cut(row.model, layout.name)),
-            _bar(row.counters, layout.bar),
-            *(Text(text, style=_style(head, text), no_wrap=True) for head, text in texts),
-            style="bold" if total and n == len(rows) - 1 else "",
-        )
-    return table
+        line = Text(style="bold" if total and n == len(rows) - 1 else "")
+        line.append(set_cell_size(middle_cut(row.model, layout.name), layout.name) + gap)
+        line.append_text(_bar(row.counters, layout.bar))
+        for (head, width), text in zip(heads.items(), row[2:], strict=False):
+            line.append(gap + _padded(head, text, width), style=_style(head, text) or None)
+        yield line
 
 
-def _bar(counters: Counters, width: int) -> ProgressBar:
+def _padded(head: str, text: str, width: int) -> str:
+    return text.ljust(width) if head == "limited by" else text.rjust(width)
+
+
+def _bar(counters: Counters, width: int) -> Text:
+    """Return the share of trials that are done, in half characters."""
     done = counters.done + counters.skipped
-    return ProgressBar(
-        total=max(1, counters.planned),
-        completed=done if counters.planned else 1,
-        width=width,
-        complete_style="cyan",
-        finished_style="green",
-    )
+    halves = min(2 * width, 2 * width * done // counters.planned) if counters.planned else 2 * width
+    full = "━" * (halves // 2) + "╸" * (halves % 2)
+    style = "green" if halves == 2 * width else "cyan"
+    return Text.assemble((full, style), ("─" * (width - len(full)), "dim"))
 
 
 def _style(head: str, text: str) -> str:

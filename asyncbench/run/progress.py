@@ -68,9 +68,9 @@ class Messages(Lines):
 
 
 class Terminal:
-    """A table redrawn four times a second; it is gone when the run is over, and the summary follows."""
+    """A table redrawn twice a second; it is gone when the run is over, and the summary follows."""
 
-    INTERVAL_S = 0.25
+    INTERVAL_S = 0.5
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)

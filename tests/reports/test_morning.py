@@ -209,7 +209,7 @@ def test_a_run_ends_with_the_overview_which_changes_nothing_if_it_fails(ad_hoc, 
 
 
 def failing(error):
-    def fail(_):
+    def fail(*_, **__):
         raise error
 
     return fail
