@@ -31,7 +31,10 @@ from asyncbench.store import ENTRANT, read_manifest, read_problems
 from asyncbench.views import FolderViews, counted
 
 LISTED: Final = 40  # names in a message
-COLUMNS: Final = ("condition", "repeat", "suite", "task", "length", "problem_id", "outcome", "provider")
+COLUMNS: Final = (
+    *("condition", "repeat", "suite", "task", "length", "problem_id", "outcome"),
+    *("provider", "upstream"),
+)
 DETAILS: Final = (*COLUMNS, "trial_id", "expected", "answer")
 A, B = ("a", "", ""), ("b", "", "")  # the two, as pairing calls whom it marks
 
