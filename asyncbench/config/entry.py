@@ -175,6 +175,8 @@ _SEVERAL: Final = "For several, list the model once per value, each with its own
 def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str | int]) -> str:
     if faults[0]["type"] in _EMPTY:
         return f"{name!r} must not be empty"
+    if (why := faults[0].get("ctx", {}).get("error")) is not None:
+        return f"{name!r} cannot be read: {why}"
     rules = [
         rule(fault.get("ctx", {})) if (rule := _RULES.get(fault["type"])) else fault["msg"]
         for fault in faults

@@ -252,7 +252,7 @@ def model_from(
     """
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
-        raise ConfigError(f"{place}: {entry.model!r} names no provider. Write provider/model: openai/gpt-5")
+        raise ConfigError(f"{place}: {entry.model!r} names no provider. Write one before it: openai/gpt-5")
     endpoint = known_provider(provider, place=place)
     _check_endpoint(entry, endpoint, place=place)
     model = Model(

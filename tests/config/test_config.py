@@ -356,7 +356,7 @@ def test_an_unknown_key_is_named_with_its_place_and_the_known_ones(raw, said):
         pytest.param({"problems": ["p"], "models": ["simulated/oracle"]}, "'name'", id="no-name"),
         pytest.param(small(models=[]), "'models'", id="no-models"),
         pytest.param(small(problems=[]), "no problems", id="no-problems"),
-        pytest.param(small(models=["gpt-5"]), "Write provider/model", id="no-provider"),
+        pytest.param(small(models=["gpt-5"]), "names no provider. Write one before it", id="no-provider"),
         pytest.param(small(models=["acme/gpt"]), "unknown provider 'acme'", id="unknown-provider"),
         pytest.param(small(models=["http/qwen"]), "needs a `base_url`", id="no-base-url"),
         pytest.param(small(models=["azure/gpt"]), "https://RESOURCE", id="no-base-url-of-ones-own"),

@@ -107,6 +107,11 @@ models:
     )
 
 
+def test_a_command_that_cannot_be_split_is_not_repeated(night):
+    told = complaint_about(night("name: s\nproblems: [p]\nmodels: [simulated/x]\nnotify: 'sh -c \"SECRET'\n"))
+    assert told == "night.yaml, line 4: 'notify' cannot be read: No closing quotation"
+
+
 @pytest.mark.parametrize("name", ["2026", "2026-11-22", "1.5", "true"])
 def test_a_name_that_yaml_reads_as_something_else_has_to_be_quoted(night, name):
     told = complaint_about(night(f"name: {name}\nproblems: [p]\nmodels: [simulated/oracle]\n"))
