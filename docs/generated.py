@@ -46,12 +46,14 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def commands() -> str:
-    """Return every command with its arguments and options, as typer describes them."""
+    """Return the help of all, then every command with its arguments and options, as typer describes them."""
     group = typer.main.get_command(app)
-    text = get_docs_for_click(obj=group, ctx=typer.Context(group), name="asyncbench")
+    context = typer.Context(group, info_name="asyncbench", terminal_width=80, **group.context_settings)
+    text = get_docs_for_click(obj=group, ctx=context, name="asyncbench")
     each = text[text.index("\n## ") :]  # before them: a list of commands with shortened helps
     shown = _EXAMPLES.sub(lambda found: f"```console\n{found[0].strip()}\n```\n\n", each)
-    return shown.replace("\n$ asyncbench", "\nasyncbench").strip()
+    listed = f"```text\n{group.get_help(context).strip()}\n```\n"
+    return listed + shown.replace("\n$ asyncbench", "\nasyncbench").rstrip()
 
 
 def columns() -> str:

@@ -39,6 +39,7 @@ def test_a_mark_in_a_page_is_filled(site):
     assert not [name for name, page in pages.items() if "from the code:" in page]
     sections = {name: set(re.findall(r'<h[23] id="([^"]+)"', page)) for name, page in pages.items()}
     assert {f"asyncbench-{name}" for name in COMMANDS} <= sections["commands"]
+    assert "--install-completion" in pages["commands"]
     assert {"the-file", "in-models", "in-limits", "in-price"} <= sections["sweep-file"]
     assert set(SCHEMAS) <= sections["results"]
     assert set(ab.__all__) <= sections["python"]
