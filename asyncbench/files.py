@@ -5,12 +5,13 @@ the size of files, no right to write. Where the place of a file that somebody na
 it is a matter of the command (ConfigError, exit code 2).
 """
 
+import difflib
 import errno
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
@@ -75,7 +76,18 @@ def found_input(
     if beside != here:
         places = f"{beside}, where the sweep file is, and in {places}"
     looked = "" if found.is_absolute() else f" asyncbench looked in {places}."
-    raise refuse(f"{place}: {os.fspath(path)} was not found.{looked} {way_out}.")
+    meant = _similar(Path(path), (beside, here))
+    raise refuse(f"{place}: {os.fspath(path)} was not found.{looked}{meant} {way_out}.")
+
+
+def _similar(path: Path, places: Iterable[Path]) -> str:
+    """Return a question for the file of nearly this name that is in one of the places, if there is one."""
+    for folder in places:
+        with suppress(OSError):
+            names = os.listdir(folder / path.parent)
+            if close := difflib.get_close_matches(path.name, names, n=1, cutoff=0.8):
+                return f" Did you mean {path.parent / close[0]}?"
+    return ""
 
 
 def _missing(path: Path) -> bool:

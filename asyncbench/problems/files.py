@@ -42,22 +42,32 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         raise ProblemSetError(
             f"{path}: no such file. Correct the path, or make the file with `asyncbench generate`."
         ) from None
+    except PermissionError as error:
+        raise ProblemSetError(
+            f"{path}: permission denied. Get permission to read the file, or name another one."
+        ) from error
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise ProblemSetError(f"{path}: cannot be read as a Parquet file{_instead(path, error)}") from error
+        raise ProblemSetError(f"{path}: {_instead(path, error)}") from error
 
 
 def _instead(path: Path, error: Exception) -> str:
     """Return what a file is that is not Parquet, and the way out."""
     if path.is_dir():
-        return ": it is a folder. Name a file in it."
+        return "cannot be read as a Parquet file: it is a folder. Name a file in it."
     if (kind := _kind_of_text(path)) is None:
         reason = str(error).partition("\n")[0]
-        return f" ({reason}). If it is cut short or damaged, download it or make it again."
+        return (
+            f"cannot be read as a Parquet file ({reason}). If it is cut short or damaged, download it or "
+            "make it again."
+        )
     new = path.with_suffix(".parquet") if path.suffix != ".parquet" else path.with_stem(f"{path.stem}-new")
     name = json.dumps(str(path))
     read = f"read_csv({name}, all_varchar=True)" if kind == "CSV" else f"read_json({name})"
     code = f"import duckdb; duckdb.{read}.write_parquet({json.dumps(str(new))})"
-    return f": it is {kind}. Convert it, and name the new file: python -c {shlex.quote(code)}"
+    return (
+        f"this is {kind}, and a problem set must be Parquet. Convert it, and name the new file: "
+        f"python -c {shlex.quote(code)}"
+    )
 
 
 def _kind_of_text(path: Path) -> str | None:

@@ -156,7 +156,8 @@ _BROKE_OFF: Final = "the reply broke off or was not HTTP"
 KINDS: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (aiohttp.ConnectionTimeoutError, ErrorKind.UNREACHABLE, "no connection within timeouts.connect"),
     (aiohttp.ServerTimeoutError, ErrorKind.TIMEOUT, "no answer within timeouts.total"),
-    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "no connection, or it was lost before an answer"),
+    (aiohttp.ClientConnectorError, ErrorKind.UNREACHABLE, "no connection"),
+    (aiohttp.ClientConnectionError, ErrorKind.UNREACHABLE, "the connection was lost before an answer"),
     (aiohttp.ClientError, ErrorKind.BAD_REPLY, _BROKE_OFF),
     (TimeoutError, ErrorKind.TIMEOUT, "no complete reply within timeouts.total"),  # our own deadline
     (OSError, ErrorKind.UNREACHABLE, "no connection"),

@@ -41,7 +41,9 @@ def is_results_folder(folder: Path) -> bool:
     try:
         return (folder / MANIFEST).exists()
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be opened: {error.strerror}. Name another folder.") from None
+        raise ConfigError(
+            f"{folder} cannot be opened: {error.strerror}. Name another folder, or get permission to read it."
+        ) from None
 
 
 def read_manifest(folder: Path) -> Manifest:

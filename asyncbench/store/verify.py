@@ -67,7 +67,8 @@ def verify_folder(folder: Path | str) -> Verified:
                 unchecked += not check(part)
                 _read_all(name, part)
             except (StoreError, pa.ArrowException, OSError) as error:
-                findings.append(FolderFinding(place=str(part.relative_to(path)), what=str(error)))
+                what = str(error).removeprefix(f"{part} ")  # the place says which it is
+                findings.append(FolderFinding(place=str(part.relative_to(path)), what=what))
             else:
                 sound[name].append(part)
     usable = replace(seen, files=sound)

@@ -258,7 +258,9 @@ def test_a_text_file_is_converted_and_taken_by_what_the_messages_say(
 ):
     monkeypatch.chdir(tmp_path)
     Path(name).write_text(content)
-    with pytest.raises(ProblemSetError, match=f": it is {kind}. Convert it, and name") as caught:
+    with pytest.raises(
+        ProblemSetError, match=f": this is {kind}, and a problem set must be Parquet"
+    ) as caught:
         open_set(name)
     _, python, code = shlex.split(str(caught.value).partition("new file: ")[2])
     assert python == "-c"

@@ -61,7 +61,7 @@ def test_the_cause_is_believed_and_not_the_name():
     error = broken(named, key="")
 
     assert error.kind is ErrorKind.UNREACHABLE
-    assert error.message == "no connection, or it was lost before an answer: no such host"
+    assert error.message == "the connection was lost before an answer: no such host"
 
 
 class SDKTimeoutError(Exception):

@@ -45,7 +45,7 @@ def test_a_flipped_bit_is_found_where_it_is(folder, table):
     data[len(data) // 3] ^= 4
     path.write_bytes(data)
     assert not verify_folder(folder).sound
-    assert any(line.startswith(f"{path.relative_to(folder)}: {path} is damaged") for line in told(folder))
+    assert any(line.startswith(f"{path.relative_to(folder)}: is damaged: ") for line in told(folder))
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,16 @@ def test_an_input_that_is_in_neither_place_is_refused_and_both_are_named(places,
     assert not (here / "out").exists()
 
 
+@pytest.mark.parametrize("place", [0, 1], ids=["beside", "here"])
+def test_a_typing_error_in_a_path_is_answered_with_the_name_that_is_there(places, place):
+    for folder in (places[0], places[1]):
+        (folder / "problems.parquet").unlink()
+    own_problems(places[place], 1)
+    (places[place] / "problems.parquet").rename(places[place] / "problem.parquet")
+    with pytest.raises(ProblemSetError, match=r"not found.* Did you mean problem\.parquet\? Correct"):
+        ab.plan(places[0] / "sweep.yaml")
+
+
 @pytest.mark.parametrize("name", ["shots.jsonl", "recorded"])
 def test_doctor_refuses_what_run_refuses(places, name):
     beside, _ = places
