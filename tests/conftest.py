@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
 settings.register_profile("whatever it takes", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("whatever it takes")
+os.environ.pop(
+    "COLUMNS", None
+)  # of a worker of xdist it is 80, whatever the terminal; tables would be folded
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks

@@ -392,13 +392,13 @@ def test_the_report_marks_stopped_cells_and_gives_their_always_valid_interval(st
         (OF_A_CELL, 19, always_valid_interval(19, 19).low)
     ] * 4
     text = report.as_text(width=200)
-    assert f"{len(skipped):,} trials of {len(report.stopped)} cells were skipped" in text
+    assert f"`stop_when` skipped {len(skipped):,} trials of {len(report.stopped)} cells" in text
     assert "too narrow" in text
     assert f"100.0% ({100 * always_valid_interval(19, 19).low:.1f}-100.0)" in text
     (row,) = [line for line in text.split("Accuracy by task")[0].splitlines() if line.startswith("m ")]
     assert f"{PLANNED}" in row
     assert ")*" in row
-    assert "Cells that were stopped" in report.as_markdown()
+    assert "Stopped cells" in report.as_markdown()
 
 
 @pytest.mark.parametrize("rule", [None, {"saturated": 0.01}], ids=["none", "a stricter one"])
@@ -414,7 +414,7 @@ def test_what_a_rule_no_longer_in_force_skipped_counts_as_open(asking, tmp_path,
     assert (line.planned, line.skipped, line.open) == (PLANNED, 0, PLANNED - asked)
     assert (report.stopped, standings.skipped) == ((), 0)
     for text in (status.as_text(), report.as_text(width=200), standings.as_text(width=200)):
-        assert text.count(f"{skipped:,} trials were skipped before") == 1
+        assert text.count(f"Earlier runs skipped {skipped:,} trials that") == 1
     assert "*" not in report.as_text(width=200)
     asking(limit=1, stop_when=ALIKE)
     status, report = status_of(out), report_on(out)

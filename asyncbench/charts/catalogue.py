@@ -11,7 +11,7 @@ class Chart:
 
     title: str
     purpose: str
-    nothing: str = "Nothing is known of this for what is chosen."  # where it has no rows
+    nothing: str = "Your selection has no data for this chart."  # where it has no rows
     columns: Mapping[str, str]  # of its rows → what they hold, with the unit; unknown is None
     panels: bool = False  # small multiples, one for each value of `panel`; else one view
     metric: bool = False  # it shows whichever of METRICS is chosen
@@ -24,14 +24,14 @@ _PART: Final = "counts up where nothing was asked for a while: lines end there"
 _SHARE: Final = {"value": "accuracy over all trials, [0, 1]", "low": _LOW, "high": _HIGH, "trials": "count"}
 _MAP: Final = {"value": "the metric, its unit", "trials": "what it was divided by: trials, answers or digits"}
 _PLACE: Final = {"panel": "one of several pictures", "series": "one of its colours"}
-_NO_CALLS: Final = "No call of what is chosen has a known latency: runs tell it, imported files do not."
+_NO_CALLS: Final = "Your selection has no calls with a known latency. Runs record it; imported files do not."
 _NAME_AT: Final = "side of the point that has room for its name, right or left; empty: neither"
 _LENGTHS: Final = {"panel": _MODEL, "task": "task", "length": "digits, depth or characters", **_MAP}
 
 CHARTS: Final[Mapping[str, Chart]] = {
     "bars": Chart(
         title="How the models compare",
-        purpose="Which is better, by how much, and how sure that is.",
+        purpose="Which model is better, by how much, and how certain that is.",
         columns={
             "panel": "suite or task; empty: all together",
             "model": _MODEL,
@@ -46,8 +46,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "pairs": Chart(
         title="Paired differences",
-        purpose="Whether the leader is really better, on the problems that both were asked.",
-        nothing="No two models that are chosen were ranked on the same problems: there is nothing to pair.",
+        purpose="Whether the best model is really better, on the problems that both models were asked.",
+        nothing="No two models of your selection were ranked on the same problems.",
         columns={
             "pair": "first − second",
             "model": "the first",
@@ -62,30 +62,30 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "task_map": Chart(
         title="Model by task",
-        purpose="Who can do what.",
+        purpose="What each model can do.",
         columns={"model": _MODEL, "task": "task", **_MAP},
         metric=True,
     ),
     "length_map": Chart(
         title="Task by length",
-        purpose="Where a model breaks.",
-        nothing="No length is known of what is chosen.",
+        purpose="At which length a model breaks down.",
+        nothing="Your selection has no problems with a known length.",
         columns=_LENGTHS,
         panels=True,
         metric=True,
     ),
     "depth_map": Chart(
         title="llm_arithmetic: variant by depth",
-        purpose="The benchmark's own heatmap.",
-        nothing="No length is known of what is chosen.",
+        purpose="The heatmap that the benchmark publishes.",
+        nothing="Your selection has no problems with a known length.",
         columns=_LENGTHS,
         panels=True,
         metric=True,
     ),
     "curves": Chart(
         title="Accuracy against length",
-        purpose="How many digits a model can do; marked is where half of the answers are right.",
-        nothing="No length is known of what is chosen.",
+        purpose="How many digits a model can do. The dashed line marks where accuracy drops to 50 %.",
+        nothing="Your selection has no problems with a known length.",
         columns={
             **_PLACE,
             "kind": "point (counted), line (fitted) or half (where the line crosses 50 %)",
@@ -100,8 +100,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "frontier_cost": Chart(
         title="Accuracy against cost",
-        purpose="What accuracy costs; the line joins the models that none beats at their price.",
-        nothing="No price is known of what is chosen: give `price` in the sweep, or choose other models.",
+        purpose="What accuracy costs. The line joins the models that no other model beats at their price.",
+        nothing="Your selection has no known price. Set `price` in the sweep, or select other models.",
         columns={
             "model": _MODEL,
             "x": "USD per 1,000 trials; what is free stands at a third of the least",
@@ -113,8 +113,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "frontier_reasoning": Chart(
         title="Accuracy against reasoning",
-        purpose="What accuracy takes in reasoning tokens; the line joins the models that none beats.",
-        nothing="No model that is chosen told of any reasoning tokens.",
+        purpose="Accuracy by reasoning tokens. The line joins the models that no other model beats.",
+        nothing="No model of your selection reported reasoning tokens.",
         columns={
             "model": _MODEL,
             "x": "mean reasoning tokens a trial",
@@ -124,8 +124,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
         },
     ),
     "outcomes": Chart(
-        title="What became of the trials",
-        purpose="How much of what is not right is wrong, and how much is lost.",
+        title="Outcomes of the trials",
+        purpose="How many trials are right, how many are wrong, and how many were lost.",
         columns={
             "model": _MODEL,
             "outcome": "correct, wrong, no_answer, truncated, refused or failed",
@@ -136,8 +136,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "digit_errors": Chart(
         title="Errors by digit position",
-        purpose="Whether the first digits fail, the last, or those between.",
-        nothing="Nothing that is chosen has a wrong answer that could be laid beside the right one.",
+        purpose="Which digits are wrong: the first, the last, or those in the middle.",
+        nothing="Your selection has no wrong answer that can be compared digit by digit.",
         columns={
             "panel": "from the first digit, or from the last; with many models the model",
             "series": "the model; with many of them the end",
@@ -152,8 +152,8 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "kinds": Chart(
         title="Kinds of errors",
-        purpose="What goes wrong in wrong answers; each row sums to 100 %.",
-        nothing="Nothing that is chosen has a wrong answer that was examined.",
+        purpose="What goes wrong in wrong answers. Each row sums to 100 %.",
+        nothing="Your selection has no wrong answer that was examined.",
         columns={
             "model": _MODEL,
             "kind": "kind of error; with many of them the rarer ones together, as others",
@@ -163,7 +163,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "latency": Chart(
         title="Latency over time",
-        purpose="Whether answers slowed down: the median, and in shade up to the 95th percentile.",
+        purpose="Whether answers slowed down. Line: the median; shaded: up to the 95th percentile.",
         nothing=_NO_CALLS,
         columns={
             **_PLACE,
@@ -177,7 +177,7 @@ CHARTS: Final[Mapping[str, Chart]] = {
     ),
     "throughput": Chart(
         title="Throughput over time",
-        purpose="How fast answers came, by when their calls began.",
+        purpose="How fast answers came, by the time at which their calls began.",
         nothing=_NO_CALLS,
         columns={
             **_PLACE,
@@ -189,9 +189,9 @@ CHARTS: Final[Mapping[str, Chart]] = {
         panels=True,
     ),
     "quota": Chart(
-        title="Use of the limits over time",
-        purpose="How much of what is paid for was used; the dashed line is all of it.",
-        nothing="No limit was set for a lane and none was told by a provider, so there is none to use.",
+        title="Use of rate limits over time",
+        purpose="How much of each rate limit was used. The dashed line is the whole limit.",
+        nothing="No rate limits are known: the sweep sets none, and the provider reported none.",
         columns={
             "panel": "lane",
             "series": "requests, tokens, input_tokens or output_tokens a minute",

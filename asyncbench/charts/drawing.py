@@ -28,7 +28,7 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     """
     for kind, given, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
         if given not in known:
-            raise ConfigError(f"no {kind} {given!r}; there are {', '.join(known)}")
+            raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
     try:
         from asyncbench.charts.specs import spec
     except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ from asyncbench.charts.rows import Cells, Row, models_of
 from asyncbench.results import METRICS, summed
 from asyncbench.stats import undominated
 
-UNLIKE: Final = "No task was asked of all of them: they are compared on unlike problems"
+UNLIKE: Final = "No task was asked of all models, so they are compared on different problems"
 MOST_TASKS: Final = 3  # that a note names
 MOST_LEFT_OUT: Final = 4  # models that a note names
 FREE: Final = 1 / 3  # of the least cost: where what costs nothing stands on a scale of logs
@@ -71,13 +71,13 @@ def frontier_note(cells: Cells, against: str) -> str | None:
     if len(compared) == len(tasks) and not left_out:
         return None
     more = f" and {len(left_out) - MOST_LEFT_OUT:,} more" if len(left_out) > MOST_LEFT_OUT else ""
-    without = f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of them"
+    without = f"; without {', '.join(left_out[:MOST_LEFT_OUT])}{more}, asked less than half of the tasks"
     without = without if left_out else ""
     if len(compared) == len(tasks):
-        return f"Over all {len(tasks):,} tasks{without}"
+        return f"On all {len(tasks):,} tasks{without}"
     suites = ", ".join(sorted({suite for suite, _ in compared}))
     few = f": {', '.join(sorted(task for _, task in compared))}" if len(compared) <= MOST_TASKS else ""
-    asked = f"Over the {len(compared):,} of {len(tasks):,} tasks that all of them were asked"
+    asked = f"On the {len(compared):,} of {len(tasks):,} tasks that all models were asked"
     return f"{asked} ({suites}{few}){without}"
 
 

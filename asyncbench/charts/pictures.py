@@ -97,7 +97,7 @@ def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
     """
     out = local(out)
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"--figures {out}: that is a file; name a folder")
+        raise ConfigError(f"--figures {out} is a file. Name a folder.")
     draw = _drawing()
     found = _material(Path(folder))
     files = chain(_picture_files(found, draw), _table_files(Path(folder), found))
@@ -113,7 +113,7 @@ def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Entrant, s
     """Return cells, names and minutes; of one moment."""
     cells = views.table("FROM cells")
     if not len(cells):
-        raise ConfigError(f"{folder} holds no trials yet: there is nothing to draw; run the sweep first")
+        raise ConfigError(f"{folder} has no trials yet. Run its sweep first.")
     asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
     names = names_of(in_order(asked, read_manifest(folder)))
     return cells, names, minutes_of(views, names)
@@ -152,11 +152,11 @@ def _pictures(found: Material) -> Iterator[Picture]:
 def _of_cells(found: Material) -> Iterator[Picture]:
     cells = found.cells
     for name, metric in METRICS.items():
-        note = f"{metric.title}, by suite{'; with 95 % intervals' if metric.interval else ''}"
+        note = f"{metric.title} by suite{', with 95 % CI' if metric.interval else ''}"
         rows = charted.bars(cells, name)
         notes = [note, *found.lost]
         yield Picture(name=f"bars-{_slug(name)}", chart="bars", rows=rows, metric=name, notes=notes)
-    notes = ["Accuracy over all trials, by task; with 95 % intervals", *found.lost]
+    notes = ["Accuracy by task, with 95 % CI", *found.lost]
     yield Picture(name="bars-by-task", chart="bars", rows=charted.bars(cells, by="task"), notes=notes)
     for chart, rows_of in _SIMPLE.items():
         rows = rows_of(cells)
@@ -188,11 +188,11 @@ _SIMPLE: Final[Mapping[str, Callable[[charted.Cells], list[charted.Row]]]] = {
     "outcomes": charted.outcomes,
 }
 _NOTES: Final = {
-    "curves": ["Of the trials with a reply; logistic fits and 95 % intervals; dashed: where half are right"],
+    "curves": ["Trials with a reply. Logistic fits with 95 % CI; dashed: where accuracy drops to 50 %"],
     "frontier_cost": [
-        "95 % intervals; the line joins the models that none beats; what cost nothing stands at the left"
+        "With 95 % CI. The line joins the models that no other model beats; free models are at the left"
     ],
-    "frontier_reasoning": ["95 % intervals; the line joins the models that none beats"],
+    "frontier_reasoning": ["With 95 % CI. The line joins the models that no other model beats"],
 }
 
 
@@ -206,8 +206,8 @@ def _of_rankings(found: Material) -> Iterator[Picture]:
         taken[name] += 1
         leader = found.shown[ranking.lines[0].name]
         note = (
-            f"{leader} is ahead; each line is one other. On {ranking.problems:,} problems that all were "
-            "asked; 95 % intervals; tied: not told apart"
+            f"{leader} is ahead; each line compares it with another model. {ranking.problems:,} problems "
+            "that all models were asked; 95 % CI; tied: no significant difference"
         )
         yield Picture(
             name=f"{name}-{taken[name]}" if taken[name] > 1 else name,
@@ -222,7 +222,10 @@ def _of_errors(found: Material) -> Iterator[Picture]:
     names = dict(sorted(found.names.items(), key=lambda named: places[found.shown[named[1]]]))
     # of a run that goes on: newer ones have no name yet
     findings = [group for group in found.anatomy.findings if (*group.group[:3],) in names]
-    note = f"{found.anatomy.examined:,} of {found.anatomy.wrong:,} wrong or unread answers were examined"
+    note = (
+        f"{found.anatomy.examined:,} of {found.anatomy.wrong:,} wrong answers (or replies without one) were "
+        "examined"
+    )
     rows = charted.digit_errors(findings, names)
     yield Picture(name="digit-errors", chart="digit_errors", rows=rows, notes=[note])
     yield Picture(name="kinds", chart="kinds", rows=charted.kinds(findings, names), notes=[note])

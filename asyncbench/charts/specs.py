@@ -102,16 +102,31 @@ def _accuracy(field: str = "value", title: str = "accuracy", **scale: Any) -> al
 
 
 def _tips(*fields: str) -> list[alt.Tooltip]:
-    """Return what is told of a mark that is pointed at: `field`, or `field|format`."""
+    """Return what is told of a mark that is pointed at: `field`, `field|format` or `field|format|name`."""
     tips = []
-    for field in fields:
-        name, _, form = field.partition("|")
+    for told in fields:
+        field, form, name = (*told.split("|"), "", "")[:3]
         shown: Options = {"format": form} if form else {}
-        tips.append(alt.Tooltip(name, title=name.partition(":")[0].replace("_", " "), **shown))
+        plain = field.partition(":")[0]
+        tips.append(alt.Tooltip(field, title=name or _TIPS.get(plain, plain.replace("_", " ")), **shown))
     return tips
 
 
-_SHARE_TIPS: Final = ("value:Q|.1%", "low:Q|.1%", "high:Q|.1%", "trials:Q|,")
+# What columns are called where a mark is pointed at, if not by their name.
+_TIPS: Final[Mapping[str, str]] = {
+    "series": "model or limit",
+    "low": "95 % CI from",
+    "high": "to",
+    "p": "p (Holm)",
+    "at": "time (UTC)",
+    "p50_s": "median latency, s",
+    "p95_s": "p95 latency, s",
+    "errors": "wrong here",
+    "answers": "wrong answers",
+    "used": "used of the limit",
+    "tied": "statistically tied",
+}
+_SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials:Q|,")
 
 
 # ── one metric, compared ─────────────────────────────────────────────────────────────────────
@@ -120,7 +135,7 @@ _SHARE_TIPS: Final = ("value:Q|.1%", "low:Q|.1%", "high:Q|.1%", "trials:Q|,")
 def _bars(metric: Metric) -> Drawn:
     base = _chart().encode(y=_names())
     tips = _tips(
-        "model:N", f"value:Q|{metric.format}", *(_SHARE_TIPS[1:] if metric.share else ["trials:Q|,"])
+        "model:N", f"value:Q|{metric.format}|{_TITLE}", *(_SHARE_TIPS[1:] if metric.share else ["trials:Q|,"])
     )
     bars = base.mark_bar(height={"band": 0.72}, cornerRadiusEnd=2).encode(x=_measure(metric), tooltip=tips)
     intervals = (
@@ -163,7 +178,7 @@ def _heat(
 
 def _lengths(metric: Metric, *, title: str) -> Drawn:
     x = alt.X("length:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
-    tips = _tips("panel:N", "task:N", "length:Q", f"value:Q|{metric.format}", "trials:Q|,")
+    tips = _tips("panel:N||model", "task:N", "length:Q", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
     layers = _heat(metric, x=x, y="task", tips=tips, field="length", within=["panel"])
     return _panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
 
@@ -175,14 +190,14 @@ def _across(field: str, **axis: Any) -> alt.X:  # Any: of alt.Axis
 
 
 def _task_map(metric: Metric) -> Drawn:
-    tips = _tips("model:N", "task:N", f"value:Q|{metric.format}", "trials:Q|,")
+    tips = _tips("model:N", "task:N", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
     layers = _heat(metric, x=_across("task"), y="model", tips=tips, field="task")
     return layers.properties(width=WIDTH, height=alt.Step(CELL))
 
 
 def _kinds(_: Metric) -> Drawn:
-    shares = Metric(title="Share of the wrong answers examined", unit="share", over=(), under=(), share=True)
-    tips = _tips("model:N", "kind:N", "value:Q|.1%", "wrong:Q|,")
+    shares = Metric(title="Share of the examined wrong answers", unit="share", over=(), under=(), share=True)
+    tips = _tips("model:N", "kind:N", "value:Q|.1%|share", "wrong:Q|,|answers")
     layers = _heat(shares, x=_across("kind"), y="model", tips=tips, field="kind")
     return layers.properties(width=WIDTH, height=alt.Step(CELL))
 
@@ -287,22 +302,22 @@ def _frontier_names(base: alt.Chart, y: alt.Y) -> Iterator[alt.Chart]:
 def _frontier_cost(_: Metric) -> Drawn:
     axis = alt.Axis(format="$,~g", tickCount=6, grid=False)
     scale = alt.Scale(type="log", nice=False, padding=PADDING["log"])
-    x = alt.X("x:Q", title="cost of 1,000 trials, USD (log)", axis=axis, scale=scale)
-    return _frontier(x, _tips("model:N", "cost:Q|$,.4~g", *_SHARE_TIPS))
+    x = alt.X("x:Q", title="cost per 1,000 trials, USD (log scale)", axis=axis, scale=scale)
+    return _frontier(x, _tips("model:N", "cost:Q|$,.4~g|cost per 1,000 trials", *_SHARE_TIPS))
 
 
 def _frontier_reasoning(_: Metric) -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=6, grid=False)
     scale = alt.Scale(type="sqrt", zero=True)
-    x = alt.X("x:Q", title="mean reasoning tokens a trial (square-root scale)", axis=axis, scale=scale)
-    return _frontier(x, _tips("model:N", "x:Q|,.0f", *_SHARE_TIPS))
+    x = alt.X("x:Q", title="reasoning tokens per trial (square-root scale)", axis=axis, scale=scale)
+    return _frontier(x, _tips("model:N", "x:Q|,.0f|reasoning tokens per trial", *_SHARE_TIPS))
 
 
 def _digit_errors(_: Metric) -> Drawn:
-    x = alt.X("position:O", title="place of the digit", axis=alt.Axis(labelAngle=0, labelOverlap=True))
+    x = alt.X("position:O", title="position of the digit", axis=alt.Axis(labelAngle=0, labelOverlap=True))
     base = _chart().encode(x=x, color=_series())
-    y: Options = {"title": "share of wrong answers with this digit wrong"}
-    tips = _tips("series:N", "position:Q", "value:Q|.1%", "errors:Q|,", "answers:Q|,")
+    y: Options = {"title": "share of wrong answers with a wrong digit here"}
+    tips = _tips("series:N", "position:Q", "value:Q|.1%|share wrong here", "errors:Q|,", "answers:Q|,")
     lines = base.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=_accuracy(**y))
     intervals = base.mark_rule(opacity=0.45).encode(y=_accuracy("low", **y), y2="high:Q")
     dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=_accuracy(**y), tooltip=tips)
@@ -313,7 +328,7 @@ def _digit_errors(_: Metric) -> Drawn:
 def _pairs(_: Metric) -> Drawn:
     points = "datum.value ? format(100 * datum.value, '+.3~r') : '0'"
     axis = alt.Axis(labelExpr=points, tickCount=5)
-    title = "points of accuracy by which the leader is ahead, on the same problems"
+    title = "lead of the best model in accuracy, percentage points (same problems)"
     base = _chart()
     line, under = (_names("other").bandPosition(place) for place in (0.3, 0.72))
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
@@ -356,7 +371,9 @@ def _latency(_: Metric) -> Drawn:
     base = _chart().encode(x=_time(), color=_series(), detail="part:N")
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=True)
-    low = alt.Y("p50_s:Q", title="latency, seconds (log): p50, shaded to p95", axis=axis, scale=scale)
+    low = alt.Y(
+        "p50_s:Q", title="latency, seconds (log scale): median, shaded to p95", axis=axis, scale=scale
+    )
     high = alt.Y("p95_s:Q", axis=axis, scale=scale)
     tips = _tips("series:N", "at:T|%H:%M", "p50_s:Q|,.3~r", "p95_s:Q|,.3~r", "calls:Q|,")
     band = base.mark_area(opacity=0.13).encode(y=low, y2="p95_s:Q")
@@ -373,7 +390,7 @@ def _throughput(_: Metric) -> Drawn:
         .mark_line(strokeWidth=2, point={"size": 16})
         .encode(
             x=_time(),
-            y=alt.Y("calls_per_minute:Q", title="answered calls a minute", axis=axis),
+            y=alt.Y("calls_per_minute:Q", title="answered calls per minute", axis=axis),
             color=_series(),
             detail="part:N",
             tooltip=tips,

@@ -68,9 +68,9 @@ def _rounded_up(length: int | None) -> int | None:
 
 
 _STEPS: Final[Sequence[tuple[str, str, Callable[[Any], object]]]] = (  # Any: a value of the column
-    ("Variants are taken together.", "variant", lambda _: ""),
+    ("Variants are merged.", "variant", lambda _: ""),
     ("Lengths above 10 are rounded up to one significant digit.", "length", _rounded_up),
-    ("All lengths are taken together.", "length", lambda _: None),
+    ("All lengths are merged.", "length", lambda _: None),
 )
 
 

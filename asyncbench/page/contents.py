@@ -55,7 +55,19 @@ from asyncbench.results import (
 )
 from asyncbench.results.anatomy import KINDS, ErrorFindings, errors_in, kinds_of
 from asyncbench.results.curves import Hardest
-from asyncbench.shown import SIMULATED, safe
+from asyncbench.shown import (
+    ACCURACY,
+    ANSWERED,
+    FORMAT,
+    HEADINGS,
+    LOST,
+    MEDIAN_LATENCY,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+    SIMULATED,
+    safe,
+)
 from asyncbench.store import ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -147,6 +159,17 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "asked": asked,
         "outcomes": list(OUTCOME_COLOURS),
         "summed": [*COUNTS, *SUMS],
+        "headings": {
+            "accuracy": ACCURACY,
+            "answered": ANSWERED,
+            "lost": LOST,
+            "right_90": RIGHT_90,
+            "right_50": RIGHT_50,
+            "per_correct": PER_CORRECT,
+            "format": FORMAT,
+            "median_latency": MEDIAN_LATENCY,
+        },
+        "meanings": dict(HEADINGS),
         "metrics": {name: asdict(metric) | {"format": metric.format} for name, metric in METRICS.items()},
         "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
         "lost": lost_notes(outcomes_of(standings.rankings)),
@@ -228,9 +251,9 @@ def _errors(findings: Iterable[ErrorFindings], places: Mapping[Entrant, int]) ->
         sum(group.examined for group in found),
         sum(group.wrong + group.unread for group in found),
     )
-    first = "" if examined == wrong else " (of each model and task the first by trial_id, which is a hash)"
+    first = "" if examined == wrong else " (a fixed random sample per model and task)"
     return {
-        "examined": f"{examined:,} of {wrong:,} wrong or unread answers were examined{first}.",
+        "examined": f"{examined:,} of {wrong:,} wrong answers (or replies without one) were examined{first}.",
         "kind_words": dict(KINDS),
         "error_groups": [
             _about(group, places)

@@ -73,12 +73,12 @@ def sample_of(
 
 
 def _rule(kept: int, of: int) -> str:
-    texts = f"Of a text longer than {LONGEST:,} characters the beginning and the end are shown."
+    texts = f"Texts longer than {LONGEST:,} characters are shown without their middle."
     if kept == of:
-        return f"All {of:,} trials are here. {texts}"
+        return f"The page has all {of:,} trials. {texts}"
     return (
-        f"{kept:,} of {of:,} trials are here: by trial_id, which is a hash, the first of each model, "
-        f"condition, task and outcome, then the second of each, and so on until the page is full. {texts}"
+        f"The page has {kept:,} of {of:,} trials: a fixed random sample with equally many of each model, "
+        f"condition, task and outcome, as far as there are enough. {texts}"
     )
 
 

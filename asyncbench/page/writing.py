@@ -46,9 +46,7 @@ class Written:
         """Return it as a sentence."""
         shown = "all" if self.trials_embedded == self.trials else f"{self.trials_embedded:,} of"
         size = f"{self.size / 1_000_000:.1f} MB"
-        return (
-            f"{self.path}: {size}, {shown} {self.trials:,} trials to look at one by one; open it in a browser"
-        )
+        return f"{self.path} ({size}, with {shown} {self.trials:,} trials to read). Open it in a browser."
 
 
 def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = None) -> Written:

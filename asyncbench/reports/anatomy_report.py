@@ -31,23 +31,21 @@ from asyncbench.results.anatomy import (
     most_of_a_group,
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
-from asyncbench.shown import SIMULATED, Report, Sheet
+from asyncbench.shown import RIGHT_50, RIGHT_90, SIMULATED, Report, Sheet
 from asyncbench.store import ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
 
 MEANING = (
-    "Kinds: each examined answer has one, the first that holds; `holds of`: of how many it holds at all. "
-    "Wrong digits: laid beside the truth from either end. Carries: of trials with a reply, of the first "
-    f"{MOST_PROBLEMS:,} problems; a carry ripples through columns that pass it on only because they receive "
-    "it. Digits at 90 % and 50 %: where a logistic curve through accuracy by length crosses them, with the "
-    "95 % limits of a likelihood-ratio test. Per correct answer: of the trials whose price is known, wrong "
-    "ones paid as well; `(priced)`: that of others is not. Best for its cost or tokens: nobody else who was "
-    "asked the same is as accurate for as little; `-`: there is nobody to compare with. Intervals: 95 %; in "
-    "those of accuracy and form a problem counts once, however often it was asked."
+    "Kinds: an answer counts for the first kind that matches; `all matches` counts later ones, too. "
+    f"Carries: trials with a reply, of the first {MOST_PROBLEMS:,} problems. A carry chain is a run of "
+    f"columns that pass a carry on. {RIGHT_90}, {RIGHT_50}: the length at which a logistic curve through "
+    "accuracy by length drops to that share, with its 95 % CI (likelihood ratio). Cost per correct answer: "
+    "wrong answers are paid as well; `(known)` means that some trials have no known cost and are left out. "
+    "Unbeaten: no other model that was asked the same is as accurate for less, or more accurate for the "
+    "same; `-` means that there is no such model. In all intervals a problem counts once, however often it "
+    "was asked."
 )
-UNLIKE = (
-    "Not all were asked the same tasks and lengths: best for its cost or tokens is said among those who were."
-)
+UNLIKE = "Not all models were asked the same tasks and lengths. `Unbeaten` compares only models that were."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +147,11 @@ class AnatomyReport(Report):
         if not self.wrong:
             return "No answer is wrong."
         without = sum(one.kinds[UNCLASSIFIED] for one in self.findings)
-        said = f"{self.examined:,} of {self.wrong:,} wrong or unread answers were examined"
+        said = f"{self.examined:,} of {self.wrong:,} wrong answers (or replies without one) were examined"
         if self.examined < self.wrong:
-            said += (
-                f", of each model and task the first {self.most_of_a_group:,} by trial_id, which is a hash"
-            )
-        return f"{said}; {without / self.examined:.1%} of them are unclassified."
+            said += f" (a fixed random sample of {self.most_of_a_group:,} per model and task)"
+        kinds = f"{without / self.examined:.1%} of them match no kind (unclassified)"
+        return f"{said}. {kinds if without else 'All of them match a kind'}."
 
     def _sheets(self) -> Iterator[Sheet]:
         names = names_of(self.order)

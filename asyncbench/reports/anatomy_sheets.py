@@ -16,7 +16,17 @@ from asyncbench.results.anatomy import (
     WrongExample,
 )
 from asyncbench.results.curves import DigitsCurve
-from asyncbench.shown import Sheet, count, per_correct_text, percent
+from asyncbench.shown import (
+    ACCURACY,
+    FORMAT,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+    Sheet,
+    count,
+    per_correct_text,
+    percent,
+)
 from asyncbench.stats import Proportion
 from asyncbench.store import ENTRANT
 
@@ -53,7 +63,7 @@ def kinds(found: Sequence[ErrorFindings]) -> Sheet:
     rows = [
         (
             kind,
-            KINDS.get(kind, "none of these"),
+            KINDS.get(kind, "matches no kind"),
             _example(examples[kind]),
             f"{counts[kind]:,}",
             f"{counts[kind] / examined:.1%}",
@@ -65,14 +75,17 @@ def kinds(found: Sequence[ErrorFindings]) -> Sheet:
     narrow = [
         Sheet(title=title, head=("kind", meant, *counted), rows=[(*r[:2], *r[3:]) for r in rows], labels=2),
         Sheet(
-            title="An example of each kind", head=("kind", example), rows=[r[::2][:2] for r in rows], labels=2
+            title="An example of each kind (expected → answer)",
+            head=("kind", example),
+            rows=[r[::2][:2] for r in rows],
+            labels=2,
         ),
     ]
     return Sheet(title=title, head=("kind", meant, example, *counted), rows=rows, labels=3, instead=narrow)
 
 
-KINDS_TITLE = "Kinds of wrong answers, in their order of precedence"
-KINDS_TEXTS, KINDS_COUNTED = ("what it is", "e.g. truth → answer"), ("answers", "share", "holds of")
+KINDS_TITLE = "Kinds of wrong answers, in the order in which they are tried"
+KINDS_TEXTS, KINDS_COUNTED = ("meaning", "example"), ("answers", "share", "all matches")
 
 
 def _example(one: WrongExample) -> str:
@@ -102,8 +115,8 @@ def by_group(found: Sequence[ErrorFindings], names: Names) -> Sheet:
         if one.examined
     ]
     head = (
-        *("model", "suite/task", "commonest kinds", "wrong", "unread", "examined", UNCLASSIFIED),
-        *("digits missing", "digits extra"),
+        *("model", "suite/task", "most frequent kinds", "wrong", "no answer", "examined", UNCLASSIFIED),
+        *("too short", "too long"),
     )
     return Sheet(title="Wrong answers by model and task", head=head, rows=rows, labels=3)
 
@@ -128,10 +141,8 @@ def by_place(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
                         *["-"] * (PLACES - len(shares)),
                     )
                 )
-        head = ("model", "suite/task", "answers", *map(str, range(1, PLACES + 1)))
-        title = (
-            f"Wrong digits by place, counted from the {end} digit of the truth; of the answers that were read"
-        )
+        head = ("model", "suite/task", "compared", *map(str, range(1, PLACES + 1)))
+        title = f"Wrong digits by position, counted from the {end} digit of the expected value"
         if rows:
             yield Sheet(title=title, head=head, rows=rows, labels=2)
 
@@ -142,7 +153,7 @@ def by_carries(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet]:
         "Accuracy of additions and subtractions by number of carries or borrows", found, names, "by_carries"
     )
     yield from _binned(
-        "Accuracy of additions and subtractions by how many columns one carry ripples through",
+        "Accuracy of additions and subtractions by length of the longest carry chain",
         found,
         names,
         "by_chain",
@@ -192,13 +203,13 @@ def by_worth(worths: Sequence[Worth], digits: Mapping[Group, DigitsCurve], names
         )
         for one in worths
     ]
-    head = ("model", "suite/task", "accuracy", "format ok", "digits at 90 %", "at 50 %", "per correct answer")
-    return Sheet(title="Accuracy, form, digits and cost", head=head, rows=rows, labels=2)
+    head = ("model", "suite/task", ACCURACY, FORMAT, RIGHT_90, RIGHT_50, PER_CORRECT)
+    return Sheet(title="Accuracy, format, length and cost by model and task", head=head, rows=rows, labels=2)
 
 
 def _each(one: Worth) -> str:
     each = one.cost_per_correct_usd
-    return f"{per_correct_text(one.cost_usd, each)}{'' if each is None or one.all_priced else ' (priced)'}"
+    return f"{per_correct_text(one.cost_usd, each)}{'' if each is None or one.all_priced else ' (known)'}"
 
 
 def efficiency(
@@ -227,10 +238,10 @@ def efficiency(
         if asked in of
     ]
     head = (
-        *("model", "accuracy", "per 1,000 trials", "per correct answer", "best for its cost"),
-        *("reasoning tok. a trial", "best for its tokens", "output tok. a trial"),
+        *("model", ACCURACY, "cost per 1,000 trials", PER_CORRECT, "unbeaten on cost"),
+        *("reasoning tokens per trial", "unbeaten on tokens", "output tokens per trial"),
     )
-    return Sheet(title="Accuracy against dollars and reasoning tokens", head=head, rows=rows)
+    return Sheet(title="Accuracy against cost and reasoning tokens", head=head, rows=rows)
 
 
 _MARK = {True: "yes", False: "", None: "-"}  # None: there is nobody to compare with
@@ -264,8 +275,8 @@ def unclassified(found: Sequence[ErrorFindings], names: Names) -> Iterator[Sheet
         for one, example in in_turn[:MOST_SHOWN]
     ]
     if rows:
-        head = ("model", "suite/task", "operands", "truth", "answer")
-        yield Sheet(title="Unclassified, for example", head=head, rows=rows, labels=5)
+        head = ("model", "suite/task", "operands", "expected", "answer")
+        yield Sheet(title="Examples of unclassified answers", head=head, rows=rows, labels=5)
 
 
 def group_as_dict(group: Group) -> dict[str, str]:

@@ -19,6 +19,7 @@ from asyncbench.shown import (
     Sheet,
     as_lines,
     middle_cut,
+    p_sentence,
     p_text,
     points,
     safe,
@@ -31,8 +32,8 @@ EXAMPLES: Final = 5  # shown each way
 LONGEST_QUESTION, LONGEST_NAME, LEAST_PIECE = 400, 24, 10  # characters
 
 HEAD: Final = (
-    *("suite/task", "problems", "A right", "B right", "both", "only A", "only B", "neither"),
-    *("difference", "p", "p Holm"),
+    *("suite/task", "problems", "A accuracy", "B accuracy"),
+    *("both right", "only A right", "only B right", "neither right", "A − B (95 % CI)", "p", "p (Holm)"),
 )
 
 
@@ -80,8 +81,8 @@ class Comparison(Report):
             yield "They have no problem in common."
         if found.asked_a_alone or found.asked_b_alone:
             yield (
-                f"Problems that only one of them was asked: A {found.asked_a_alone:,}, "
-                f"B {found.asked_b_alone:,}; they are left out."
+                f"Left out are the problems that only one of them was asked: A {found.asked_a_alone:,}, "
+                f"B {found.asked_b_alone:,}."
             )
         if self.unpaired:
             yield UNPAIRED
@@ -92,12 +93,12 @@ class Comparison(Report):
     def _sheets(self) -> Iterator[Sheet]:
         labelled = list(zip(_labels(self.found.rows), self.found.rows, strict=True))
         if self.found.whole.found.trials:
-            head = [*HEAD, *(["unpaired p"] if self.unpaired else [])]
+            head = [*HEAD, *(["p (unpaired)"] if self.unpaired else [])]
             cells = [[label, *_cells(row, unpaired=self.unpaired)] for label, row in labelled]
-            yield Sheet(title="On the problems that both were asked", head=head, rows=cells)
+            yield Sheet(title="Problems that both were asked", head=head, rows=cells)
         if self.unpaired:
             cells = [[label, *_unpaired_cells(row)] for label, row in labelled]
-            yield Sheet(title="On all that each was asked", head=UNPAIRED_HEAD, rows=cells)
+            yield Sheet(title="All problems that each was asked", head=UNPAIRED_HEAD, rows=cells)
         for title, questions in self._ways():
             yield self._questions(title, questions)
 
@@ -114,7 +115,7 @@ class Comparison(Report):
             shown = list(of_each.values())[: self.examples]
             if shown:
                 of_all = _of_all(len(shown), problems, trials)
-                yield f"Only {safe(name, most=80)} right: {of_all}, the shortest of each task first", shown
+                yield f"Only {safe(name, most=80)} is right: {of_all}, shortest questions first", shown
 
     def _questions(self, title: str, those: Sequence[Question]) -> Sheet:
         """Return questions as a table and, in text, with the answers below each other."""
@@ -124,7 +125,7 @@ class Comparison(Report):
             return "\n\n".join([*safe_notes([title], width=width), *blocks])
 
         rows = [(self._place(one), _asked(one), one.expected, *_answers(one)) for one in those]
-        head = ("where", "question", "expected", *self.names)
+        head = ("task", "question", "expected", *self.names)
         return Sheet(title=title, head=head, rows=rows, labels=5, drawn=drawn)
 
     def _place(self, one: Question) -> str:
@@ -140,12 +141,12 @@ class Comparison(Report):
 
 
 UNPAIRED: Final = (
-    "Unpaired: the pooled z test over all trials of each, as if they had been asked different questions. It "
-    "misses much that the paired test sees."
+    "Unpaired: a pooled z test over all trials of each, as if they were asked different questions. It "
+    "detects less than the paired test."
 )
-HOLM: Final = "Difference: A less B, in points. p Holm: adjusted for looking at {} rows below the first."
+HOLM: Final = "A − B: in percentage points. p (Holm): corrected for looking at {} rows below the first."
 UNPAIRED_HEAD: Final = (
-    *("suite/task", "A trials", "A right", "B trials", "B right", "difference", "unpaired p"),
+    *("suite/task", "A trials", "A accuracy", "B trials", "B accuracy", "A − B", "p (unpaired)"),
 )
 
 
@@ -186,8 +187,8 @@ def compare_on(
     found = compared(sides, suite=suite, task=task, examples=None if every else examples)
     if not (found.whole.found.trials or unpaired):
         raise ConfigError(
-            f"{a} and {b} have no problem in common: --unpaired compares what each was asked, which shows "
-            "large differences only"
+            f"{a} and {b} have no problem in common. --unpaired compares all that each was asked, but "
+            "detects only large differences."
         )
     return Comparison(found=found, examples=examples, unpaired=unpaired)
 
@@ -203,26 +204,27 @@ def _verdict(row: ComparisonRow, a: str, b: str) -> str:
         low, high = -high, -low
     trials = "" if found.trials == found.problems else f" ({found.trials:,} trials)"
     test = "exact McNemar" if found.trials == found.problems else "exact sign-flip test by problem"
-    seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {found.problems:,} problems{trials} in common"
+    problems = "1 problem" if found.problems == 1 else f"{found.problems:,} problems"
+    seen = f"A {found.share_a:.1%}, B {found.share_b:.1%} on {problems}{trials} in common"
     if p > ALPHA:
         difference = points(found.difference)
-        return f"{seen}: the two cannot be told apart (difference {difference}, {test} p {p_text(p)})."
+        return f"{seen}: statistically tied (difference {difference} points, {test}, {p_sentence(p)})."
     return (
         f"{seen}: {better} is better than {worse} by {100 * abs(found.difference):.1f} points "
-        f"({100 * low:.1f} to {100 * high:.1f}), {test} p {p_text(p)}."
+        f"(95 % CI {100 * low:.1f} to {100 * high:.1f}), {test}, {p_sentence(p)}."
     )
 
 
 def _power(found: Compared) -> str:
     whole = found.whole
     if whole.detectable is None:
-        shown = f"{whole.found.problems:,} problems are too few to show any difference"
+        said = f"Too few problems ({whole.found.problems:,}) to detect any difference with 80 % power."
     else:
-        shown = f"{whole.found.problems:,} problems show a difference of {100 * whole.detectable:.1f} points"
-    said = f"With so many answers differing, {shown} in four of five cases"
+        gap = f"{100 * whole.detectable:.1f}-point gap"
+        said = f"{whole.found.problems:,} problems are enough to detect a {gap} with 80 % power."
     unsure = whole.p is not None and whole.p > ALPHA
-    more = f"; the difference seen would take {found.needed:,}" if unsure and found.needed else ""
-    return f"{said}{more}."
+    more = f" To detect the gap seen here, you need {found.needed:,}." if unsure and found.needed else ""
+    return f"{said}{more}"
 
 
 # ── as tables ────────────────────────────────────────────────────────────────────────────────
@@ -318,7 +320,7 @@ def _asked(one: Question) -> str:
     return NO_QUESTION if one.question is None else " ".join(one.question.split())
 
 
-NO_QUESTION: Final = "(problems/ does not hold this question)"
+NO_QUESTION: Final = "(the folder's problems/ lacks this question)"
 
 
 def _answers(one: Question) -> tuple[str, str]:

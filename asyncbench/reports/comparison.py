@@ -231,14 +231,16 @@ def sides_of(
     names = {path: _names_in(path) for path in (own, other)}
     sides = _side(a, own, names[own]), _side(b, other, names[other])
     if sides[0].overlaps(sides[1]):
-        raise ConfigError(f"{a} and {b} are the same: name two models, conditions, runs or folders")
+        raise ConfigError(
+            f"{a} and {b} are the same. Name two different models, conditions, runs or folders."
+        )
     return sides
 
 
 def _names_in(folder: Path) -> dict[Entrant, str]:
     rows = counted(folder, lambda views: views.rows("SELECT DISTINCT run, model, condition FROM trials"))
     if not rows:
-        raise ConfigError(f"{folder} holds no trials yet: run its sweep first")
+        raise ConfigError(f"{folder} has no trials yet. Run its sweep first.")
     entrants = ((row["run"], row["model"], row["condition"]) for row in rows)
     return names_of(in_order(entrants, read_manifest(folder)))
 
@@ -250,10 +252,10 @@ def _side(name: str, folder: Path, names: Mapping[Entrant, str]) -> ComparedSide
         run, model, _ = matching[0]
         conditions = tuple(condition for _, _, condition in matching)
         return ComparedSide(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
-    said = f"{name!r} is several" if matching else f"nobody in {folder} is called {name!r}"
+    said = f"{name!r} means several models" if matching else f"{folder} has no model {name!r}"
     listed = [names[entrant] for entrant in matching or names]
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    raise ConfigError(f"{said}; name one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
+    raise ConfigError(f"{said}. Choose one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
 
 
 def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
@@ -267,8 +269,8 @@ def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
     if common := [name for name in a.conditions if name in b.conditions]:
         return {name: n for n, name in enumerate(common)}
     raise ConfigError(
-        f"{a.name} was asked in other conditions ({', '.join(a.conditions)}) than {b.name} "
-        f"({', '.join(b.conditions)}): name one of each, as in '{a.model} ({a.conditions[0]})'"
+        f"{a.name} and {b.name} were asked under different conditions ({', '.join(a.conditions)}; "
+        f"{', '.join(b.conditions)}). Name one condition of each, such as '{a.model} ({a.conditions[0]})'."
     )
 
 
@@ -316,7 +318,7 @@ def _within(found: Marked, suite: str | None, task: str | None) -> Bits:
     if not within:
         there = ", ".join(sorted(f"{its}/{task}" for its, task in found.tasks))
         asked_for = "/".join(filter(None, (suite, task)))
-        raise ConfigError(f"neither was asked anything of {asked_for}; there is: {there}")
+        raise ConfigError(f"neither model was asked {asked_for}. Choose one of: {there}")
     return within
 
 

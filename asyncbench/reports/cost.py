@@ -22,18 +22,27 @@ from asyncbench.results import (
     unknown_by_cause,
     untold_in,
 )
-from asyncbench.shown import SIMULATED, Report, Sheet, dollars, per_correct, per_correct_text
+from asyncbench.shown import (
+    PER_CORRECT,
+    SIMULATED,
+    Report,
+    Sheet,
+    dollars,
+    filled,
+    per_correct,
+    per_correct_text,
+)
 from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of
 from asyncbench.views import FolderViews, counted
 
 NAMES: Final = {
     "uncached_input": "uncached input",
     "cached_input": "cached input",
-    "cache_write_5m": "cache write 5 m",
-    "cache_write_1h": "cache write 1 h",
+    "cache_write_5m": "cache write (5 min)",
+    "cache_write_1h": "cache write (1 h)",
     "output": "output",
-    "reasoning": "of it reasoning",
-    "not_split": "not split",
+    "reasoning": "reasoning (part of output)",
+    "not_split": "kind unknown",
 }
 
 
@@ -121,8 +130,8 @@ class CostReport(Report):
         if self.whole.spent.calls:
             return None
         return (
-            f"{self.folder} holds no call that has ended: all answers were taken over, or nothing was asked. "
-            f"Run its sweep first; `asyncbench status {self.folder}` tells more."
+            f"{self.folder} has no finished call: nothing was asked, or all answers were reused. Run its "
+            f"sweep first. `asyncbench status {self.folder}` shows how far it is."
         )
 
     # ── as tables ────────────────────────────────────────────────────────────────────────────
@@ -132,15 +141,15 @@ class CostReport(Report):
             yield SIMULATED
         yield from [self._nothing] if self._nothing else self._sums()
         if self.several:
-            yield "A model's conditions and runs stand together."
+            yield "A model's conditions and runs are counted together."
         if self.imported:
-            yield "Imported: costs are as its files give them; what they do not say is not counted here."
+            yield "Imported: these are the costs in the imported files. Costs that they lack are not counted."
         if self.reused:
-            yield f"{self.reused:,} answers were taken over from another sweep and cost nothing here."
+            yield f"{self.reused:,} answers were reused from another sweep and cost nothing here."
         if self.unended:
             yield (
-                f"{self.unended:,} calls have no end yet (in flight, or lost when no run is going): "
-                f"they are in no table; they may cost up to {dollars(self.unended_reserved_usd)}."
+                f"{self.unended:,} calls have not ended (in flight; lost, if no run is going). The tables "
+                f"leave them out. They may cost up to {dollars(self.unended_reserved_usd)}."
             )
 
     def _sums(self) -> Iterator[str]:
@@ -148,39 +157,42 @@ class CostReport(Report):
         said = f"{dollars(spent.known_usd)} for {spent.calls:,} calls"
         if spent.unknown:
             bound = _bound_text(spent.unknown, spent.unknown_reserved_usd, spent.unknown_unbounded)
-            said += f", of which {spent.unknown:,} have no known cost: {bound}"
-        yield f"{said}. Priced: {_share(self.priced_share)} of the tokens told."
+            said += f". The cost of {spent.unknown:,} of them is unknown ({bound})"
+        priced = self.priced_share
+        yield f"{said}." if priced is None else f"{said}. {priced:.1%} of the known tokens have a price."
         failed = [status.spent for status in self.statuses if status.name != (OK_STATUS,)]
         calls, costs = sum(part.calls for part in failed), [part.known_usd for part in failed]
         usd = fsum(cost for cost in costs if cost is not None)
         unknown = calls and all(cost is None for cost in costs)
-        yield (
-            f"Read from caches: {_share(spent.cached_share)} of the input. "
-            f"Failed and lost: {_of(calls, spent.calls)} of the calls, "
-            f"{_dollars_part(_share(None) if unknown else _of(usd, spent.usd))}. "
-            f"Calls after a trial's first: {_of(spent.calls_again, spent.calls)} of the calls, "
-            f"{_dollars_part(_of(spent.usd_again, spent.usd))}."
-        )
+        parts = {
+            f"Input read from caches: {_share(spent.cached_share)}.": spent.cached_share,
+            f"Failed or lost calls: {_of(calls, spent.calls)} of the calls, "
+            f"{_dollars_part(_share(None) if unknown else _of(usd, spent.usd))}.": calls,
+            f"Retries: {_of(spent.calls_again, spent.calls)} of the calls, "
+            f"{_dollars_part(_of(spent.usd_again, spent.usd))}.": spent.calls_again,
+        }
+        if said := " ".join(part for part, count in parts.items() if count):
+            yield said
         if self.sources:
-            yield f"Whose prices: {', '.join(self.sources)}."
+            yield f"Prices from: {', '.join(self.sources)}."
 
     def _sheets(self) -> Iterator[Sheet]:
         if self.whole.spent.calls:
             whole = self.whole.spent
             several = [self.whole] if len(self.models) > 1 else []
             yield _money("By model", ("model",), [*self.models, *several], whole)
-            yield _kinds("Dollars by kind of token", [*self.models, *several], "usd_by_kind")
+            yield _kinds("Cost by kind of token", [*self.models, *several], "usd_by_kind")
             yield _kinds("Tokens by kind", [*self.models, *several], "tokens_by_kind")
             yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
             yield _money("By outcome", ("outcome",), self.outcomes, whole)
-            yield _money("By how calls ended", ("status",), self.statuses, whole)
+            yield _money("By status of the attempts", ("status",), self.statuses, whole)
         if self.unknown:
             rows = [
                 [why, f"{calls.calls:,}", _bound_text(calls.calls, calls.reserved_usd, calls.unbounded)]
                 for why, calls in self.unknown.items()
             ]
-            head = ["why", "calls", "what bounds it"]
-            yield Sheet(title="Calls without a known cost", head=head, rows=rows)
+            head = ["why", "attempts", "worst case"]
+            yield Sheet(title="Attempts of unknown cost", head=head, rows=rows)
         if self.untold:
             yield _estimates(self.untold)
         if self.forecasts:
@@ -272,12 +284,23 @@ def _bound_text(calls: int, reserved_usd: float, unbounded: int) -> str:
     """Return what bounds the cost of calls without one."""
     parts = [f"at most {dollars(reserved_usd)}"] * (calls > unbounded)
     if unbounded:
-        parts.append(f"nothing bounds {unbounded:,} of them" if calls > unbounded else "nothing bounds it")
+        parts.append(
+            f"no upper limit for {unbounded:,} of them" if calls > unbounded else "no upper limit is known"
+        )
     return "; ".join(parts)
 
 
 def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: CallCosts) -> Sheet:
-    head = [*names, "calls", "no cost known", "cost", "of all", "cached", "again", "correct", "per correct"]
+    head = [
+        *names,
+        "attempts",
+        "cost unknown",
+        "cost",
+        "share of cost",
+        "input from cache",
+        "spent on retries",
+    ]
+    head += ["correct answers", PER_CORRECT]
     rows = []
     for group in groups:
         spent, each = group.spent, group.usd_a_correct
@@ -299,14 +322,17 @@ def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Cal
         )
     if names[0] in ("outcome", "status"):
         head, rows = head[:-2], [row[:-2] for row in rows]
-    return Sheet(title=title, head=head, rows=rows, labels=len(names))
+    return filled(Sheet(title=title, head=head, rows=rows, labels=len(names)))
 
 
 def _kinds(title: str, groups: Iterable[Group], which: str) -> Sheet:
-    counted = [(group.name[0], getattr(group.spent, which)) for group in groups]
+    listed = list(groups)
+    counted = [(group, getattr(group.spent, which)) for group in listed]
     used = [kind for kind in NAMES if any(amounts.get(kind) for _, amounts in counted)]
+    if which == "usd_by_kind":
+        counted = [(group, amounts) for group, amounts in counted if group.spent.known_usd is not None]
     show = dollars if which == "usd_by_kind" else "{:,}".format
-    rows = [[name, *(show(amounts[kind]) for kind in used)] for name, amounts in counted]
+    rows = [[group.name[0], *(show(amounts[kind]) for kind in used)] for group, amounts in counted]
     return Sheet(title=title, head=["model", *(NAMES[kind] for kind in used)], rows=rows)
 
 
@@ -321,8 +347,8 @@ def _estimates(models: Iterable[Untold]) -> Sheet:
         ]
         for model in models
     ]
-    head = ["model", "replies", "characters", "characters a token", "output tokens"]
-    return Sheet(title="Replies without token counts (estimates, in no sum)", head=head, rows=rows)
+    head = ["model", "replies", "characters", "characters per token", "output tokens (estimate)"]
+    return Sheet(title="Replies without token counts (estimates; no sum includes them)", head=head, rows=rows)
 
 
 def _caps(budgets: Iterable[Budget]) -> Sheet:
@@ -337,10 +363,8 @@ def _caps(budgets: Iterable[Budget]) -> Sheet:
         ]
         for cap in budgets
     ]
-    head = ["budget", "spent", "of unknown cost", "cap", "used", "reserved"]
-    return Sheet(
-        title="Budgets (used: unknown costs count with the most that they can be)", head=head, rows=rows
-    )
+    head = ["budget", "spent", "unknown cost", "limit", "used", "reserved"]
+    return Sheet(title="Budgets (used: unknown costs count as their worst case)", head=head, rows=rows)
 
 
 def fine(usd: float) -> str:
@@ -353,7 +377,7 @@ def _share(share: float | None) -> str:
 
 
 def _dollars_part(share: str) -> str:
-    return "an unknown part of the dollars" if share == _share(None) else f"{share} of the dollars"
+    return "an unknown share of the cost" if share == _share(None) else f"{share} of the cost"
 
 
 def _of(part: float, whole: float) -> str:

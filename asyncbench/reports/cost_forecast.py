@@ -157,8 +157,8 @@ def expected(forecasts: Iterable[ForecastReview]) -> Sheet:
                 f"{review.trials:,} of {review.planned:,}{skipped}",
             ]
         )
-    head = ["model", "of what", "forecast", "p5 to p95", "actual", "within", "other calls", "trials"]
-    title = "Forecast and actual (of each trial the call that gave its answer)"
+    head = ["model", "measure", "forecast", "90 % range", "actual", "in range", "other attempts", "trials"]
+    title = "Forecast and actual (only the attempts that gave the answers)"
     return Sheet(title=title, head=head, rows=rows, labels=2)
 
 

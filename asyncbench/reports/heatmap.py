@@ -32,13 +32,13 @@ FEW: Final = 10  # problems; a share of fewer is marked
 MARK: Final = "~"  # before a share of few problems
 
 MEANING: Final = (
-    "Percent of all trials that are right, as whole numbers: 100 only where all are, 0 only where none is. "
-    "Blank: not asked. Who is right most often, in what each was asked, stands first."
+    "Accuracy in percent of all trials. 100 means that all are right, 0 that none is. Blank: not asked. The "
+    "most accurate model comes first."
 )
-MARKED: Final = f"{MARK} stands before a share of fewer than {FEW} problems."
+MARKED: Final = f"{MARK} marks a number from fewer than {FEW} problems."
 SKIPPED: Final = (
-    "trials were skipped, as enough was known of their cells (`stop_when`): shares are of the trials that "
-    "were asked. `report` tells each stopped cell with an interval that holds."
+    "trials were skipped by `stop_when`. Accuracies are those of the trials that were asked; `report` shows "
+    "each stopped cell with a valid interval."
 )
 
 Row = Mapping[str, Any]  # Any: a cell's text and numbers by column
@@ -111,7 +111,7 @@ class AccuracyMaps(Report):
         if self.lapsed:
             yield lapsed_note(self.lapsed)
         if self.without_length:
-            yield f"{self.without_length:,} trials have no length: they are in the first table alone."
+            yield f"{self.without_length:,} trials have no length. Only the first table has them."
         few = any(one.few for one in (*self.tasks, *self.lengths))
         yield f"{MEANING} {MARKED}" if few else MEANING
 

@@ -342,11 +342,11 @@ def _columns(rankings: Sequence[Ranking]) -> list[MorningColumn]:
     suites = _by_suite(rankings)
     per_suite = [MorningColumn(f"\n{suite}", partial(_share_of, shares)) for suite, shares in suites.items()]
     return [
-        MorningColumn("accuracy\n(95 % interval)", lambda line: percent(line.share, line.interval)),
+        MorningColumn("accuracy\n(95 % CI)", lambda line: percent(line.share, line.interval)),
         *([] if suites else [MorningColumn("50 % right up to\n(hardest task)", _digits)]),
         MorningColumn("\ncost", lambda line: _usd(line.cost_usd, dollars(line.cost_usd))),
         MorningColumn(
-            "per right\nanswer",
+            "per correct\nanswer",
             lambda line: _usd(line.cost_usd, per_correct_text(line.cost_usd, line.cost_per_correct)),
         ),
         *per_suite,

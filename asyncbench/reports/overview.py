@@ -31,7 +31,23 @@ from asyncbench.results import (
     stopped_note,
     stopped_sheet,
 )
-from asyncbench.shown import SIMULATED, Report, Sheet, count, dollars, percent, seconds
+from asyncbench.shown import (
+    ACCURACY,
+    ANSWERED,
+    COST_KNOWN,
+    MEDIAN_LATENCY,
+    MEDIAN_TTFT,
+    P95_LATENCY,
+    P95_TTFT,
+    SIMULATED,
+    Report,
+    Sheet,
+    count,
+    dollars,
+    filled,
+    percent,
+    seconds,
+)
 from asyncbench.stats import Proportion
 from asyncbench.store import CELL, planned, read_manifest
 from asyncbench.views import FolderViews, counted
@@ -42,8 +58,8 @@ COLUMNS = (
     *("model_served", "fingerprint", "upstream"),
 )
 REPEATED = (
-    "Problems were asked several times: in the intervals each counts once, however often it was asked. "
-    "`--style standings` has the exact ones."
+    "Each problem was asked several times, but counts once in the intervals. `--style standings` has the "
+    "exact intervals."
 )
 Key = tuple[str | None, ...]  # run, model, condition, suite and task; None: all tasks
 
@@ -117,7 +133,7 @@ class Overview(Report):
         if self.simulated:
             yield SIMULATED
         if self.prices:
-            yield f"Costs are not those of the run: {self.prices}."
+            yield f"These are not the costs of the run: {self.prices}."
         if not self.suites:
             yield no_trials(self.folder)
             return
@@ -136,14 +152,14 @@ class Overview(Report):
         yield from self.mixtures
 
     def _outcomes(self, counts: Counter[str], entrants: int) -> str:
-        together = f" of the {entrants:,} below together" if self._several else ""
+        together = f" (all {entrants:,} rows of models together)" if self._several else ""
         trials, correct = counts.total(), counts[Outcome.CORRECT]
         answers = correct + counts[Outcome.WRONG]
         answered = f"{correct / answers:.2%}" if answers else "-"
         return (
             f"{trials:,} trials{together}: {counts[Outcome.FAILED]:,} failed, "
-            f"{self.empty:,} replied without text, {counts[Outcome.TRUNCATED]:,} truncated; "
-            f"accuracy {correct / trials:.2%} over all, {answered} over the {answers:,} answered."
+            f"{self.empty:,} empty replies, {counts[Outcome.TRUNCATED]:,} truncated. "
+            f"Accuracy: {correct / trials:.2%} of all trials, {answered} of the {answers:,} answered ones."
         )
 
     @property
@@ -152,20 +168,24 @@ class Overview(Report):
         return len({line.name for line in self.suites}) > len({line.model for line in self.suites})
 
     def _sheets(self) -> Iterator[Sheet]:
-        yield self._accuracy("Accuracy by suite, with 95 % intervals", self.suites)
+        yield self._accuracy("Accuracy by suite", self.suites)
         yield self._accuracy("Accuracy by task", [line for line in self.tasks if line.task != line.suite])
         yield stopped_sheet(self.stopped)
         costs = list(map(_cost_row, self.suites))
-        yield Sheet(title="Tokens, cost and latency of the answers", head=COST_HEAD, rows=costs, labels=2)
-        spent = "What all calls would cost" if self.prices else "Spent in all, every attempt counted"
-        spent += "; a model's conditions and runs together" if self._several else ""
+        yield filled(
+            Sheet(title="Tokens, cost and latency of the trials", head=COST_HEAD, rows=costs, labels=2)
+        )
+        spent = "What all attempts would cost" if self.prices else "Total cost of all attempts"
+        spent += " (a model's conditions and runs together)" if self._several else ""
         spending = [
             (cost.model, f"{cost.attempts:,}", f"{cost.priced_attempts:,}", dollars(cost.cost_usd))
             for cost in self.spending
         ]
-        yield Sheet(title=spent, head=("model", "attempts", "priced", "cost"), rows=spending)
+        yield Sheet(title=spent, head=("model", "attempts", COST_KNOWN, "cost"), rows=spending)
         unpriced = [(calls.model, calls.why, f"{calls.calls:,}") for calls in self.unpriced]
-        yield Sheet(title="Cannot be priced again", head=("model", "why", "calls"), rows=unpriced, labels=2)
+        yield Sheet(
+            title="Attempts without a price today", head=("model", "why", "attempts"), rows=unpriced, labels=2
+        )
 
     def _accuracy(self, title: str, lines: Sequence[OverviewLine]) -> Sheet:
         """Return a table of accuracies; what was planned, skipped and is open, where trials were skipped."""
@@ -178,7 +198,7 @@ class Overview(Report):
             ]
         return Sheet(
             title=title,
-            head=("model", "suite/task", *head, "accuracy", "of answered", *Outcome),
+            head=("model", "suite/task", *head, ACCURACY, ANSWERED, *Outcome),
             rows=[_accuracy_row(line, own) for line, own in zip(lines, counts, strict=True)],
             labels=2,
         )
@@ -204,8 +224,10 @@ def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overv
         again = repriced(Path(folder), trials, attempts, now=prices_at)
         views.put("trials", again.trials)
         views.put("attempts", again.attempts)
-        told_by = ", ".join(again.sources) or "nobody"
-        prices = f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, by {told_by}"
+        told_by = ", ".join(again.sources) or "no known source"
+        prices = (
+            f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {told_by}"
+        )
         return replace(_overview(folder, views), prices=prices, unpriced=again.unpriced)
 
     return counted(folder, look)
@@ -298,8 +320,8 @@ def _line(
 # ── how figures are written ──────────────────────────────────────────────────────────────────
 
 COST_HEAD: Final = (
-    *("model", "suite", "effort", "input tok.", "output tok.", "reasoning", "cost", "priced"),
-    *("TTFT p50", "p95", "latency p50", "p95"),
+    *("model", "suite", "effort", "input tokens", "output tokens", "reasoning tokens", "cost", COST_KNOWN),
+    *(MEDIAN_TTFT, P95_TTFT, MEDIAN_LATENCY, P95_LATENCY),
 )
 
 

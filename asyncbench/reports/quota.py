@@ -6,15 +6,28 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.shown import SIMULATED, Report, Sheet
+from asyncbench.shown import BOUND_BY, SIMULATED, Report, Sheet
 from asyncbench.store import LIMITS, WAITS, read_manifest
 from asyncbench.views import counted
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
+LIMIT_NAMES: Final = {
+    "requests": "RPM",
+    "tokens": "TPM",
+    "input_tokens": "input TPM",
+    "output_tokens": "output TPM",
+}
+WAIT_NAMES: Final = LIMIT_NAMES | {
+    "day": "daily limit",
+    "pause": "429 pause",
+    "client": "this computer",
+    "ramp": "ramp-up",
+    "first_answer": "first reply",
+}
 MEANING: Final = (
-    "Used: of the limit in force, over the time that the lane ran. Bound by: what most of the time without a "
-    "start was lost to, waiting for work left out."
+    "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
+    "from work to do."
 )
 
 
@@ -71,8 +84,8 @@ class QuotaReport(Report):
         if self.lanes:
             return None
         return (
-            f"{self.folder} holds no account of a lane: nothing was run in it, and imports have none. "
-            "Run its sweep first, or name another folder."
+            f"{self.folder} has no record of rate limits. Only runs keep one; imports do not. Run its sweep "
+            "first, or name another folder."
         )
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -144,12 +157,16 @@ def _as_mapping(one: LimitUse) -> dict[str, object]:
 def _sheet(
     title: str, uses: Iterable[LimitUse], limits: list[str], causes: list[str], *, at: str | None
 ) -> Sheet:
-    head = ["lane", *(["at (UTC)"] if at else []), "ran", "calls", *(f"{name} used" for name in limits)]
-    head += ["refused", "in flight", "bound by", *(f"lost to {name}" for name in causes)]
+    head = ["lane", *(["at (UTC)"] if at else []), "time running", "requests"]
+    head += [f"{LIMIT_NAMES[name]} used" for name in limits]
+    head += [
+        "refused",
+        "most in flight",
+        BOUND_BY,
+        *(f"waiting: {WAIT_NAMES.get(name, name)}" for name in causes),
+    ]
     rows = [_row(one, limits, causes, at) for one in uses]
-    return Sheet(
-        title=title, head=[name.replace("_tokens", "") for name in head], rows=rows, labels=2 if at else 1
-    )
+    return Sheet(title=title, head=head, rows=rows, labels=2 if at else 1)
 
 
 def _row(one: LimitUse, limits: list[str], causes: list[str], at: str | None) -> list[str]:
@@ -162,7 +179,7 @@ def _row(one: LimitUse, limits: list[str], causes: list[str], at: str | None) ->
         *(f"{shares[name]:.1%}" if name in shares else "-" for name in limits),
         f"{one.refused:,}",
         f"{one.most_in_flight:,}",
-        one.bound_by or "-",
+        WAIT_NAMES.get(one.bound_by or "-", one.bound_by or "-"),
         *(_part(one.waited_s[name], one.seconds) for name in causes),
     ]
 

@@ -11,12 +11,20 @@ from asyncbench.shown import SIMULATED, Report, Sheet
 from asyncbench.suites import SUITES
 
 NOT_GRADED = "not graded"
-BY_MODEL = "By model, all its conditions and runs together"
+BY_MODEL = "By model (all its conditions and runs together)"
 
 MODEL_HEAD = ("model", "suite", "grader", "trials", "correct before", "correct now", "changed")
 MOVE_HEAD = ("model", "suite", "before", "now", "trials")
 GRADER_HEAD = ("suite", "grader", "version", "grades", "changed")
-EXAMPLE_HEAD = ("model", "before → now", "expected", "read before", "read now", "end of the reply", "trial")
+EXAMPLE_HEAD = (
+    "model",
+    "before → now",
+    "expected",
+    "answer before",
+    "answer now",
+    "end of the reply",
+    "trial",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +54,14 @@ class RegradeReport(Report):
         if found.simulated:
             yield SIMULATED
         changed = sum(one.trials for one in self._moves() if one.before != one.now)
-        yield f"{found.trials:,} stored trials graded again, none asked; outcomes that change: {changed:,}."
+        changes = f"{changed:,} outcomes change" if changed else "No outcome changes"
+        yield f"{found.trials:,} stored trials were graded again, without a call. {changes}."
         if found.corrected:
-            yield f"Trials whose problem has another answer now than when it was asked: {found.corrected:,}."
+            yield f"For {found.corrected:,} trials, the expected answer has changed since they were asked."
         for one in found.kept:
             yield (
-                f"Trials of {one.suite}, problem set {one.problem_set!r}, that keep their grades, because "
-                f"problems/ lacks their problems or the suite is not known: {one.trials:,}."
+                f"{one.trials:,} trials of {one.suite} (problem set {one.problem_set!r}) keep their grades: "
+                "problems/ lacks their problems, or the suite is unknown."
             )
         yield self._what_now()
 
@@ -62,8 +71,11 @@ class RegradeReport(Report):
         if self.found.corrected or any(
             one.changed or one.version_before != one.version for one in self.found.graders
         ):
-            return f"Nothing was written; `asyncbench regrade {self.found.folder} --write` does."
-        return "The folder's grades are those of the newest graders: there is nothing to write."
+            return (
+                f"Nothing was written. To keep the new grades: `asyncbench regrade {self.found.folder} "
+                "--write`"
+            )
+        return "The stored grades are up to date. There is nothing to write."
 
     def _sheets(self) -> Iterator[Sheet]:
         yield Sheet(title=BY_MODEL, head=MODEL_HEAD, rows=list(self._by_model()), labels=3)
@@ -72,14 +84,14 @@ class RegradeReport(Report):
             for move in self._moves()
             if move.before != move.now
         ]
-        yield Sheet(title="What changes", head=MOVE_HEAD, rows=moved, labels=4)
+        yield Sheet(title="Changed outcomes", head=MOVE_HEAD, rows=moved, labels=4)
         examples = list(map(_example_row, self._examples())) if moved else []
         yield Sheet(title="Examples", head=EXAMPLE_HEAD, rows=examples, labels=len(EXAMPLE_HEAD))
         graders = [
             (one.suite, one.grader, _versions(one), f"{one.grades:,}", f"{one.changed:,}")
             for one in self.found.graders
         ]
-        yield Sheet(title="Every grader", head=GRADER_HEAD, rows=graders, labels=3)
+        yield Sheet(title="All graders", head=GRADER_HEAD, rows=graders, labels=3)
 
     def _by_model(self) -> Iterator[tuple[str, ...]]:
         groups: dict[tuple[str, str, str], list[Move]] = {}
@@ -109,7 +121,7 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     """
     known = sorted({name for suite in SUITES.values() for name in suite.graders})
     if grader is not None and grader not in known:  # before anything is written
-        raise ConfigError(f"--grader {grader}: no suite has it; choose of {', '.join(known)}")
+        raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     return RegradeReport(found=regrade_folder(folder, write=write), grader=grader)
 
 

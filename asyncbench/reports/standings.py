@@ -14,7 +14,25 @@ from asyncbench.results import (
     lost_notes,
     no_trials,
 )
-from asyncbench.shown import SIMULATED, Report, Sheet, dollars, per_correct_text, percent, seconds
+from asyncbench.shown import (
+    ACCURACY,
+    ANSWERED,
+    BEST_CASE,
+    FORMAT,
+    LOST,
+    MEDIAN_LATENCY,
+    PER_CORRECT,
+    RIGHT_50,
+    RIGHT_90,
+    SIMULATED,
+    Report,
+    Sheet,
+    dollars,
+    filled,
+    per_correct_text,
+    percent,
+    seconds,
+)
 from asyncbench.store import read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -68,35 +86,35 @@ class Standings(Report):
 
 
 PLACES: Final = (
-    "Who shares a place cannot be told apart from the best of it: exact paired tests, Holm-adjusted over all "
-    "pairs, 5 %."
+    "Models that share a rank are statistically tied with the best model of that rank (exact paired tests at "
+    "5 %, Holm-corrected for all pairs)."
 )
 UNPAIRED: Final = (
     "Models that were asked different problems are ranked by unpaired tests. Each was asked equally many "
-    "problems of every task and length (Cochran-Mantel-Haenszel, Holm-adjusted over all pairs, 5 %)."
+    "problems of every task and length (Cochran-Mantel-Haenszel tests at 5 %, Holm-corrected for all pairs)."
 )
 HARDEST: Final = (
-    "Digits: the length up to which that share is right in the model's hardest task, with 95 % limits."
+    f"{RIGHT_90}, {RIGHT_50}: the length (digits, or characters of text) at which accuracy drops to that "
+    "share in the model's hardest task, with its 95 % CI."
 )
 SHARED: Final = (
-    "Not all were asked the same: accuracy, of answered, lost and if lost right are on the problems in "
-    "common; digits, cost, form and latency are of all trials of each."
+    "Not all models were asked the same problems. Accuracies and lost trials are those of the common "
+    "problems; lengths, cost, format and latency are those of all trials of a model."
 )
 SKIPPED: Final = (
-    "trials were skipped, as enough was known of their cells (`stop_when`). All of a ranking are compared on "
-    "the problems that none of them skipped: a cell in which one was stopped weighs less than planned, and "
-    "who is better there may be placed too low. Intervals and tests are for a fixed number of trials and say "
-    "too much. `report` tells each stopped cell with an interval that holds."
+    "trials were skipped by `stop_when`. Models are compared on the problems that none of them skipped. "
+    "A stopped cell weighs less than planned, so a model that is good there may rank too low. Intervals are "
+    "too narrow and p values too small; `report` shows each stopped cell with a valid interval."
 )
-ALONE: Final = "not ranked, for they share few problems or none"
+ALONE: Final = "not ranked (too few problems in common)"
 
 
 def over(ranking: Ranking) -> str:
     """Return over what a ranking is, as a title."""
     named = ranking.suite or f"All suites ({', '.join(ranking.suites)})"
     if not ranking.paired:
-        return f"{named}: {len(ranking.lines):,} compared, each on {ranking.problems:,} problems of its own"
-    return f"{named}: {len(ranking.lines):,} on the same {ranking.problems:,} problems"
+        return f"{named}: {len(ranking.lines):,} models, each on {ranking.problems:,} problems of its own"
+    return f"{named}: {len(ranking.lines):,} models on the same {ranking.problems:,} problems"
 
 
 def unranked(rankings: Iterable[Ranking]) -> dict[str | None, list[Standing]]:
@@ -151,15 +169,15 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
 
 # ── how they are written ─────────────────────────────────────────────────────────────────────
 
-ACCURACY_HEAD: Final = ("accuracy", "of answered", "lost", "if lost right", "digits at 90 %", "at 50 %")
-COST_HEAD: Final = ("cost", "per correct", "format ok", "latency p50")
+ACCURACY_HEAD: Final = (ACCURACY, ANSWERED, LOST, BEST_CASE, RIGHT_90, RIGHT_50)
+COST_HEAD: Final = ("cost", PER_CORRECT, FORMAT, MEDIAN_LATENCY)
 
 
 def _sheet(title: str, lines: Collection[Standing], *, placed: bool) -> Sheet:
     """Return all figures side by side; where that is too wide, in two sheets."""
     repeats = max(line.repeats for line in lines)
     repeated = (f"pass@{repeats}", f"pass^{repeats}") if repeats > 1 else ()
-    names = ("place", "model") if placed else ("model",)
+    names = ("rank", "model") if placed else ("model",)
     table: list[tuple[Sequence[str], ...]] = [(names, (*ACCURACY_HEAD, *repeated), COST_HEAD)]
     for line in lines:
         shares = map(percent, (line.any_right, line.all_right)) if repeated else ()
@@ -170,8 +188,8 @@ def _sheet(title: str, lines: Collection[Standing], *, placed: bool) -> Sheet:
         head, *rows = ([cell for part in parts for cell in row[part]] for row in table)
         return Sheet(title=title, head=head, rows=rows, labels=len(names), instead=instead)
 
-    narrow = [of(title, 0, 1), of(f"{title}: what it took", 0, 2)]
-    return of(title, 0, 1, 2, instead=narrow)
+    narrow = [of(title, 0, 1), of(f"{title}: cost, format and latency", 0, 2)]
+    return filled(of(title, 0, 1, 2, instead=narrow))
 
 
 def _accuracy_row(line: Standing) -> list[str]:

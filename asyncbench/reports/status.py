@@ -52,7 +52,9 @@ class ModelStatus:
 
     @property
     def cost_text(self) -> str:
-        unpriced = f" + {self.unpriced_attempts:,} unpriced" if self.unpriced_attempts else ""
+        if self.cost_usd is None:
+            return dollars(None)
+        unpriced = f" + {self.unpriced_attempts:,} calls of unknown cost" if self.unpriced_attempts else ""
         return dollars(self.cost_usd) + unpriced
 
 
@@ -138,24 +140,27 @@ class Status(Report):
     def _health(self) -> Iterator[str]:
         files = self.files
         if self._skipped:
-            yield "skipped: not asked, for enough is known of their cells (`stop_when`)"
+            yield "skipped: made unnecessary by `stop_when`"
         if self.lapsed:
             yield lapsed_note(self.lapsed)
-        journal = "the journal is empty"
-        if files.segments:
-            waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls wait in it"
-            journal = f"the journal has {_size(files.journal_bytes)}: {waiting}"
-        yield f"{files.parts:,} parts, {_size(files.part_bytes)}; {journal}"
+        journal = ""
+        if any(self.waiting.values()):
+            waiting = f"{self.waiting['trials']:,} trials and {self.waiting['attempts']:,} calls"
+            journal = f"; the journal ({_size(files.journal_bytes)}) holds {waiting} more"
+        yield f"{files.parts:,} Parquet files, {_size(files.part_bytes)}{journal}"
         if self.ungraded and not self.running:
-            yield f"{self.ungraded:,} answers are not graded yet: the next run does, and does not ask again"
+            yield (
+                f"{self.ungraded:,} answers are not graded yet. The next run grades them, without asking "
+                "again."
+            )
         if self.damaged_lines:
-            yield f"{self.damaged_lines:,} lines of the journal are damaged and left out; the rest is kept"
+            yield f"{self.damaged_lines:,} lines of the journal are damaged and left out. The rest is kept."
         if self.quarantined_lines:
-            yield f"{self.quarantined_lines:,} damaged lines of earlier journals are kept in {QUARANTINE}/"
+            yield f"{self.quarantined_lines:,} damaged lines of earlier journals are kept in {QUARANTINE}/."
         if files.leftovers:
             shown = ", ".join(files.leftovers[:_SHOWN_LEFTOVERS])
             more = ", …" if len(files.leftovers) > _SHOWN_LEFTOVERS else ""
-            yield f"left unfinished: {shown}{more}; the next run completes it or clears it away"
+            yield f"Unfinished files: {shown}{more}. The next run completes or removes them."
 
 
 def status_of(folder: Path | str) -> Status:

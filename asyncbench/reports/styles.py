@@ -60,13 +60,13 @@ def report(
     """
     styles = (*_OWN, *_PUBLISHED)
     if style is not None and style not in styles:
-        raise ConfigError(f"--style {style}: choose of {', '.join(styles)}")
+        raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
     given = {"prices": prices, "min_depth": min_depth, "grader": grader}
     options = {name: value for name, value in given.items() if value is not None}
     fitting = {None: {"prices"}, "llm-arithmetic": {"min_depth", "grader"}}.get(style, set())
     if odd := sorted(options.keys() - fitting):
         said = f"--style {style}" if style else "a report without --style"
-        raise ConfigError(f"--{odd[0].replace('_', '-')} does not go with {said}; leave one of them out")
+        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
     try:
         return _made(Path(folder), style, options)
     except NothingToShowError as nothing:
@@ -78,7 +78,7 @@ def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report
         case None:
             if (asked := options.get("prices", "now")) != "now":
                 raise ConfigError(
-                    f"--prices {asked}: only `now` can be asked for; leave it out for the run's own"
+                    f"--prices {asked}: the only choice is `now`. Leave it out for the prices of the run."
                 )
             return report_on(folder, prices_at=datetime.now(UTC) if options else None)
         case "llm-arithmetic":

@@ -31,12 +31,12 @@ class Health(Report):
             yield f"{finding.place}: {finding.what}"
         if self.found.unchecked:
             yield (
-                f"{self.found.unchecked:,} parts are of a version without checksums: read, not compared; "
-                "`asyncbench compact` writes them anew"
+                f"{self.found.unchecked:,} Parquet files have no checksums (an earlier version wrote them). "
+                "They were read, but not compared. `asyncbench compact` writes them again with checksums."
             )
         rows = ", ".join(f"{rows:,} rows of {name}" for name, rows in self.found.rows.items())
         verdict = "sound" if self.sound else "NOT SOUND"
-        yield f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} parts"
+        yield f"{self.folder} is {verdict}: {rows} in {self.found.parts:,} Parquet files"
 
 
 def health_of(folder: Path | str) -> Health:
@@ -71,5 +71,5 @@ def _unknown_problems(folder: Path) -> Iterator[FolderFinding]:
     known = pc.is_in(asked, value_set=read_problems(folder, ["problem_id"])["problem_id"])
     if unknown := len(asked.filter(pc.invert(known))):
         yield FolderFinding(
-            place="problems", what=f"{unknown:,} problems of trials are in no set: a file is missing"
+            place="problems", what=f"{unknown:,} problems of trials are in no problem set; a file is missing"
         )

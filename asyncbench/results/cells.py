@@ -69,7 +69,7 @@ class Metric:
 
 METRICS: Final[Mapping[str, Metric]] = {
     "accuracy": Metric(
-        title="Accuracy over all trials",
+        title="Accuracy",
         unit="share",
         over=("correct",),
         under=("trials",),
@@ -77,7 +77,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         interval=True,
     ),
     "of_answered": Metric(
-        title="Accuracy over answered trials",
+        title="Accuracy when it answered",
         unit="share",
         over=("correct",),
         under=("correct", "wrong"),
@@ -85,7 +85,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         interval=True,
     ),
     "format": Metric(
-        title="Replies in the format asked for",
+        title="Follows format",
         unit="share",
         over=("format_ok",),
         under=("format_known",),
@@ -93,28 +93,28 @@ METRICS: Final[Mapping[str, Metric]] = {
         interval=True,
     ),
     "digits": Metric(
-        title="Digits right",
+        title="Correct digits",
         unit="share",
         over=("digits_right",),
         under=("digits_total",),
         share=True,  # without interval: the digits of one answer are not independent
     ),
     "output_tokens": Metric(
-        title="Output tokens a trial",
+        title="Output tokens per trial",
         unit="tokens",
         over=("output_tokens",),
         under=("known_tokens",),
         higher_is_better=False,
     ),
     "reasoning_tokens": Metric(
-        title="Reasoning tokens a trial",
+        title="Reasoning tokens per trial",
         unit="tokens",
         over=("reasoning_tokens",),
         under=("reasoning_known",),
         higher_is_better=False,
     ),
     "cost": Metric(
-        title="Cost of 1,000 trials",
+        title="Cost per 1,000 trials",
         unit="USD per 1,000 trials",
         over=("cost_usd",),
         under=("priced",),
@@ -122,7 +122,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         higher_is_better=False,
     ),
     "cost_per_correct": Metric(
-        title="Cost of 1,000 correct answers",
+        title="Cost per 1,000 correct answers",
         unit="USD per 1,000 correct answers",
         over=("cost_usd",),
         under=("priced_correct",),

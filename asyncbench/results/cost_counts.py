@@ -10,9 +10,9 @@ from asyncbench.store import LOST
 from asyncbench.views import FolderViews
 
 OK_STATUS: Final = "ok"
-NO_TOKENS: Final = "the provider told no tokens"
-NO_PRICE: Final = "no price is known for them"
-MAYBE_BILLED: Final = "not known whether it was billed"
+NO_TOKENS: Final = "the provider reported no tokens"
+NO_PRICE: Final = "no price is known"
+MAYBE_BILLED: Final = "unknown whether it was billed"
 CostKey = tuple[str, ...]
 CELL_KEYS: Final = ("model", "suite", "task", "outcome", "status")
 GROUPS: Final = ((), ("model",), ("suite", "task"), ("outcome",), ("status",), CELL_KEYS)

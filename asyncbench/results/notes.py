@@ -20,7 +20,11 @@ from asyncbench.views import FolderViews
 MOST_LOST: Final = 5  # names, the worst; more are counted
 
 # Column of `trials` → how its values are spoken of.
-_SERVED: Final = {"model_served": "models", "fingerprint": "system fingerprints", "upstream": "upstreams"}
+_SERVED: Final = {
+    "model_served": "models",
+    "fingerprint": "builds (system fingerprints)",
+    "upstream": "upstream providers",
+}
 
 Outcomes = Mapping[str, int]  # outcome → trials
 
@@ -55,10 +59,10 @@ def graded_by(graders: Iterable[Graded]) -> str:
     """Return it as a sentence."""
     said = (
         f"{graded.suite} by {graded.grader} "
-        f"{' and '.join(f'v{n}' for n in graded.versions) or 'in no known version'}"
+        f"{' and '.join(f'v{n}' for n in graded.versions) or '(version unknown)'}"
         for graded in graders
     )
-    return f"Graded: {', '.join(said)}."
+    return f"Graders: {', '.join(said)}."
 
 
 # ── who answered ─────────────────────────────────────────────────────────────────────────────
@@ -114,7 +118,7 @@ def mixtures(views: FolderViews) -> tuple[str, ...]:
             if row[column] is not None:
                 by_model[row["model"]][row[column]] += row["trials"]
         said += [
-            f"{model} was answered by {len(counts)} {things}: {_most_first(counts)}"
+            f"Several {things} answered for {model}: {_most_first(counts)}."
             for model, counts in sorted(by_model.items())
             if len(counts) > 1
         ]
@@ -124,7 +128,7 @@ def mixtures(views: FolderViews) -> tuple[str, ...]:
         if None not in (asked, by) and not is_simulated(row["provider"]) and not same_model(asked, by):
             others[row["model"], asked][by] += row["trials"]
     said += [
-        f"{model} asked for {asked}, but others answered: {_most_first(counts)}"
+        f"{model} asked for {asked}, but another model answered: {_most_first(counts)}."
         for (model, asked), counts in sorted(others.items())
     ]
     return tuple(said)
@@ -156,8 +160,8 @@ def lost_notes(found: Mapping[str, Outcomes]) -> list[str]:
         named.append(f"{name} {bounds} ({lost_briefly(found[name])})")
     more = f"; and {len(loud) - MOST_LOST} more" if len(loud) > MOST_LOST else ""
     return [
-        f"LOST TRIALS: over 1 % truncated or failed for {len(loud)} of {len(found)}, which says nothing of "
-        f"what they can do. Accuracy if all of these had been wrong, and right: {'; '.join(named)}{more}."
+        f"LOST TRIALS: for {len(loud)} of {len(found)} models, over 1 % of the trials failed or were "
+        f"truncated. Accuracy if these were all wrong, or all right: {'; '.join(named)}{more}."
     ]
 
 
@@ -190,7 +194,7 @@ def left_out_of(manifest: Manifest, *, runs: Collection[str]) -> dict[str, int]:
 def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
     """Return it as a sentence; none where nothing was left out."""
     runs = ", ".join(f"{run} {count:,}" for run, count in entries.items())
-    return [f"Entries of files left out at import, by run: {runs}."] if runs else []
+    return [f"Entries that the import could not use, by run: {runs}."] if runs else []
 
 
 # ── where there is nothing ───────────────────────────────────────────────────────────────────
@@ -198,7 +202,9 @@ def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
 
 def no_trials(folder: Path | str) -> str:
     """Return what to say of a folder without trials."""
-    return f"{folder} holds no trials yet: run its sweep first; `asyncbench status {folder}` tells more."
+    return (
+        f"{folder} has no trials yet. Run its sweep first. `asyncbench status {folder}` shows how far it is."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +233,7 @@ class NothingToShowError(ConfigError):
             return cls(folder, no_trials(folder))
         wanted = " or ".join(suites)
         said = (
-            f"{folder} holds no trials of {wanted}, but of {', '.join(found)}: leave `--style` out, or run a "
-            f"sweep whose problems are of {wanted}."
+            f"{folder} has no trials of {wanted}, only of {', '.join(found)}. Leave out `--style`, or run a "
+            f"sweep with problems of {wanted}."
         )
         return cls(folder, said)

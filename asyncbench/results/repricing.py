@@ -101,7 +101,7 @@ class _Prices:
         """Return what a call costs today; what was never answered costs what it cost then."""
         if row["status"] != "ok":
             if row["cost_usd"] is None:
-                self.unpriced[row["model"], "not known whether it was billed"] += 1
+                self.unpriced[row["model"], "unknown whether it was billed"] += 1
             cost: float | None = row["cost_usd"]
             return cost
         raw = mapping_in(orjson.loads(row["raw_usage"])) if row["raw_usage"] else {}
@@ -132,9 +132,9 @@ class _Prices:
 
 def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) -> str:
     if rates is None:
-        return "not in the folder's sweep.yaml any more"
+        return "no longer in the folder's sweep.yaml"
     if priced:
-        return "its tokens are not known"
+        return "its tokens are unknown"
     return f"no price is known for tier {tier!r}" if tier and rates(None, at_s) else "no price is known"
 
 

@@ -14,8 +14,8 @@ from asyncbench.views import FolderViews
 STOPPED_MARK = "*"  # of an accuracy whose cells were stopped
 MOST_SHOWN = 40  # cells in a table; JSON has all
 HEAD = (
-    *("model", "cell", "rule", "planned", "asked", "skipped"),
-    "accuracy when stopped (always-valid 95 %)",
+    *("model", "cell", "rule", "planned", "trials", "skipped"),
+    "accuracy when stopped (always-valid 95 % CI)",
 )
 _CELL = ", ".join(CELL)
 _WHEN_STOPPED = ("rule", "asked", "correct", "low", "high")
@@ -119,8 +119,8 @@ def stopped_cells_in(views: FolderViews, skips: Skips) -> tuple[StoppedCell, ...
 def lapsed_note(lapsed: int) -> str:
     """Return what a reader has to know of recorded skips that no longer hold."""
     return (
-        f"{lapsed:,} trials were skipped before that the rule now in force does not skip (`stop_when` was "
-        "changed or taken away, or answers have changed): they count as open, and the next run asks them."
+        f"Earlier runs skipped {lapsed:,} trials that the present `stop_when` does not skip. They count as "
+        "open; the next run asks them."
     )
 
 
@@ -128,10 +128,9 @@ def stopped_note(cells: Sequence[StoppedCell]) -> str:
     """Return what a reader of accuracies has to know of stopped cells."""
     skipped = sum(cell.skipped for cell in cells)
     return (
-        f"{skipped:,} trials of {len(cells):,} cells were skipped: enough was known of them (`stop_when`). "
-        f"Where {STOPPED_MARK} stands, the interval is meant for a fixed number of trials and is too narrow, "
-        "and the accuracy gives stopped cells less weight than they would have had; each cell's own accuracy "
-        "with its always-valid interval is below."
+        f"`stop_when` skipped {skipped:,} trials of {len(cells):,} cells. Numbers marked {STOPPED_MARK} "
+        "include stopped cells: their interval is too narrow, and stopped cells weigh less than planned. "
+        "The table of stopped cells has valid intervals."
     )
 
 
@@ -139,4 +138,4 @@ def stopped_sheet(cells: Sequence[StoppedCell]) -> Sheet:
     """Return the table of stopped cells."""
     more = f", the first {MOST_SHOWN} of {len(cells):,} (--json has all)" if len(cells) > MOST_SHOWN else ""
     rows = [cell.as_row() for cell in cells[:MOST_SHOWN]]
-    return Sheet(title=f"Cells that were stopped{more}", head=HEAD, rows=rows, labels=3)
+    return Sheet(title=f"Stopped cells{more}", head=HEAD, rows=rows, labels=3)

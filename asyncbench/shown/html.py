@@ -8,6 +8,7 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
+from asyncbench.shown.headings import HEADINGS
 from asyncbench.shown.screen import Cell, safe, safe_note
 
 # Notebooks typeset what stands between dollar signs; these classes keep `$0.12 of $5` as it is.
@@ -50,4 +51,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, t
 def _cell(tag: str, cell: Cell, *, named: bool) -> str:
     style = cell.style if isinstance(cell, Text) and isinstance(cell.style, Style) else Style.null()
     look = f"text-align:{'left' if named else 'right'};{style.get_html_style()}"
-    return f'<{tag} style="{escape(look)}">{escape(safe(str(cell)))}</{tag}>'
+    meaning = HEADINGS.get(str(cell)) if tag == "th" else None
+    told = f' title="{escape(meaning)}"' if meaning else ""
+    return f'<{tag} style="{escape(look)}"{told}>{escape(safe(str(cell)))}</{tag}>'

@@ -74,6 +74,12 @@ def p_text(p: float | None) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.4f}"
 
 
+def p_sentence(p: float | None) -> str:
+    """Return a p value within a sentence: `p = 0.031`, `p < 0.0001`."""
+    text = p_text(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
 def whole_percent(share: float) -> str:
     """Return a share in whole percent; 0 and 100 are exact.
 

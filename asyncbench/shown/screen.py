@@ -147,7 +147,7 @@ def fits(
     head: Sequence[str], rows: Sequence[Sequence[Cell]], *, labels: int, gap: int = 2, width: int
 ) -> bool:
     """Return whether a table needs no folding to fit into a width."""
-    return natural_width(columns(_in_two(head, gap), rows, labels=labels, gap=gap)) <= width
+    return natural_width(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap)) <= width
 
 
 def fitted(
@@ -173,7 +173,7 @@ def fitted(
     """
     width = max(width or shown_width(), NARROWEST)
     if fits(head, rows, labels=labels, gap=gap, width=width):
-        return as_lines(columns(_in_two(head, gap), rows, labels=labels, gap=gap), width=width)
+        return as_lines(columns(_in_two(head, rows, labels, gap), rows, labels=labels, gap=gap), width=width)
     found = [_packed(head[n], [_safe_cell(row[n]) for row in rows], n < labels) for n in range(len(head))]
     keys = min(labels, MOST_KEYS)
     parts, left_out = below_each_other(found[:keys], found[keys:], width)
@@ -185,10 +185,24 @@ def fitted(
     return "\n\n".join(texts)
 
 
-def _in_two(head: Sequence[str], gap: int) -> list[str]:
-    """Return a head with breaks before brackets and, where columns are close, within a task's name."""
+def _in_two(head: Sequence[str], rows: Sequence[Sequence[Cell]], labels: int, gap: int) -> list[str]:
+    """Return a head with breaks before brackets, and in the middle of what is longer than its figures.
+
+    Where columns are close, names of tasks are broken, too.
+    """
     names = [safe(name).replace(" (", "\n(") for name in head]
+    for n in range(labels, len(names)):
+        figures = max((_cell_width(row[n]) for row in rows), default=0)
+        if cell_len(names[n]) > max(figures, LEAST_NAME) and "\n" not in names[n]:
+            names[n] = _halved(names[n])
     return [name.replace("_", "_\n") for name in names] if gap == 1 else names
+
+
+def _halved(name: str) -> str:
+    """Return a name on two lines, broken at the space that is nearest to its middle."""
+    spaces = [place for place, letter in enumerate(name) if letter == " "]
+    middle = min(spaces, key=lambda place: abs(2 * place - len(name) + 1), default=None)
+    return name if middle is None else f"{name[:middle]}\n{name[middle + 1 :]}"
 
 
 def _packed(head: str, cells: Sequence[Cell], named: bool) -> "Column":

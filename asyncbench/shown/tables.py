@@ -8,13 +8,15 @@ for HTML. JSON keeps it exactly.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
 from rich.text import Text
 
 from asyncbench.shown import html, latex
+from asyncbench.shown.headings import PER_CORRECT
+from asyncbench.shown.numbers import MISSING
 from asyncbench.shown.screen import (
     LONGEST_CELL,
     NARROWEST,
@@ -28,7 +30,7 @@ from asyncbench.shown.screen import (
     shown_width,
 )
 
-SIMULATED = "SIMULATED: these replies came from asyncbench's own server on this machine; no model was asked."
+SIMULATED = "SIMULATED: these replies came from asyncbench's own server on this machine. No model was asked."
 
 # What would begin markup: spans, links, cells; tags; entities; addresses that become links by themselves.
 _MARKS = re.compile(r"[\\`*\[\]|~]")
@@ -96,6 +98,22 @@ class Sheet:
         rows = [[safe(str(cell)) for cell in row] for row in self.rows]
         head = list(map(safe, self.head))
         return latex.table(head, rows, labels=self.labels, title=safe(self.title))
+
+
+def filled(sheet: Sheet) -> Sheet:
+    """Return a sheet without the columns of figures in which nothing stands.
+
+    The cost per correct answer stays: there, a dash says that no answer is right.
+    """
+    kept = [
+        n
+        for n, name in enumerate(sheet.head)
+        if n < sheet.labels
+        or name == PER_CORRECT
+        or any(str(row[n]) not in ("", MISSING) for row in sheet.rows)
+    ]
+    head, rows = [sheet.head[n] for n in kept], [[row[n] for n in kept] for row in sheet.rows]
+    return replace(sheet, head=head, rows=rows, instead=tuple(map(filled, sheet.instead)))
 
 
 def html_of(parts: Iterable[str | Sheet]) -> str:

@@ -313,7 +313,7 @@ def test_a_frontier_compares_models_over_what_all_were_asked():
         row["model"]: (row["value"], row["trials"], row["front"]) for row in frontier.frontier_cost(made)
     }
     assert found == {"both": (0.9, 10, True), "one": (0.8, 10, False)}
-    said = "Over the 1 of 2 tasks that all of them were asked (nupa: easy)"
+    said = "On the 1 of 2 tasks that all models were asked (nupa: easy)"
     assert frontier.frontier_note(made, "cost") == said
     assert frontier.frontier_note(made[:2], "cost") is None
 
@@ -329,12 +329,12 @@ def test_who_was_asked_little_does_not_narrow_a_frontier_to_that():
     made = [priced(model, task, 9) for model in ("one", "two") for task in tasks]
     made += [priced("short", "a", 10)]
     assert {row["model"]: row["trials"] for row in frontier.frontier_cost(made)} == {"one": 50, "two": 50}
-    said = "Over all 5 tasks; without short, asked less than half of them"
+    said = "On all 5 tasks; without short, asked less than half of the tasks"
     assert frontier.frontier_note(made, "cost") == said
     made += [priced("most", task, 9) for task in tasks[:4]]
     assert frontier.frontier_note(made, "cost") == (
-        "Over the 4 of 5 tasks that all of them were asked (nupa); "
-        "without short, asked less than half of them"
+        "On the 4 of 5 tasks that all models were asked (nupa); "
+        "without short, asked less than half of the tasks"
     )
 
 
@@ -604,9 +604,9 @@ def test_paired_differences_are_in_points_on_the_axis_as_in_words():
 
 
 def test_an_unknown_chart_or_metric_is_told_with_the_known():
-    with pytest.raises(ConfigError, match="no chart 'pie'; there are bars"):
+    with pytest.raises(ConfigError, match=r"no chart 'pie'\. Choose one of: bars"):
         spec_of("pie")
-    with pytest.raises(ConfigError, match="no metric 'luck'; there are accuracy"):
+    with pytest.raises(ConfigError, match=r"no metric 'luck'\. Choose one of: accuracy"):
         spec_of("bars", "luck")
 
 

@@ -199,10 +199,10 @@ def test_pictures_and_tables_say_what_was_lost_and_over_what_a_frontier_is(tmp_p
     ]
     found = figures._material(folder_of(tmp_path / "f", asked))
     notes = {one.name: " ".join(one.notes) for one in figures._of_cells(found)}
-    lost = "LOST TRIALS: over 1 % truncated or failed for 2 of 3"
+    lost = "LOST TRIALS: for 2 of 3 models, over 1 % of the trials failed or were"
     for name in ("bars-accuracy", "bars-by-task", "frontier-cost", "outcomes"):
         assert lost in notes[name], name
-    assert "Over the 1 of 2 tasks that all of them were asked (nupa: add)" in notes["frontier-cost"]
+    assert "On the 1 of 2 tasks that all models were asked (nupa: add)" in notes["frontier-cost"]
     for table in (found.standings, found.anatomy, report_on(tmp_path / "f")):
         assert lost in table.as_markdown()
     drawn = figures._picture_files(found, lambda spec: ("\n".join(_subtitle(spec)), b""))
@@ -241,7 +241,7 @@ def test_other_files_of_the_folder_stay_and_ours_are_replaced(folder, tmp_path, 
 
 def test_a_file_where_a_folder_should_be_is_told(folder, tmp_path):
     (tmp_path / "file").write_text("", "utf-8")
-    with pytest.raises(ConfigError, match="that is a file; name a folder"):
+    with pytest.raises(ConfigError, match=r"is a file\. Name a folder"):
         write_figures(folder, tmp_path / "file")
 
 

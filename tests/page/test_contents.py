@@ -44,7 +44,7 @@ def test_all_trials_are_there_where_there_is_room(night):
     keys = keys_of(night)
     sample = sample_on(night)
     assert {one["trial_id"] for one in sample.trials} == set(keys["trial_id"].to_pylist())
-    assert sample.rule.startswith("All 504 trials are here.")
+    assert sample.rule.startswith("The page has all 504 trials.")
 
 
 def test_else_the_first_of_every_group_then_the_second_of_each(night):
@@ -59,7 +59,7 @@ def test_else_the_first_of_every_group_then_the_second_of_each(night):
     firsts = {ids[0] for ids in groups.values()}
     seconds = sorted(ids[1] for ids in groups.values() if len(ids) > 1)
     assert {one["trial_id"] for one in sample.trials} == firsts | set(seconds[:7])
-    assert f"{most} of 504 trials are here" in sample.rule
+    assert f"The page has {most} of 504 trials" in sample.rule
 
 
 def test_a_sample_stops_where_its_texts_are_too_long_but_never_before_the_first(hostile):

@@ -213,7 +213,7 @@ def test_incomplete_runs_are_left_out_of_the_overall_grid(report, text, publishe
     assert {row.run for row in others} == {
         as_run(run["source_file"]) for run in published if not run["complete"]
     }
-    assert "Left out of it, for want of cells: o4-mini-2025-04-16-medium-1k (" in text
+    assert "The overall grid leaves out rows that lack cells: o4-mini-2025-04-16-medium-1k (" in text
 
 
 def test_rows_whose_recorded_cost_is_no_cost_are_named_under_the_table(text):
@@ -373,7 +373,7 @@ def test_trials_of_unknown_depth_count_over_all_depths_alone(others_problems):
     assert row.trials == 5
     assert row.counts["int_add"] == 2
     assert total(row.cells, depths=report.depths).trials == 4
-    assert "Trials of unknown depth, which count over all depths alone: 1." in report.as_text()
+    assert "1 trials have no known depth. Only figures over all depths count them." in report.as_text()
     assert "| Correct % | 6 | 7 | ? | Dev % |" in report.as_markdown()
     depths = [cell["depth"] for cell in json.loads(report.as_json())["rows"][0]["cells"]]
     assert depths == [7, None, 6, 6, 6]
@@ -396,16 +396,16 @@ def test_what_became_of_the_trials_is_told_with_both_accuracies(tmp_path):
     cut = many(["it is"], finish_reason="length")
     report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2", "2", "3", " ", None]), *cut))
     assert (
-        "6 trials at all depths: 1 failed, 1 replied without text, 1 truncated; "
-        "accuracy 33.33% over all, 66.67% over the 3 answered."
+        "6 trials at all depths: 1 failed, 1 empty replies, 1 truncated. "
+        "Accuracy: 33.33% of all trials, 66.67% of the 3 answered ones."
     ) in report.as_text()
 
 
 def test_the_grader_is_named_with_its_version(tmp_path):
     folder = results_folder(tmp_path, *many(["**2**"]))
-    assert "Graded: llm_arithmetic by layered v1." in llm_arithmetic_report_on(folder).as_text()
+    assert "Graders: llm_arithmetic by layered v1." in llm_arithmetic_report_on(folder).as_text()
     legacy = llm_arithmetic_report_on(folder, grader="legacy")
-    assert "Graded: llm_arithmetic by legacy v1." in legacy.as_text()
+    assert "Graders: llm_arithmetic by legacy v1." in legacy.as_text()
     assert figures_of(legacy).nan == 1
 
 
@@ -421,7 +421,7 @@ def test_lines_left_out_at_import_are_told(tmp_path):
     runs = planned_runs(f={"m": 1}, g={"m": 1})["runs"]
     runs["f"]["left_out"], runs["g"]["left_out"] = 3, 0
     folder = results_folder(tmp_path, *many(["2"], run="f"), *many(["2"], run="g"), runs=runs)
-    assert "Entries of files left out at import, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
+    assert "Entries that the import could not use, by run: f 3." in llm_arithmetic_report_on(folder).as_text()
 
 
 def test_simulated_results_say_so_in_every_form(tmp_path):
@@ -583,10 +583,10 @@ def test_colours_are_for_terminals_that_may_show_them(half_right):
     ("words", "complaint"),
     [
         pytest.param(("--style", "none"), "quota, llm-arithmetic, integer-addition, nupa", id="style"),
-        pytest.param(("--min-depth", "3"), "does not go with", id="depth without style"),
+        pytest.param(("--min-depth", "3"), "cannot be used with", id="depth without style"),
         pytest.param(
             ("--style", "integer-addition", "--grader", "legacy"),
-            "does not go with",
+            "cannot be used with",
             id="grader of another style",
         ),
         pytest.param(
@@ -604,5 +604,5 @@ def test_a_slip_is_told_with_the_way_out(half_right, words, complaint):
 
 def test_a_folder_without_trials_of_the_suite_is_refused(tmp_path):
     other = replace(problem(), suite="integer_addition", task="integer_addition")
-    with pytest.raises(ConfigError, match="holds no trials of llm_arithmetic"):
+    with pytest.raises(ConfigError, match="has no trials of llm_arithmetic"):
         llm_arithmetic_report_on(results_folder(tmp_path, result(0, other, "2")))

@@ -139,7 +139,7 @@ def test_replies_in_another_form_are_marked_where_search_reads_more(tmp_path):
     report = nupa_report_on(keep(tmp_path, *map(result, made, texts)))
     assert report.lines[0].other_form
     assert "100.0%!" in report.as_text()
-    assert "more than a point apart" in report.as_text()
+    assert "differ by more than a point" in report.as_text()
 
 
 def test_every_model_and_condition_has_its_own_lines_in_the_order_of_the_paper(tmp_path):
@@ -199,5 +199,5 @@ def test_json_holds_all_figures_with_nulls_where_nothing_is_known(tmp_path):
 def test_a_folder_without_nupa_is_refused(tmp_path):
     with Store.open(tmp_path, sweep="night"):
         pass
-    with pytest.raises(ConfigError, match="holds no trials yet: run its sweep first"):
+    with pytest.raises(ConfigError, match=r"has no trials yet\. Run its sweep first\."):
         nupa_report_on(tmp_path)

@@ -97,7 +97,7 @@ def test_few_problems_are_marked_however_often_they_were_asked(tmp_path):
     report = accuracy_maps_on(folder_of(tmp_path, asked))
     _, rows = tables(report)["Accuracy by model and task"]
     assert rows == [["often", f"{MARK}100"], ["once", "0"]]
-    assert f"{MARK} stands before a share of fewer than {FEW} problems" in report.as_text(width=300)
+    assert f"{MARK} marks a number from fewer than {FEW} problems." in report.as_text(width=300)
 
 
 def test_where_no_share_is_of_few_problems_nothing_is_said_of_it(folder):

@@ -27,7 +27,7 @@ def test_the_paired_test_sees_what_the_unpaired_does_not(folder):
     assert row.p == pytest.approx(0.008, abs=5e-4)
     text = compare_on("a", "b", folder).as_text(width=200)
     assert "A 44.0%, B 32.0% on 100 problems in common: a is better than b by 12.0 points" in text
-    assert "exact McNemar p 0.008" in text
+    assert "exact McNemar, p = 0.008" in text
 
 
 def test_which_is_named_first_changes_the_signs_alone(folder):
@@ -47,8 +47,8 @@ def test_questions_where_they_differ_are_shown_both_ways(folder):
     (back,) = {one.outcome_a for one in comparison.found.only_b}
     assert back == "wrong"
     text = comparison.as_text(width=80)
-    assert "Only a right: 2 of 15" in text
-    assert "Only b right: 2 of 3" in text
+    assert "Only a is right: 2 of 15" in text
+    assert "Only b is right: 2 of 3" in text
     assert text.count("expected") == 4
 
 
@@ -171,8 +171,9 @@ def test_an_interval_holds_its_difference_where_problems_were_asked_unequally_of
         assert row.interval[0] < row.found.difference < row.interval[1]
     points = 100 * comparison.found.whole.found.difference
     low, high = (100 * end for end in comparison.found.whole.interval or ())
-    assert f"a is better than b by {points:.1f} points ({low:.1f} to {high:.1f})" in comparison.as_text(
-        width=300
+    assert (
+        f"a is better than b by {points:.1f} points (95 % CI {low:.1f} to {high:.1f})"
+        in comparison.as_text(width=300)
     )
 
 
@@ -234,7 +235,7 @@ def asked_often(tmp_path):
 def test_of_each_problem_one_example_is_shown_with_its_condition_and_repeat(asked_often):
     comparison = compare_on("a", "b", asked_often, examples=3)
     text = comparison.as_text(width=200)
-    assert "Only a right: 24 trials, 8 problems, 3 of these, the shortest of each task first" in text
+    assert "Only a is right: 24 trials, 8 problems, 3 of these, shortest questions first" in text
     blocks = [line for line in text.splitlines() if "What is 100 +" in line]
     assert len({line.rpartition("+")[2] for line in blocks}) == len(blocks) == 3
     assert all(line.startswith("nupa/add, 1, x, repeat 1: ") for line in blocks)
@@ -246,7 +247,7 @@ def test_a_condition_or_a_repeat_is_named_only_where_there_are_several(asked_oft
     text = compare_on("a (y)", "b (y)", asked_often).as_text(width=200)
     assert "\nnupa/add, 1, repeat 0: " in text
     all_shown = compare_on("a (y)", "b (y)", asked_often, examples=8).as_text(width=200)
-    assert "Only a (y) right: 16 trials, 8 problems, the first trial of each, the shortest" in all_shown
+    assert "Only a (y) is right: 16 trials, 8 problems, the first trial of each, shortest" in all_shown
 
 
 def test_the_same_model_in_another_folder_is_another(tmp_path):
@@ -260,7 +261,7 @@ def test_the_same_model_in_another_folder_is_another(tmp_path):
 def test_problems_that_one_was_asked_are_left_out_and_counted(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+++"), Asked(model="b", outcomes="-", first=2)])
     text = compare_on("a", "b", folder).as_text(width=200)
-    assert "Problems that only one of them was asked: A 2, B 0; they are left out." in text
+    assert "Left out are the problems that only one of them was asked: A 2, B 0." in text
 
 
 def test_lost_trials_are_said_loudly(tmp_path):
@@ -272,21 +273,23 @@ def test_models_with_nothing_in_common_are_compared_unpaired_only(tmp_path):
     folder = folder_of(
         tmp_path, [Asked(model="a", outcomes="++--"), Asked(model="b", outcomes="-" * 4, first=50)]
     )
-    with pytest.raises(ConfigError, match="have no problem in common: --unpaired"):
+    with pytest.raises(ConfigError, match=r"have no problem in common\. --unpaired"):
         compare_on("a", "b", folder)
     comparison = compare_on("a", "b", folder, unpaired=True)
     assert comparison.found.whole.p is None
     assert comparison.found.whole.unpaired.difference == 0.5
-    assert "On all that each was asked" in comparison.as_text()
-    assert "On the problems that both were asked" not in comparison.as_text()
+    assert "All problems that each was asked" in comparison.as_text()
+    assert "Problems that both were asked" not in comparison.as_text()
 
 
 @pytest.mark.parametrize(
     ("names", "options", "complaint"),
     [
-        pytest.param(("nobody", "b"), {}, "nobody in .* is called 'nobody'; name one of: a, b", id="name"),
+        pytest.param(("nobody", "b"), {}, "has no model 'nobody'. Choose one of: a, b", id="name"),
         pytest.param(("a", "a"), {}, "a and a are the same", id="same"),
-        pytest.param(("a", "b"), {"task": "mul"}, "asked anything of mul; there is: nupa/add", id="task"),
+        pytest.param(
+            ("a", "b"), {"task": "mul"}, "neither model was asked mul. Choose one of: nupa/add", id="task"
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_a_reason(folder, names, options, complaint):
@@ -298,7 +301,7 @@ def test_an_alias_of_several_runs_is_refused_with_their_names(tmp_path):
     folder = folder_of(
         tmp_path, [Asked(model="a", outcomes="+", run=run, first=n) for n, run in enumerate(("x", "y"))]
     )
-    with pytest.raises(ConfigError, match="'a' is several; name one of: a, run x, a, run y"):
+    with pytest.raises(ConfigError, match=r"'a' means several models\. Choose one of: a, run x, a, run y"):
         compare_on("a", "x", folder)
     assert compare_on("x", "y", folder, unpaired=True).found.a.run == "x"
 
@@ -306,20 +309,21 @@ def test_an_alias_of_several_runs_is_refused_with_their_names(tmp_path):
 def test_conditions_that_never_meet_are_refused_with_the_way_out(tmp_path):
     answers = [Asked(model="a", outcomes="+", condition=one) for one in ("x", "y")]
     folder = folder_of(tmp_path, [*answers, Asked(model="b", outcomes="+", condition="z")])
-    with pytest.raises(ConfigError, match=r"name one of each, as in 'a \(x\)'"):
+    with pytest.raises(ConfigError, match=r"Name one condition of each, such as 'a \(x\)'"):
         compare_on("a", "b", folder)
     assert compare_on("a (x)", "b", folder).found.whole.found.both == 1
 
 
 def test_markdown_has_the_tables_and_the_questions(folder):
     done = asyncbench_here("compare", "a", "b", folder, "--markdown", "--examples", "1")
-    assert "### On the problems that both were asked" in done.stdout
+    assert "### Problems that both were asked" in done.stdout
     assert "| nupa/add, 3 | What is 100 + 29? | 129 | 129 | 1291 |" in done.stdout
 
 
 def test_too_few_problems_are_said_to_be_too_few(tmp_path):
     folder = folder_of(tmp_path, [Asked(model="a", outcomes="+"), Asked(model="b", outcomes="-")])
-    assert "1 problems are too few to show any difference" in compare_on("a", "b", folder).as_text(width=300)
+    said = "Too few problems (1) to detect any difference with 80 % power."
+    assert said in compare_on("a", "b", folder).as_text(width=300)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -333,4 +337,4 @@ def test_how_many_problems_it_would_take_is_said_only_where_it_is_not_known_yet(
     close = folder_of(
         tmp_path / "close", [Asked(model="a", outcomes="++-+-"), Asked(model="b", outcomes="++-++")]
     )
-    assert "the difference seen would take" in compare_on("a", "b", close).as_text(width=300)
+    assert "To detect the gap seen here, you need" in compare_on("a", "b", close).as_text(width=300)

@@ -90,7 +90,7 @@ def test_reasoning_is_a_part_of_the_output_and_cached_tokens_of_the_input(tmp_pa
     assert kinds["reasoning"] == pytest.approx(kinds["output"] / 3)
     assert (tokens["uncached_input"], tokens["cached_input"], tokens["output"]) == (1600, 400, 600)
     assert report.whole.spent.cached_share == 0.2
-    assert "Read from caches: 20.0% of the input" in report.as_text()
+    assert "Input read from caches: 20.0%." in report.as_text()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_failed_and_lost_calls_are_told_with_what_was_set_aside_for_the_unknown(
     assert (timeouts.calls, timeouts.reserved_usd, timeouts.unbounded) == (2, 1.5, 0)
     assert (lost.calls, lost.unbounded) == (2, 2)
     shown = report.as_text(width=200)
-    assert "Failed and lost: 75.0% of the calls" in shown
-    assert "at most $1.5000; nothing bounds 2 of them" in shown
+    assert "Failed or lost calls: 75.0% of the calls" in shown
+    assert "at most $1.5000; no upper limit for 2 of them" in shown
 
 
 def test_calls_without_a_price_are_told_apart_from_those_without_tokens(tmp_path):
@@ -156,7 +156,7 @@ def test_the_price_covers_a_share_of_the_tokens_not_of_the_calls(tmp_path):
         folder_of(tmp_path, trials(1, Call(usage=large)), trials(9, Call(cost_usd=None), model=SONNET))
     )
     assert report.priced_share == pytest.approx(12_300 / (12_300 + 9 * 1_300))
-    assert "Priced: 51.2% of the tokens told" in report.as_text()
+    assert "51.2% of the known tokens have a price" in report.as_text()
 
 
 def test_calls_after_the_first_of_a_trial_are_counted_with_their_dollars(tmp_path):
@@ -211,7 +211,7 @@ def test_answers_taken_over_cost_nothing_here_and_make_none_cheaper(tmp_path):
     report = cost_report_on(folder)
 
     assert (report.reused, report.whole.correct, report.whole.usd_a_correct) == (1, 1, 1.0)
-    assert "taken over from another sweep" in report.as_text()
+    assert "were reused from another sweep" in report.as_text()
     assert report.sources == ("genai-prices",), "nobody's price holds for what was taken over"
     assert read_trials(folder).num_rows == 2
 
@@ -271,7 +271,7 @@ def test_a_forecast_is_held_against_the_calls_that_gave_the_answers_and_the_othe
     assert (found.actual, found.partial, found.within) == (2.0, False, True)
     assert (found.others.calls, found.others.unknown, found.others.usd) == (4, 2, 0)
     assert "4: ≥ $0.0000, 2 of unknown cost" in shown
-    assert "Forecast and actual (of each trial the call that gave its answer)" in shown
+    assert "Forecast and actual (only the attempts that gave the answers)" in shown
 
 
 def test_of_a_trial_asked_again_the_call_that_gave_its_answer_counts(tmp_path):
@@ -316,7 +316,7 @@ def test_trials_that_failed_or_were_taken_over_cost_a_forecast_nothing(tmp_path)
 def test_a_part_of_which_no_cost_is_known_has_no_share_of_the_dollars(tmp_path):
     cut = Call(status="timeout", cost_usd=None)
     shown = cost_report_on(folder_of(tmp_path, trials(2, cut, Call()))).as_text(width=300)
-    assert "Failed and lost: 50.0% of the calls, an unknown part of the dollars." in shown
+    assert "Failed or lost calls: 50.0% of the calls, an unknown share of the cost." in shown
 
 
 def test_a_sweep_that_was_stopped_early_is_told_so_and_not_judged(tmp_path):
@@ -374,7 +374,7 @@ def test_a_cap_that_counts_calls_priced_later_says_of_none_that_it_has_no_bound(
 
 
 def test_a_folder_without_calls_says_so(tmp_path):
-    assert "holds no call that has ended" in cost_report_on(folder_of(tmp_path)).as_text()
+    assert "has no finished call" in cost_report_on(folder_of(tmp_path)).as_text()
 
 
 def test_what_was_simulated_and_what_was_imported_is_said(tmp_path):
@@ -391,14 +391,14 @@ def test_the_command_shows_tables_markdown_and_json(tmp_path):
     assert told["whole"]["calls"] == 3
     assert told["whole"]["usd"] == pytest.approx(sum(one["usd"] for one in told["models"]))
     assert (
-        "### Dollars by kind of token"
+        "### Cost by kind of token"
         in asyncbench_here("report", folder, "--style", "cost", "--markdown").stdout
     )
-    assert "By how calls ended" in asyncbench_here("report", folder, "--style", "cost").stdout
+    assert "By status of the attempts" in asyncbench_here("report", folder, "--style", "cost").stdout
 
 
 def test_where_a_model_has_several_conditions_the_report_says_that_they_stand_together(tmp_path):
-    said = "A model's conditions and runs stand together."
+    said = "A model's conditions and runs are counted together."
     for ways in (("plain",), ("plain", "brief")):
         asked = [answered.Asked(model="m", outcomes="+", condition=way) for way in ways]
         planned: dict[str, object] = {"m": {way: {"nupa": {"add": 1}} for way in ways}}
@@ -422,7 +422,7 @@ def test_tokens_that_nobody_told_are_estimated_by_the_model_s_other_replies_and_
     assert report.whole.spent.tokens_by_kind["output"] == 47
     assert report.whole.spent.unknown == 3
     assert "about 45" in report.as_text()
-    assert "estimates, in no sum" in report.as_text()
+    assert "estimates; no sum includes them" in report.as_text()
     assert json.loads(report.as_json())["untold"][0]["estimated_output_tokens"] == 45
 
 

@@ -36,7 +36,7 @@ def folder(tmp_path):
 def test_it_says_who_is_better_what_it_cost_and_what_needs_attention(folder):
     text = "\n".join(lines_of(folder, width=100))
     assert "s: 2 models, 100 of 110 trials, $25.0000" in text
-    assert "nupa: 2 on the same 50 problems" in text
+    assert "nupa: 2 models on the same 50 problems" in text
     assert "good leads. The other is significantly worse." in text
     assert "Same rank = no significant difference (paired test, 5 %)." in text
     good, cut = (
@@ -153,7 +153,7 @@ def test_several_suites_have_a_column_each(tmp_path):
 def test_those_who_share_no_problems_are_listed_without_places(tmp_path):
     answers = [Asked(model=f"m{n}", outcomes="+" * n + "-", first=50 * n) for n in range(1, 4)]
     text = "\n".join(lines_of(folder_of(tmp_path, answers)))
-    assert "not ranked, for they share few problems or none" in text
+    assert "not ranked (too few problems in common)" in text
     assert "asyncbench compare" not in text
 
 

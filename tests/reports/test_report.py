@@ -86,9 +86,9 @@ def test_accuracy_has_two_denominators_and_every_outcome_is_counted(folder):
 
 def test_the_report_says_who_graded_and_what_became_of_all_trials(folder):
     text = report_on(folder).as_text(width=300)
-    assert "Graded: integer_addition by int v1." in text
-    assert "7 trials: 1 failed, 0 replied without text, 1 truncated;" in text
-    assert "accuracy 42.86% over all, 75.00% over the 4 answered." in text
+    assert "Graders: integer_addition by int v1." in text
+    assert "7 trials: 1 failed, 0 empty replies, 1 truncated." in text
+    assert "Accuracy: 42.86% of all trials, 75.00% of the 4 answered ones." in text
 
 
 def test_replies_without_text_are_counted(tmp_path):
@@ -171,7 +171,7 @@ def test_status_tells_planned_done_failed_and_dollars(folder):
     (one,) = status_of(folder).models
     assert (one.planned, one.done, one.failed, one.attempts) == (8, 7, 1, 8)
     assert (one.cost_usd, one.unpriced_attempts) == (pytest.approx(1.75), 2)
-    assert "$1.7500 + 2 unpriced" in status_of(folder).as_text()
+    assert "$1.7500 + 2 calls of unknown cost" in status_of(folder).as_text()
 
 
 def test_a_planned_model_without_results_is_shown(tmp_path):
@@ -193,8 +193,8 @@ def test_repeats_of_a_problem_make_the_interval_no_narrower_and_that_is_said(tmp
     assert [(line.trials, line.repeats) for line in (*one.suites, *other.suites)] == [(4, 1), (12, 3)]
     assert one.suites[0].accuracy_interval == other.suites[0].accuracy_interval
     assert one.suites[0].accuracy_of_answered_interval == other.suites[0].accuracy_of_answered_interval
-    assert "each counts once" in other.as_text()
-    assert "each counts once" not in one.as_text()
+    assert "counts once in the intervals" in other.as_text()
+    assert "counts once in the intervals" not in one.as_text()
 
 
 TWO_WAYS = [
@@ -248,8 +248,8 @@ def test_each_condition_has_its_own_plan(tmp_path):
 
 def test_sums_over_conditions_say_so(tmp_path):
     text = report_on(folder_of(tmp_path / "two", TWO_WAYS)).as_text(width=200)
-    assert "130 trials of the 3 below together: 0 failed" in text
-    assert "every attempt counted; a model's conditions and runs together" in text
+    assert "130 trials (all 3 rows of models together): 0 failed" in text
+    assert "all attempts (a model's conditions and runs together)" in text
     alone = report_on(folder_of(tmp_path / "one", TWO_WAYS[:1])).as_text(width=200)
     assert "together" not in alone
 
@@ -266,5 +266,5 @@ def test_it_is_written_as_every_other_report_is(folder):
     report = report_on(folder)
     notes = report.as_text(width=300).split("\n\n")[0].splitlines()
     assert notes[0] == SIMULATED
-    assert notes[1].startswith("Graded:")
+    assert notes[1].startswith("Graders:")
     assert report.as_text(width=300) == Report.as_text(report, width=300)

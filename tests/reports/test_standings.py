@@ -119,7 +119,7 @@ def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
     )
     assert [names(one) for one in standings.rankings] == [["a", "b"], ["d"], ["c"]]
     assert [one.alone for one in standings.rankings] == [False, True, True]
-    assert "not ranked, for they share few problems or none" in standings.as_text()
+    assert "not ranked (too few problems in common)" in standings.as_text()
 
 
 def stopped_early(tmp_path, *, rule="{saturated: 0.2}", skips=range(8, 40)):
@@ -290,7 +290,7 @@ def test_more_than_one_percent_lost_is_said_loudly(tmp_path, report):
 
 def test_a_folder_without_trials_says_so(tmp_path):
     standings = standings_on(folder_of(tmp_path, []))
-    assert standings.as_text().startswith(f"{standings.folder} holds no trials yet: run its sweep first")
+    assert standings.as_text().startswith(f"{standings.folder} has no trials yet. Run its sweep first.")
     assert json.loads(standings.as_json())["rankings"] == []
 
 

@@ -112,21 +112,21 @@ def test_rows_that_wait_in_the_journal_are_told(tmp_path):
     status = status_of(killed(tmp_path, *made.answered(1), *made.refused(2)))
     assert status.waiting == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0}
     assert (status.files.parts, status.files.segments) == (0, 1)
-    assert "2 trials and 2 calls wait in it" in status.as_text()
+    assert "holds 2 trials and 2 calls more" in status.as_text()
 
 
 def test_a_sealed_folder_has_parts_and_an_empty_journal(tmp_path):
     status = status_of(folder_of(tmp_path, *made.answered(1)))
     assert (status.files.parts, status.files.segments, status.files.leftovers) == (3, 0, ())
     assert status.waiting == {"trials": 0, "grades": 0, "attempts": 0, "lanes": 0, "skipped": 0}
-    assert "the journal is empty" in status.as_text()
+    assert "journal" not in status.as_text()
 
 
 def test_answers_that_nobody_graded_yet_are_told(tmp_path):
     asked = made.trial(1)
     status = status_of(killed(tmp_path, made.sent(asked), made.ended(asked, made.reply(1))))
     assert status.ungraded == 1
-    assert "1 answers are not graded yet" in status.as_text()
+    assert "1 answers are not graded yet. The next run grades them" in status.as_text()
 
 
 def test_damaged_lines_are_told_before_and_after_they_are_set_aside(tmp_path):
@@ -139,7 +139,7 @@ def test_damaged_lines_are_told_before_and_after_they_are_set_aside(tmp_path):
         pass
     status = status_of(tmp_path)
     assert (status.damaged_lines, status.quarantined_lines) == (0, 1)
-    assert "1 damaged lines of earlier journals are kept in quarantine/" in status.as_text()
+    assert "1 damaged lines of earlier journals are kept in quarantine/." in status.as_text()
 
 
 def test_what_a_dead_process_left_is_told_and_gone_after_the_next_run(tmp_path):
@@ -150,7 +150,7 @@ def test_what_a_dead_process_left_is_told_and_gone_after_the_next_run(tmp_path):
     status = status_of(tmp_path)
     assert status.files.leftovers[0] == ".tmp/trials/part.partial"
     assert status.files.leftovers[1].startswith("journal/")
-    assert "left unfinished: .tmp/trials/part.partial, journal/" in status.as_text()
+    assert "Unfinished files: .tmp/trials/part.partial, journal/" in status.as_text()
     with Store.open(tmp_path, sweep="night"):
         pass
     assert status_of(tmp_path).files.leftovers == ()

@@ -63,8 +63,8 @@ def test_a_benchmark_s_style_tells_what_else_the_folder_holds(tmp_path, style, f
     folder = folder_of(tmp_path / "other", [Asked(model="m", outcomes="+", suite="custom", task="custom")])
     text = shown(folder, style, form)
     said = json.loads(text)["nothing"] if form == "--json" else " ".join(text.split()).replace("\\", "")
-    assert "holds no trials of" in said
-    assert "but of custom: leave" in said
+    assert "has no trials of" in said
+    assert "only of custom. Leave" in said
 
 
 @pytest.mark.parametrize("style", [style for style in STYLES if style not in OF_SUITES])

@@ -81,7 +81,7 @@ def test_a_price_in_the_sweep_comes_first(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY | {"price": {"input": 3, "output": 1}}, cost_usd=0.25)
 
     assert repriced(folder) == (3.0, 1, ())
-    assert "by sweep" in report_on(folder, prices_at=NOW).as_text()
+    assert "at the prices of sweep" in report_on(folder, prices_at=NOW).as_text()
 
 
 @pytest.mark.parametrize(
@@ -173,17 +173,17 @@ def test_the_day_is_today_and_the_hour_is_that_of_the_call(tmp_path, hour, usd):
         pytest.param(
             REPLY, ENTRY | {"base_url": "http://localhost:8000/v1"}, "no price is known", id="somebody else's"
         ),
-        pytest.param(replace(REPLY, usage=None), ENTRY, "its tokens are not known", id="no usage"),
+        pytest.param(replace(REPLY, usage=None), ENTRY, "its tokens are unknown", id="no usage"),
         pytest.param(
             REPLY,
             ENTRY | {"alias": "other"},
-            "not in the folder's sweep.yaml any more",
+            "no longer in the folder's sweep.yaml",
             id="gone from the sweep",
         ),
         pytest.param(
             REPLY,
             {"model": "openai/gpt-5", "alias": "mini"},
-            "not in the folder's sweep.yaml any more",
+            "no longer in the folder's sweep.yaml",
             id="another model under its alias",
         ),
     ],
@@ -193,7 +193,7 @@ def test_what_has_no_price_today_is_shown_with_the_reason(tmp_path, reply, entry
 
     assert repriced(folder) == (None, 0, (Unpriced(model="mini", why=why, calls=1),))
     for text in (report_on(folder, prices_at=NOW).as_text(), report_on(folder, prices_at=NOW).as_markdown()):
-        assert "Cannot be priced again" in text
+        assert "Attempts without a price today" in text
         assert why in text
 
 
@@ -211,7 +211,7 @@ def test_a_refused_call_still_costs_nothing_and_a_lost_one_nobody_knows(tmp_path
 
     assert [(one.cost_usd, one.priced_trials) for one in report.suites] == [(0.25, 1)]
     assert [(one.cost_usd, one.priced_attempts) for one in report.spending] == [(0.5, 3)]
-    assert report.unpriced == (Unpriced(model="mini", why="not known whether it was billed", calls=1),)
+    assert report.unpriced == (Unpriced(model="mini", why="unknown whether it was billed", calls=1),)
 
 
 def test_a_call_of_a_trial_that_is_still_open_is_priced_too(tmp_path):
@@ -282,7 +282,7 @@ def _files(folder):
 def test_the_report_says_whose_prices_they_are_and_of_which_day(tmp_path):
     folder = night(tmp_path, REPLY, entry=ENTRY)
     report = report_on(folder, prices_at=NOW)
-    said = f"they are what the same tokens would cost on 2026-11-20, by {LISTED}"
+    said = f"they are what the same tokens would cost on 2026-11-20, at the prices of {LISTED}"
 
     assert said in report.as_text()
     assert said in report.as_markdown()
@@ -306,4 +306,4 @@ def test_no_other_day_can_be_asked_for(tmp_path):
     done = CliRunner().invoke(app, ["report", str(tmp_path), "--prices", "yesterday"])
 
     assert isinstance(done.exception, ConfigError)
-    assert "only `now`" in str(done.exception)
+    assert "the only choice is `now`" in str(done.exception)

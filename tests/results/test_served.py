@@ -29,14 +29,14 @@ def told_of(*rows, provider="acme", model_id=None):
 
 def test_an_alias_answered_by_two_models_is_told_with_counts_the_commonest_first():
     told = told_of(("m", "a-1", None, None), ("m", "a-2", None, None), ("m", "a-2", None, None))
-    assert told == ("m was answered by 2 models: a-2 (2), a-1 (1)",)
+    assert told == ("Several models answered for m: a-2 (2), a-1 (1).",)
 
 
 def test_fingerprints_and_upstreams_are_told_likewise():
     told = told_of(("m", "a", "fp1", "x"), ("m", "a", "fp2", "y"))
     assert [line.split(":")[0] for line in told] == [
-        "m was answered by 2 system fingerprints",
-        "m was answered by 2 upstreams",
+        "Several builds (system fingerprints) answered for m",
+        "Several upstream providers answered for m",
     ]
 
 
@@ -50,7 +50,7 @@ def test_what_a_failed_trial_leaves_unknown_is_no_second_model():
 
 def test_another_model_than_the_one_asked_is_told_with_counts():
     told = told_of(("m", "llama-3", None, None), ("m", "llama-3", None, None), model_id="qwen3-32b")
-    assert told == ("m asked for qwen3-32b, but others answered: llama-3 (2)",)
+    assert told == ("m asked for qwen3-32b, but another model answered: llama-3 (2).",)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_report_warns_of_it_in_every_form(tmp_path):
     with Store.open(tmp_path, sweep="s") as store:
         for request, model in zip(requests(2), served, strict=True):
             made.keep(store, *made.with_calls(result(request, Reply(text="4", model_served=model))))
-    report, told = report_on(tmp_path), "m was answered by 2 models: gpt-4o-2024-08-06 (1)"
+    report, told = report_on(tmp_path), "Several models answered for m: gpt-4o-2024-08-06 (1)"
     assert told in report.as_text()
     assert told in report.as_markdown()
     assert told in json.loads(report.as_json())["mixtures"][0]

@@ -49,7 +49,7 @@ class Said(Report):
 def test_hostile_text_is_shown_and_nothing_of_it_is_done(text):
     seen = Seen(html_of([text, Sheet(title=text, head=[text, text], rows=[[text, text]])]))
     assert set(seen.tags) <= {"div", "p", "code", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert seen.attributes <= {"class", "style"}
+    assert seen.attributes <= {"class", "style", "title"}
     assert seen.tags.count("td") == 2
 
 
@@ -73,4 +73,5 @@ def test_a_cell_keeps_its_colour_and_a_column_without_text_is_left_out():
     shown = html_of([sheet])
     assert "background-color" in shown
     assert ">accuracy (all)</th>" in shown
+    assert 'title="its alias; with condition' in shown
     assert "note" not in shown

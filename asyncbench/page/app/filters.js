@@ -93,5 +93,5 @@ function scope() {
   });
   if (state.from !== "" || state.to !== "") parts.push(`length ${state.from || "any"} to ${state.to || "any"}`);
   const trials = page.chosen.reduce((sum, cell) => sum + cell.trials, 0);
-  return `${count(trials)} trials${parts.length ? ` — ${parts.join("; ")}` : ", everything that was asked"}`;
+  return `${count(trials)} trials${parts.length ? ` — ${parts.join("; ")}` : ", no filter"}`;
 }

@@ -103,7 +103,7 @@ async function start() {
   try {
     page = await readAll();
   } catch (error) {
-    document.getElementById("loading").textContent = `This file cannot be shown: ${error.message}. A browser from 2024 or later is needed.`;
+    document.getElementById("loading").textContent = `This page cannot be shown: ${error.message}. It needs a browser from 2024 or later.`;
     return;
   }
   document.getElementById("title").append(foreign(page.title));

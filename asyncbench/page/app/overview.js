@@ -15,13 +15,13 @@ function overviewView() {
 
 function barsAbout() {
   const m = metric();
-  const better = m.higher_is_better ? "" : " Less is better.";
-  return `${page.charts.bars.purpose}${m.interval ? " Lines are 95 % intervals (Wilson)." : ""}${better}`;
+  const better = m.higher_is_better ? "" : " Lower is better.";
+  return `${page.charts.bars.purpose}${m.interval ? " Lines: 95 % CI (Wilson)." : ""}${better}`;
 }
 
 function pairsAbout() {
-  const leader = page.pairs.length ? `The leader is ${page.pairs[0].model}; each line is one other, with its 95 % interval.` : "";
-  return `${page.charts.pairs.purpose} ${leader} Over all that both were asked, whatever is chosen here.`;
+  const leader = page.pairs.length ? `The best model is ${page.pairs[0].model}; each line compares it with another one, with its 95 % CI.` : "";
+  return `${page.charts.pairs.purpose} ${leader} Only the filter for models changes this chart.`;
 }
 
 function byField() {
@@ -34,7 +34,7 @@ function byField() {
 function notes() {
   const grave = page.lost.map((words) => foreign(words, "p", { class: "note grave", role: "alert" }));
   const simulated = page.simulated ? [element("p", { class: "note warn" }, page.simulated_words)] : [];
-  const merged = page.merged.length ? [element("p", { class: "note" }, `There is more than a page can hold. ${page.merged.join(" ")}`)] : [];
+  const merged = page.merged.length ? [element("p", { class: "note" }, `The results are too many for a page, so some are merged. ${page.merged.join(" ")}`)] : [];
   return element("div", { class: "notes" }, simulated, grave, merged);
 }
 
@@ -45,11 +45,11 @@ function tiles() {
   const [low, high] = wilson(sums.correct, sums.trials, repeatsOf([sums]));
   const facts = [
     ["Trials", count(sums.trials ?? 0), whatWasAsked()],
-    ["Right", percent(sums.trials ? sums.correct / sums.trials : null), sums.trials ? `${count(sums.correct)}; 95 %: ${interval(low, high)}` : ""],
-    ["Of answered", percent(measured(page.metrics.of_answered, sums).value), `${count((sums.correct ?? 0) + (sums.wrong ?? 0))} answered`],
-    ["Lost", count(lost), `${count(sums.failed ?? 0)} failed, ${count(sums.truncated ?? 0)} truncated`],
-    ["Cost", dollars(known(sums.cost_usd, sums.priced)), sums.priced === sums.trials ? "every trial priced" : `${count(sums.priced ?? 0)} trials priced`],
-    ["Output tokens", sums.known_tokens ? COMPACT.format(sums.output_tokens) : "unknown", sums.known_tokens ? `${THREE.format(sums.output_tokens / sums.known_tokens)} a trial` : ""],
+    ["Accuracy", percent(sums.trials ? sums.correct / sums.trials : null), sums.trials ? `${count(sums.correct)} correct; 95 % CI ${interval(low, high)}` : ""],
+    ["Accuracy when it answered", percent(measured(page.metrics.of_answered, sums).value), `${count((sums.correct ?? 0) + (sums.wrong ?? 0))} answered`],
+    ["No usable reply (network error or cut off)", count(lost), `${count(sums.failed ?? 0)} failed, ${count(sums.truncated ?? 0)} truncated`],
+    ["Cost", dollars(known(sums.cost_usd, sums.priced)), sums.priced === sums.trials ? "cost known for all trials" : `cost known for ${count(sums.priced ?? 0)} trials`],
+    ["Output tokens", sums.known_tokens ? COMPACT.format(sums.output_tokens) : "unknown", sums.known_tokens ? `${THREE.format(sums.output_tokens / sums.known_tokens)} per trial` : ""],
   ];
   return element("dl", { class: "tiles", id: "tiles" }, facts.map(([name, value, more]) =>
     element("div", { class: "tile" }, element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
@@ -72,21 +72,22 @@ const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFra
 function standingsCard() {
   return element("section", { class: "card long", id: "standings" },
     element("h3", {}, "Standings"),
-    element("p", { class: "about" }, `${page.places} These are over all trials, whatever suites, tasks or lengths are chosen.`),
+    element("p", { class: "about" }, `${page.places} The standings count all trials, whatever suites, tasks or lengths you select.`),
     page.rankings.map((one, place) => standingsTable(one, place === 0)));
 }
 
-const COLUMNS = [
-  ["accuracy (95 %)", (line) => [percent(line.share), element("small", { class: "below muted" }, interval(...line.interval))]],
+/** Return the columns of the standings: the heading and what stands below it. */
+const standingColumns = (headings) => [
+  [headings.accuracy, (line) => [percent(line.share), element("small", { class: "below muted" }, interval(...line.interval))]],
   ["", (line) => spanOf(line.share, ...line.interval)],
-  ["of answered", (line) => percent(line.accuracy_of_answered)],
-  ["lost", (line) => (line.lost_share ? percent(line.lost_share) : "0")],
-  ["digits at 90 %", (line) => inTwo(line.at_90)],
-  ["digits at 50 %", (line) => inTwo(line.at_50)],
+  [headings.answered, (line) => percent(line.accuracy_of_answered)],
+  [headings.lost, (line) => (line.lost_share ? percent(line.lost_share) : "0")],
+  [headings.right_90, (line) => inTwo(line.at_90)],
+  [headings.right_50, (line) => inTwo(line.at_50)],
   ["cost", (line) => dollars(line.cost_usd)],
-  ["cost a correct answer", (line) => (line.cost_usd !== null && line.cost_per_correct === null ? "–" : dollars(line.cost_per_correct))],
-  ["format kept", (line) => percent(line.format_known ? line.format_ok / line.format_known : null)],
-  ["latency p50", (line) => seconds(line.latency_p50_s)],
+  [headings.per_correct, (line) => (line.cost_usd !== null && line.cost_per_correct === null ? "–" : dollars(line.cost_per_correct))],
+  [headings.format, (line) => percent(line.format_known ? line.format_ok / line.format_known : null)],
+  [headings.median_latency, (line) => seconds(line.latency_p50_s)],
 ];
 
 /** Return a length with its limits and its task below it: these columns are many. */
@@ -105,8 +106,8 @@ function repeatColumns(lines) {
 
 function standingsTable(ranking, open) {
   const lines = ranking.lines.filter(chosenModel);
-  const told = [...ranking.alone ? [["trials", (line) => count(line.trials)]] : [], ...COLUMNS, ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
-  const head = [...ranking.alone ? [] : ["place"], "model", ...told.map(([name]) => name)];
+  const told = [...ranking.alone ? [["trials", (line) => count(line.trials)]] : [], ...standingColumns(page.headings), ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
+  const head = [...ranking.alone ? [] : ["rank"], "model", ...told.map(([name]) => name)];
   const rows = lines.map((line, n) => element("tr", { class: n > 0 && !ranking.alone && lines[n - 1].place !== line.place && "tie" },
     ranking.alone ? null : element("td", { class: "rank" }, String(line.place)),
     element("th", { scope: "row", class: "text" }, foreign(line.name)),
@@ -116,9 +117,14 @@ function standingsTable(ranking, open) {
   return box;
 }
 
+/** Return a heading that is broken before its brackets, never within them. */
+function whole(name) {
+  return name.replace(/\(.*\)/, (brackets) => brackets.replaceAll(" ", "\u00a0"));
+}
+
 /** Return a table that scrolls by itself; `text` names the columns of words. */
 function tableOf(title, head, rows, ...text) {
-  const cells = head.map((name) => element("th", { scope: "col", class: text.includes(name) && "text" }, name));
+  const cells = head.map((name) => element("th", { scope: "col", class: text.includes(name) && "text", title: page.meanings[name] }, whole(name)));
   const table = element("table", {}, element("thead", {}, element("tr", {}, cells)), element("tbody", {}, rows));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, table);
 }

@@ -129,9 +129,9 @@ function frontierNote(cells, against) {
   const [compared, tasks] = [inCommon(placed), every].map((those) => new Map(those.map((cell) => [taskOf(cell), cell])));
   const shown = new Set(namesOf(placed));
   const leftOut = namesOf(every).filter((name) => !shown.has(name)).sort(inOrder);
-  const without = leftOut.length ? `; without ${listed(leftOut)}, asked less than half of them` : "";
-  if (compared.size === tasks.size) return without ? `Over all ${count(tasks.size)} tasks${without}` : null;
-  return `Over the ${count(compared.size)} of ${count(tasks.size)} tasks that all of them were asked (${tasksListed([...compared.values()])})${without}`;
+  const without = leftOut.length ? `; without ${listed(leftOut)}, asked less than half of the tasks` : "";
+  if (compared.size === tasks.size) return without ? `On all ${count(tasks.size)} tasks${without}` : null;
+  return `On the ${count(compared.size)} of ${count(tasks.size)} tasks that all models were asked (${tasksListed([...compared.values()])})${without}`;
 }
 
 /** Return the suites of tasks, and the tasks themselves where they are few. */
@@ -148,7 +148,7 @@ function listed(names) {
 const MOST_TASKS = 3;
 const MOST_LEFT_OUT = 4;
 
-const UNLIKE = "No task was asked of all of them: they are compared on unlike problems";
+const UNLIKE = "No task was asked of all models, so they are compared on different problems";
 
 /** Return the cells of the models that have a place on a frontier: that replied at all, at a known price. */
 function placedOn(cells, against) {

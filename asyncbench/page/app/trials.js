@@ -4,14 +4,14 @@ const PAGE_ROWS = 50;
 const SEARCHED = ["question", "expected", "answer", "reply_text", "reasoning_text", "error_message", "trial_id"];
 const REASONS = {
   empty: "The reply had no text.",
-  no_number: "No number was found where this grader looks for one.",
-  grader_error: "The grader failed on this reply; the reply is kept and can be graded again.",
+  no_number: "The grader found no number where it looks for one.",
+  grader_error: "The grader failed on this reply. The reply is kept; grade it again with `asyncbench regrade`.",
 };
 const OUTCOME_WORDS = {
   correct: "The answer equals the expected value exactly.",
-  wrong: "An answer was read, and it is not the expected value.",
-  no_answer: "A reply came, but no answer could be read in it.",
-  truncated: "The provider says that the reply was cut short.",
+  wrong: "The answer is not the expected value.",
+  no_answer: "The reply has no answer that the grader can read.",
+  truncated: "The provider cut off the reply.",
   refused: "The provider or the model refused to answer.",
   failed: "No reply came.",
 };
@@ -59,7 +59,7 @@ function trialTools() {
   return element("div", { class: "card tools", role: "search" },
     element("label", {}, "Search", search),
     element("label", {}, "Outcome", select("outcome", options)),
-    element("label", {}, "Graders", select("disagree", [["", "whatever they say"], ["yes", "where they differ"]])));
+    element("label", {}, "Graders", select("disagree", [["", "all trials"], ["yes", "graders disagree"]])));
 }
 
 /** Show other trials; the tools stay as they are, so that typing goes on. */
@@ -83,8 +83,8 @@ function showList(list, detail) {
 
 function pager(at, pages, found) {
   const turn = (to, words, id) => element("button", { type: "button", id, disabled: to < 1 || to > pages, onclick: () => turnTo(to) }, words);
-  return element("div", { class: "pager" }, turn(at - 1, "‹ Earlier", "earlier"),
-    element("span", { id: "found" }, `${count(found)} found · page ${count(at)} of ${count(pages)}`), turn(at + 1, "Later ›", "later"));
+  return element("div", { class: "pager" }, turn(at - 1, "‹ Previous", "earlier"),
+    element("span", { id: "found" }, `${count(found)} found · page ${count(at)} of ${count(pages)}`), turn(at + 1, "Next ›", "later"));
 }
 
 function turnTo(to) {
@@ -136,7 +136,7 @@ function select(trial, focus) {
 // ── what is told of one ──────────────────────────────────────────────────────────────────────
 
 function showTrial(detail, trial) {
-  if (trial === null) return detail.replaceChildren(element("p", { class: "card muted" }, "No trial of this file is like that. Choose less."));
+  if (trial === null) return detail.replaceChildren(element("p", { class: "card muted" }, "No trial matches. Remove a filter."));
   detail.replaceChildren(element("article", { class: "card", "aria-label": "The trial" },
     element("h3", {}, badge(trial.outcome), foreign(trial.name), simulatedMark(trial)),
     foreign([trial.suite, trial.task, trial.variant, trial.representation, trial.length === null ? "" : `length ${trial.length}`, `repeat ${trial.repeat}`].filter(Boolean).join(" · "), "p", { class: "about" }),
@@ -146,7 +146,7 @@ function showTrial(detail, trial) {
 }
 
 function simulatedMark(trial) {
-  return trial.simulated ? element("span", { class: "simulated" }, "SIMULATED") : null;
+  return trial.simulated && page.asked.some((one) => !one.simulated) ? element("span", { class: "simulated" }, "SIMULATED") : null;
 }
 
 function badge(outcome) {
@@ -155,18 +155,18 @@ function badge(outcome) {
 
 function verdict(trial) {
   const headline = trial.grades.find((grade) => grade.headline);
-  const why = headline?.reason ? (REASONS[headline.reason] ?? `The grader's reason: ${headline.reason}.`) : "";
+  const why = headline?.reason ? (REASONS[headline.reason] ?? `Reason of the grader: ${headline.reason}.`) : "";
   const [expected, answer] = compared(trial.expected, trial.answer);
   return element("dl", { class: "versus" },
     element("dt", {}, "Expected"), element("dd", { class: "number" }, expected),
-    element("dt", {}, "Read"), element("dd", { class: "number" }, answer),
+    element("dt", {}, "Answer"), element("dd", { class: "number" }, answer),
     element("dt", {}, "Why"), element("dd", { class: "because" }, `${OUTCOME_WORDS[trial.outcome] ?? ""} ${why}`));
 }
 
 /** Return what was expected and what was read, in which the characters that differ are marked. */
 function compared(expected, answer) {
   const right = foreign(expected, "span");
-  if (answer === null) return [right, element("span", { class: "muted" }, "nothing")];
+  if (answer === null) return [right, element("span", { class: "muted" }, "no answer")];
   if (answer === expected || answer.length > MOST_COMPARED || expected.length > MOST_COMPARED) return [right, foreign(answer, "span")];
   const differs = differences(expected, answer);
   const shown = element("span", { class: "foreign", dir: "ltr" });
@@ -189,8 +189,8 @@ function differences(expected, answer) {
 
 function passage(title, trial, name) {
   const text = trial[name];
-  if (text === null || text === undefined) return name === "question" ? element("p", { class: "muted" }, "The problem set is not in the folder: the question is not known.") : null;
-  const cut = trial.cut[name] ? ` (${count(trial.cut[name])} characters; the beginning and the end are shown)` : "";
+  if (text === null || text === undefined) return name === "question" ? element("p", { class: "muted" }, "The folder lacks the problem set, so the question is unknown.") : null;
+  const cut = trial.cut[name] ? ` (${count(trial.cut[name])} characters; the middle is left out)` : "";
   const body = text === "" ? element("p", { class: "muted" }, "(no text)") : foreign(text, "pre", { tabindex: "0", "aria-label": title });
   return element("section", { class: "passage" }, element("h4", {}, title, element("span", { class: "muted" }, cut)), body);
 }
@@ -201,10 +201,10 @@ function gradesTable(trial) {
     element("th", { scope: "row", class: "text" }, foreign(`${grade.grader} v${grade.grader_version}`), grade.headline ? " (headline)" : ""),
     element("td", { class: "text number" }, grade.answer === null ? "–" : foreign(grade.answer.length > 80 ? `${grade.answer.slice(0, 79)}…` : grade.answer)),
     element("td", { class: "text" }, badge(grade.outcome)),
-    text(grade.classification), text([grade.reason, ...grade.flags].filter(Boolean).join(", ")), text({ true: "kept", false: "not kept" }[grade.format_ok]),
+    text(grade.classification), text([grade.reason, ...grade.flags].filter(Boolean).join(", ")), text({ true: "yes", false: "no" }[grade.format_ok]),
     element("td", {}, grade.digits_total === null ? "–" : `${grade.digits_right} of ${grade.digits_total}`)));
-  const head = ["grader", "read", "outcome", "class", "reason", "format", "digits"];
-  return element("section", {}, element("h4", {}, "What each grader says"), tableOf("Grades", head, rows, ...head.slice(0, -1)));
+  const head = ["grader", "answer", "outcome", "class", "reason", "follows format", "digits"];
+  return element("section", {}, element("h4", {}, "Grades"), tableOf("Grades", head, rows, ...head.slice(0, -1)));
 }
 
 function factsOf(trial) {

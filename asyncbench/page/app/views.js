@@ -4,16 +4,15 @@ function metric() {
   return page.metrics[state.metric];
 }
 
-/** Return the head of a view; that results are simulated stands on every one. */
+/** Return the head of a view. */
 function heading(title, more) {
   return element("div", { class: "view-head" }, element("h2", {}, title),
-    page.simulated ? element("p", { class: "simulated" }, "SIMULATED") : null,
     foreign(scope(), "p", { class: "scope", id: "scope" }),
     more ? element("p", { class: "scope" }, more) : null);
 }
 
 function tasksView() {
-  const words = `${metric().title}. Cells hold ${metric().share ? "percent" : metric().unit}, where there is room. Where there is no cell, nothing was asked.`;
+  const words = `${metric().title} in ${metric().share ? "percent" : metric().unit}. An empty cell means that nothing was asked.`;
   const suites = [...new Set(page.chosen.map((cell) => cell.suite))].sort(inOrder);
   return [
     heading("Tasks and lengths"),
@@ -42,9 +41,9 @@ function digitsCard(rows) {
   const lines = [...Map.groupBy(halves, (row) => row.panel)].map(([panel, those]) => element("tr", {},
     element("th", { scope: "row", class: "text" }, panel),
     series.map((name) => element("td", {}, those.find((row) => row.series === name)?.label ?? "–"))));
-  return element("section", { class: "card long", id: "digits" }, element("h3", {}, "Length at which half of the answers are right"),
-    element("p", { class: "about" }, "Where the fitted curve crosses 50 %, within the lengths that were asked. Where it does not, nothing is said; the standings tell bounds."),
-    tableOf("Length at 50 %", ["", ...series], lines, ""));
+  return element("section", { class: "card long", id: "digits" }, element("h3", {}, "50 % right up to"),
+    element("p", { class: "about" }, "The length at which the fitted curve drops to 50 %, if that is within the lengths that were asked. The standings have bounds for the others."),
+    tableOf("50 % right up to", ["", ...series], lines, ""));
 }
 
 function costView() {
@@ -70,15 +69,15 @@ function costCard() {
     told.map((name) => element("td", {}, figure(page.metrics[name], measured(page.metrics[name], sums).value))),
     element("td", {}, sums.priced ? dollars(sums.cost_usd) : "unknown"),
     element("td", {}, `${count(sums.priced)} of ${count(sums.trials)}`)));
-  const head = ["model", ...told.map((name) => `${page.metrics[name].title}${page.metrics[name].unit === "seconds" ? ", s" : ""}`), "spent", "priced trials"];
+  const head = ["model", ...told.map((name) => `${page.metrics[name].title[0].toLowerCase()}${page.metrics[name].title.slice(1)}${page.metrics[name].unit === "seconds" ? ", s" : ""}`), "cost", "cost known"];
   return element("section", { class: "card long", id: "costs" }, element("h3", {}, "Tokens, cost and latency"),
-    element("p", { class: "about" }, "Cost is that of all attempts of a trial; what has no price is left out, and never counted as nothing."),
+    element("p", { class: "about" }, "The cost of a trial includes its retries. Trials of unknown cost are left out; they never count as free."),
     tableOf("Tokens, cost and latency", head, rows, "model"));
 }
 
 function timeView() {
   return [
-    heading("Over time", "By when calls began, of the chosen models; suites, tasks and lengths make no difference here."),
+    heading("Over time", "By the time at which calls began. Only the filter for models changes these charts."),
     chartCard("latency", ofChosenModels(page.latency, "series", "panel")),
     chartCard("throughput", ofChosenModels(page.throughput, "series", "panel")),
     chartCard("quota", page.quota),
@@ -88,7 +87,7 @@ function timeView() {
 function errorsView() {
   const groups = page.error_groups.filter(chosenGroup);
   return [
-    heading("What goes wrong", `${page.examined} Lengths and ranges make no difference to kinds and places.`),
+    heading("What goes wrong", `${page.examined} The filter for lengths and ranges does not change kinds and positions.`),
     chartCard("outcomes", outcomeRows(page.chosen)),
     chartCard("kinds", kindRows(groups)),
     chartCard("digit_errors", digitRows(groups)),
@@ -105,12 +104,12 @@ function examplesCard() {
   const boxes = [...kinds].sort((a, b) => counts[b[0]] - counts[a[0]] || inOrder(a[0], b[0])).map(([kind, those]) => {
     const rows = those.slice(0, MOST_EXAMPLES).map((one) => element("tr", {},
       element("th", { scope: "row", class: "text" }, foreign(page.asked[one.asked].name)),
-      [one.task, one.operands.map(shortened).join(", ") || "–", shortened(one.expected), one.answer === null ? "nothing" : shortened(one.answer)].map((text, n) => element("td", { class: n ? "text number" : "text" }, foreign(text))),
+      [one.task, one.operands.map(shortened).join(", ") || "–", shortened(one.expected), one.answer === null ? "no answer" : shortened(one.answer)].map((text, n) => element("td", { class: n ? "text number" : "text" }, foreign(text))),
       element("td", { class: "text" }, foreign(oneLine(one.reply) || "–")),
       element("td", {}, inTrials(one.trial_id))));
     return element("details", { class: "ranking", "data-kind": kind }, element("summary", {}, kind, element("span", { class: "muted" }, ` ${count(counts[kind])}`)),
       page.kind_words[kind] ? element("p", { class: "about muted" }, page.kind_words[kind]) : null,
-      tableOf(`Examples: ${kind}`, ["model", "task", "operands", "expected", "read", "end of the reply", "trial"], rows, "model", "task", "operands", "expected", "read", "end of the reply"));
+      tableOf(`Examples: ${kind}`, ["model", "task", "operands", "expected", "answer", "end of the reply", "trial"], rows, "model", "task", "operands", "expected", "answer", "end of the reply"));
   });
   return element("section", { class: "card long", id: "examples" }, element("h3", {}, "Examples of each kind"), boxes);
 }
@@ -130,14 +129,14 @@ function inTrials(id) {
 
 function aboutView() {
   const items = [
-    ["Accuracy", "Correct over all trials that were asked, failed and truncated ones included; beside it over the answered ones alone (correct and wrong). A trial is correct when its answer equals the expected value exactly."],
-    ["Intervals", "95 %: Wilson's score interval of a share. Where problems were asked several times, a problem counts once; in the standings intervals are clustered by problem."],
-    ["Ties", page.places],
-    ["Curves", "A logistic curve of greatest likelihood through the shares by length, of the trials with a reply, with its 95 % band; drawn only within the lengths that were asked."],
-    ["Cost", "USD, every attempt counted. A trial with an unknown cost is left out of means, and never counts as nothing."],
+    ["Accuracy", "Correct trials over all trials, failed and truncated ones included. Accuracy when it answered leaves out the trials without an answer. A trial is correct if its answer equals the expected value exactly."],
+    ["Intervals", "95 % confidence intervals (Wilson). If problems were asked several times, each problem counts once; the standings use intervals clustered by problem."],
+    ["Ranks", page.places],
+    ["Curves", "A logistic curve (maximum likelihood) through accuracy by length, with its 95 % band. It uses the trials with a reply, and is drawn only within the lengths that were asked."],
+    ["Cost", "USD, retries included. Trials of unknown cost are left out of means; they never count as free."],
     ["Single trials", page.sample_rule],
-    ["This file", "Everything is inside it. It loads nothing, sends nothing, and its security policy forbids both, whatever a model's reply holds. Characters that cannot be seen (controls, marks that turn the direction of writing) are written out, like \\x1b or \\u202e."],
+    ["This file", "Everything is inside this file. It loads nothing and sends nothing; its security policy forbids both, whatever a model replied. Invisible characters (controls, direction marks) are written out, like \\x1b or \\u202e."],
     ["This folder", [page.graded, ...page.merged].join(" ")],
   ];
-  return [heading("How to read this"), element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), foreign(words, "dd")])))];
+  return [heading("How to read this page"), element("section", { class: "card" }, element("dl", { class: "prose" }, items.flatMap(([name, words]) => [element("dt", {}, name), foreign(words, "dd")])))];
 }

@@ -11,8 +11,8 @@ from asyncbench.shown import Sheet, seconds
 from asyncbench.store import read_manifest
 
 MEANING = (
-    "Success rate: over recorded results (trials with a reply), as published; of tries: over all that "
-    "were planned. Durations: of one call. Reasoning: median length in characters, where any was shown."
+    "Success rate: part of the recorded results (trials with a reply), as published. Of tries: part of all "
+    "planned trials. Median, mean and p95: seconds per call. Reasoning: median length in characters."
 )
 
 
@@ -31,17 +31,17 @@ class IntegerAdditionReport(PublishedReport):
         trials, results = sum(line.trials for line in lines), sum(line.results for line in lines)
         empty, cut = sum(line.reasons["empty"] for line in lines), sum(line.truncated for line in lines)
         absent = sum(line.tries for line in lines) - trials  # files of the benchmark leave failed calls out
-        more = f" {absent:,} more were planned, of which nothing is recorded." if absent else ""
+        more = f" {absent:,} more were planned, but not recorded." if absent else ""
         yield (
-            f"Of {_things(trials, 'trial', 'trials')} {trials - results:,} failed (no reply), {empty:,} had "
-            f"an empty reply, {cut:,} were truncated.{more}"
+            f"{_things(trials, 'trial', 'trials')}: {trials - results:,} failed (no reply), {empty:,} empty "
+            f"replies, {cut:,} truncated.{more}"
         )
 
     def _remarks(self) -> Iterator[str]:
         if count := self.without_operands:
             yield (
-                f"No file in problems/ tells the operands of {_things(count, 'addition', 'additions')}: "
-                "their carries are unknown."
+                f"problems/ lacks the operands of {_things(count, 'addition', 'additions')}, so their "
+                "carries are unknown."
             )
         yield MEANING
 

@@ -34,7 +34,7 @@ from asyncbench.shown import Sheet
 from asyncbench.store import read_manifest
 
 MIN_DEPTH = 5  # of the published tables
-SWAPPED = "Dev % and NaN % are those of the classes; the published grids have the two swapped."
+SWAPPED = "Dev % and NaN % are swapped in the published grids. Here they are the right way round."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class LlmArithmeticReport(PublishedReport):
         yield SWAPPED
         if others:
             names = ", ".join(f"{row.label} ({len(row.cells)} cells)" for row in others)
-            yield f"Left out of it, for want of cells: {names}."
+            yield f"The overall grid leaves out rows that lack cells: {names}."
         several = len({row.run for row in self.rows}) > 1  # of which two may hold the same model
         for row in self.rows:
             title = f"{row.label} (run {row.run})" if several else row.label
@@ -111,15 +111,18 @@ class LlmArithmeticReport(PublishedReport):
         shares = (tally.accuracy, tally.accuracy_of_answered)
         all_trials, answered = ("-" if share is None else f"{share:.2%}" for share in shares)
         yield (
-            f"{tally.trials:,} trials at all depths: {tally.failed:,} failed, {tally.empty:,} replied "
-            f"without text, {tally.truncated:,} truncated; accuracy {all_trials} over all, {answered} over "
-            f"the {tally.correct + tally.wrong:,} answered."
+            f"{tally.trials:,} trials at all depths: {tally.failed:,} failed, {tally.empty:,} empty replies, "
+            f"{tally.truncated:,} truncated. Accuracy: {all_trials} of all trials, {answered} of the "
+            f"{tally.correct + tally.wrong:,} answered ones."
         )
         if tally.ungraded:
             (graded,) = self.graders
             yield f"{tally.ungraded:,} trials have no grade by {graded.grader} and count as NaN."
         if tally.of_unknown_depth:
-            yield f"Trials of unknown depth, which count over all depths alone: {tally.of_unknown_depth:,}."
+            yield (
+                f"{tally.of_unknown_depth:,} trials have no known depth. Only figures over all depths count "
+                "them."
+            )
 
 
 def llm_arithmetic_report_on(

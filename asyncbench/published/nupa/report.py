@@ -20,10 +20,10 @@ from asyncbench.store import planned, read_manifest
 from asyncbench.suites.nupa import GRADERS, Number, NupaTask, PassedLengths, range_of
 
 MEANING = (
-    "Means over answers, by `strict`: the answer stands where the published code looks for it. S, M, L, XL: "
-    "1-4, 5-8, 9-14, 15-20 digits, or 1-10, 11-20, 21-60, 61-100. Digit match: of the truth's digits. "
-    "dlength: digits too many or too few. Well learned: the longest length with a mean of 90 % (dlength 0.1) "
-    "or better; preserving: 10 % exact, 50 % of digits, dlength 1."
+    "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "
+    "XL: 1-4, 5-8, 9-14, 15-20 digits, or 1-10, 11-20, 21-60, 61-100. Digit match: share of right digits. "
+    "dlength: digits too many or too few. Well learned: the longest length with a mean of 90 % (dlength "
+    "0.1) or better. Preserving: the same for 10 % exact match, 50 % digit match, dlength 1."
 )
 
 
@@ -72,7 +72,7 @@ class NupaReport(PublishedReport):
 
     def _outcomes(self) -> Iterator[str]:
         trials, failed = sum(line.trials for line in self.lines), sum(line.failed for line in self.lines)
-        yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} replied without text."
+        yield f"{trials:,} trials: {failed:,} failed, {self.empty:,} empty replies."
         groups = by_asked(self.lines)
         named = names_of(groups)
         done = {asked: sum(line.trials for line in lines) for asked, lines in groups.items()}
@@ -84,13 +84,13 @@ class NupaReport(PublishedReport):
         if left:
             yield f"Not finished: {', '.join(left)} trials."
         if count := sum(line.ungraded for line in self.lines):
-            yield f"{count:,} replies could not be graded and are left out: `asyncbench regrade` tries again."
+            yield f"{count:,} replies could not be graded and are left out. `asyncbench regrade` tries again."
 
     def _remarks(self) -> Iterator[str]:
         if any(line.other_form for line in self.lines):
             yield (
-                f"{MARK}: `search` and `strict` are more than a point apart: replies were not in the form "
-                "asked for, which says nothing about arithmetic."
+                f"{MARK}: `search` and `strict` differ by more than a point. Replies did not follow the "
+                "format, which says nothing about arithmetic."
             )
         yield MEANING
 

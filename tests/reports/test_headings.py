@@ -1,0 +1,56 @@
+"""A heading means the same in every report: each is in one list, with its meaning."""
+
+import re
+
+import pytest
+
+import asyncbench as ab
+from asyncbench.records import Outcome
+from asyncbench.reports import regrade_report
+from asyncbench.results.anatomy import UNCLASSIFIED
+from asyncbench.shown import HEADINGS, Sheet
+from tests.reports import answered
+from tests.reports.paid import Call, folder_of, trials
+from tests.reports.test_cost import forecast, with_forecasts
+from tests.store.made import folder_of as lanes_of, minute
+
+# Headings that a folder makes: models, tasks, suites, lengths, ranges of them, causes, outcomes.
+MADE = re.compile(r"\d+(-\d+|\+)?|pass[@^]\d+|waiting: .*|add|sub|task|model|[ab]|nupa/.*|integer_addition")
+STYLES = (None, "standings", "heatmap", "anatomy", "cost", "quota")
+
+
+@pytest.fixture(scope="module")
+def sheets(tmp_path_factory):
+    """The sheets of all reports on folders that have something for each of them."""
+    place = tmp_path_factory.mktemp("headings")
+    asked = [
+        answered.Asked(model=model, task=task, outcomes=outcomes * 5, repeat=repeat)
+        for model, outcomes in (("a", "++-+?tx+"), ("b", "+--+??-+"))
+        for task in ("add", "sub")
+        for repeat in (0, 1)
+    ]
+    night = answered.folder_of(place / "night", asked)
+    paid = folder_of(place / "paid", trials(3, Call(usage=None)), trials(2, Call(cost_usd=None)))
+    with_forecasts(paid, forecast(4, 1, low=0, high=9_000))
+    lanes = lanes_of(place / "lanes", minute())
+    reports = [ab.report(folder, style) for folder in (night, paid, lanes) for style in STYLES]
+    reports += [ab.compare("a", "b", night, unpaired=True), ab.status(night), regrade_report(night)]
+    return [part for report in reports for part in report._parts() if isinstance(part, Sheet)]
+
+
+def test_every_heading_of_every_report_has_one_meaning(sheets):
+    heads = {" ".join(name.split()) for sheet in sheets for name in sheet.head}
+    known = {*HEADINGS, *Outcome, UNCLASSIFIED, ""}
+    assert len(heads & HEADINGS.keys()) > 60
+    assert sorted(name for name in heads - known if not MADE.fullmatch(name)) == []
+
+
+def test_no_two_headings_differ_only_in_their_case_or_their_brackets():
+    plain = [re.sub(r" \(.*\)", "", name).lower() for name in HEADINGS]
+    twice = sorted({name for name in plain if plain.count(name) > 1})
+    # with an interval or without; for 5 minutes or an hour; counted or estimated; corrected or not
+    assert twice == ["a − b", "cache write", "output tokens", "p"]
+
+
+def test_a_meaning_is_a_short_line():
+    assert {name for name, meaning in HEADINGS.items() if not 3 <= len(meaning) <= 110} == set()
