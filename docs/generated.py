@@ -92,15 +92,18 @@ def _function(name: str, function: Callable[..., object]) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Return a docstring as Markdown: `Args:` and `Raises:` become lists."""
+    """Return a docstring as Markdown: what `Args:` and `Raises:` name becomes lists."""
     first, *sections = re.split(r"^(Args|Raises|Returns|Yields):\n", text, flags=re.MULTILINE)
     parts = [first.strip()]
     for title, body in zip(sections[::2], sections[1::2], strict=True):
         entries = re.split(r"\n(?! )", inspect.cleandoc(f"\n{body}"))
-        found = [re.match(r"(\*{0,2}\w+): (.*)", _unwrapped(entry)) for entry in entries]
-        lines = [f"- `{entry[1]}`: {entry[2]}" for entry in found if entry]
-        parts.append(f"**{title}**\n\n" + "\n".join(lines))
+        parts.append(f"**{title}**\n\n" + "\n".join(map(_entry, entries)))
     return "\n\n".join(parts)
+
+
+def _entry(text: str) -> str:
+    named = re.match(r"(\*{0,2}\w+(?:, \w+)*): (.*)", whole := _unwrapped(text))
+    return f"- `{named[1].replace(', ', '`, `')}`: {named[2]}" if named else whole
 
 
 def _unwrapped(text: str) -> str:
