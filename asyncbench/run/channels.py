@@ -34,7 +34,7 @@ def channels_of(notify: Notify, models: Iterable[Model], env: Mapping[str, str])
     channels: dict[str, Send] = {}
     if notify.command:
         if shutil.which(notify.command[0]) is None:
-            raise ConfigError("notify.command: its first word is no program that can be started here")
+            raise ConfigError("notify.command: its first word is not a program on this computer")
         keys = {notify.webhook_env, *(model.key_env for model in models)}
         channels["the command"] = partial(_run, notify.command, _inherited(keys))
     address = notify.address(env)

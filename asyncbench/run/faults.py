@@ -1,6 +1,6 @@
-"""What asyncbench stumbled over in single replies: written down once for each kind, so that it can be mended.
+"""Bugs of asyncbench that single replies bring to light: the first traceback of each kind goes to a file.
 
-A fault of an adapter, a wire format or a grader costs one call or one grade, never a run.
+A bug of an adapter, a wire format or a grader costs one call or one grade, never a run.
 """
 
 import traceback

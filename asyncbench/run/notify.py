@@ -192,7 +192,7 @@ class Notifier:
             async with asyncio.timeout(timeout_s):
                 why = await send(message)
         except TimeoutError:
-            why = f"not done within {timeout_s:g} s"
+            why = f"took longer than {timeout_s:g} s"
         if why is not None and name not in self._failed:
             self._failed.add(name)
             self.say(f"notify: {name}: {why}. The run goes on.")

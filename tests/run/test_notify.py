@@ -407,7 +407,7 @@ async def test_a_run_that_ended_by_itself_leaves_no_mark(tmp_path, server, how):
 
 FAILURES = {
     "exit code": ({"command": "false"}, "the command: ended with exit code 1"),
-    "too slow": ({"command": "sleep 60", "timeout": 0.2}, "the command: not done within 0.2 s"),
+    "too slow": ({"command": "sleep 60", "timeout": 0.2}, "the command: took longer than 0.2 s"),
     "no program any more": ({"command": ["./here/no-longer"]}, "the command: cannot be started"),
     "nobody there": ({"webhook": f"http://127.0.0.1:9/{SECRET}"}, "the webhook at 127.0.0.1: cannot be "),
 }
@@ -443,7 +443,7 @@ async def test_a_webhook_that_never_answers_is_waited_for_no_longer_than_its_tim
         wanted = asked(server, tmp_path / "out", GOOD, notify={"webhook": address, "timeout": 0.2})
         summary = await ran(wanted, limit=2, screen=(said := Said()))
     assert (summary.exit, len(posted)) == (Exit.COMPLETE, 1)
-    assert any("not done within 0.2 s" in line for line in said.lines)
+    assert any("took longer than 0.2 s" in line for line in said.lines)
 
 
 @pytest.fixture
@@ -469,7 +469,7 @@ def test_a_name_that_nobody_resolves_holds_nothing_up(tmp_path, server, silent_n
     summary = asyncio.run(ran(wanted, limit=1, screen=said))
     assert silent_names[1] == []  # it is still being looked up, and the event loop has ended
     assert summary.exit is Exit.COMPLETE
-    assert any("hooks.example: not done within 0.2 s" in line for line in said.lines)
+    assert any("hooks.example: took longer than 0.2 s" in line for line in said.lines)
 
 
 async def test_a_webhook_is_found_by_its_name_and_an_unknown_name_is_said(tmp_path, server, silent_names):
@@ -579,7 +579,7 @@ def test_a_slip_is_named_and_no_secret_repeated(given, said):
         pytest.param(
             {"webhook_env": "HOOK"}, {"HOOK": f"https://[abc/{SECRET}"}, "HOOK does not hold", id="half"
         ),
-        pytest.param({"command": f"/no/such/{SECRET}"}, {}, "is no program", id="no-program"),
+        pytest.param({"command": f"/no/such/{SECRET}"}, {}, "is not a program", id="no-program"),
     ],
 )
 async def test_who_cannot_be_told_is_named_before_anything_is_made(tmp_path, server, notify, env, said):

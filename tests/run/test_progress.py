@@ -4,6 +4,7 @@ import asyncio
 import io
 import sys
 import time
+from types import ModuleType
 
 import pytest
 from rich.cells import cell_len
@@ -15,7 +16,7 @@ from asyncbench.engine.telemetry import Counters
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
 from asyncbench.run.picture import LIMITED_BY, Pace, picture
-from asyncbench.run.progress import Lines, Messages, Quiet, Terminal, default_screen, screen_for
+from asyncbench.run.progress import Lines, Messages, Notebook, Quiet, Terminal, default_screen, screen_for
 from tests.engine.night import virtually
 
 CAP = Cap(kind="sweep", of="night", limit=50 * 10**12, spent=12_345_600_000_000, reserved=10**12)
@@ -313,3 +314,59 @@ def test_a_program_shows_progress_on_a_terminal_or_where_it_is_told_to(monkeypat
 def test_a_command_shows_a_table_on_a_terminal_and_lines_elsewhere(monkeypatch, quiet, stderr, kind):
     monkeypatch.setattr(sys, "stderr", stderr)
     assert type(default_screen(quiet=quiet)) is kind
+
+
+class ZMQInteractiveShell:
+    """What a notebook's kernel calls its shell: by this name rich, and so asyncbench, knows a notebook."""
+
+
+class Cell:
+    """The output of a cell: what was displayed, and what it was updated to."""
+
+    def __init__(self) -> None:
+        self.shown: list[dict[str, str]] = []
+
+    def display(self, data, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.shown.append(data)
+        return self
+
+    def update(self, data, *, raw):
+        assert raw
+        self.shown.append(data)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    cell, module = Cell(), ModuleType("IPython.display")
+    monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
+    module.display = cell.display  # type: ignore[attr-defined]  # the one function that is used
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return cell
+
+
+@pytest.mark.parametrize(("progress", "kind"), [(None, Notebook), (True, Notebook), (False, Quiet)])
+def test_a_notebook_shows_progress_unless_it_is_told_not_to(notebook, progress, kind):
+    assert type(screen_for(progress)) is kind
+    assert notebook.shown == []
+
+
+def test_a_cell_shows_the_table_and_keeps_the_last(notebook, capsys):
+    lanes = {"a<b": counters(planned=10)}
+
+    def all_is_done():
+        lanes["a<b"].outcomes[Outcome.CORRECT] = 10
+
+    screen = screen_for(None)
+    virtually(shown(screen, lanes, CAP, for_s=3, then=all_is_done))
+    first, *_, last = notebook.shown
+    assert "0/10" in first["text/plain"]
+    assert "10/10" in last["text/plain"]
+    assert "of $50.0000 spent" in last["text/plain"]
+    assert last["text/html"].startswith("<pre")
+    assert "a&lt;b" in last["text/html"]
+    assert "color: #008000" in last["text/html"]  # what is done is green
+    screen.say("a word")
+    assert capsys.readouterr().out == "a word\n"
