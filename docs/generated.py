@@ -16,6 +16,7 @@ from asyncbench.cli import app
 from asyncbench.config import sweep_schema
 from asyncbench.providers import KnownEndpoint, known_endpoints
 from asyncbench.results.anatomy.kinds import OF_ANSWERS, OF_REPLIES, UNCLASSIFIED
+from asyncbench.shown.headings import HEADINGS
 from asyncbench.store.schema import MEANINGS, SCHEMAS
 from asyncbench.suites import SUITES
 
@@ -204,6 +205,11 @@ def _kinds(rule: Mapping[str, Any]) -> str:
     return _KINDS["object" if "$ref" in rule else rule.get("type", "null")]
 
 
+def headings() -> str:
+    """Return the headings of all reports with their meanings."""
+    return table(("heading", "meaning"), HEADINGS.items())
+
+
 def kinds(named: Mapping[str, str]) -> str:
     """Return kinds of wrong answers in their order."""
     return table(("kind", "meaning"), ((f"`{kind}`", meaning) for kind, meaning in named.items()))
@@ -216,6 +222,7 @@ TEXTS: Mapping[str, Callable[[], str]] = {
     "names": names,
     "suites": suites,
     "providers": providers,
+    "headings": headings,
     "kinds-of-replies": partial(kinds, OF_REPLIES),
     "kinds-of-answers": partial(kinds, {**OF_ANSWERS, UNCLASSIFIED: "none of these"}),
 }

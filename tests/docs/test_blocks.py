@@ -38,9 +38,9 @@ def night(checkout):
     """A sweep of three models, under the names that the pages use."""
     with pytest.MonkeyPatch.context() as patched, any_provider_simulated(patched):
         models: list[dict[str, object]] = [
-            {"model": "openai/gpt-4.1-mini", "alias": "gpt-mini", "max_tokens": 256, "stream": True},
-            {"model": "simulated/oracle", "alias": "opus", "price": {"input": 5, "output": 25}},
-            {"model": "simulated-http/noisy", "alias": "llama", "price": {"input": 0.1, "output": 0.3}},
+            {"model": "openai/gpt-4.1-mini", "alias": "small", "max_tokens": 256, "stream": True},
+            {"model": "simulated/oracle", "alias": "large", "price": {"input": 5, "output": 25}},
+            {"model": "simulated-http/noisy", "alias": "tiny", "price": {"input": 0.1, "output": 0.3}},
         ]
         folder = checkout / "results" / "overnight"
         asyncio.run(ab.run_sweep(sweep(folder, checkout / "data" / "llm_arithmetic.parquet", *models)))
