@@ -52,7 +52,7 @@ def stamp(time: datetime) -> str:
 def unsaid(rows: Iterable[Row], said: Callable[[Row], set[str]]) -> list[str]:
     """Return the note about conditions of which a format tells only what is `said`."""
     if found := {key for row in rows for key in row["asked"].keys() - said(row["asked"])}:
-        return [f"asked with {', '.join(sorted(found))}: the format has no word for it"]
+        return [f"the format cannot tell that it was asked with {', '.join(sorted(found))}"]
     return []
 
 
@@ -68,9 +68,11 @@ def parts_of(
     trials = read_trials(folder, [*OF_A_PART, "finished_at"], pc.field("suite").isin(list(suites)))
     rows = trials.group_by(OF_A_PART).aggregate([("finished_at", "max")]).to_pylist()
     if not rows:
-        raise ConfigError(f"{folder} holds no finished trial of {', '.join(suites)}: nothing to export")
+        raise ConfigError(
+            f"{folder} has no finished trial of {', '.join(suites)}, so there is nothing to export."
+        )
     if unknown := sorted({row["task"] for row in rows} - set(tasks)):
-        raise ConfigError(f"{folder} holds tasks that the format does not have: {', '.join(unknown)}")
+        raise ConfigError(f"{folder} has tasks that this format cannot hold: {', '.join(unknown)}")
     several = len({row["condition"] for row in rows}) > 1
     imported = bool(manifest.get(IMPORTED))
     order = {run: n for n, run in enumerate(manifest.get("runs", {}))}
@@ -126,7 +128,9 @@ def asked_in(run: str, folder: Path, *, imported: bool) -> Asked:
 def _added(row: Row, asked: Asked, folder: Path) -> Row:
     """Return a trial with what formats need beside its columns."""
     if row["problem_id"] not in asked:
-        raise StoreError(f"{folder}: no file in problems/ holds problem {row['problem_id']}: put it back")
+        raise StoreError(
+            f"{folder}: problems/ lacks problem {row['problem_id']}. Put back the file that holds it."
+        )
     place, operands, question = asked[row["problem_id"]]
     recorded = row.get("raw_usage")
     # What a condition adds to the bare question; the digest only tells one text from another.

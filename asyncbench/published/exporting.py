@@ -79,7 +79,7 @@ def _paths(parts: Sequence[ExportedPart], chosen: FileFormat, out: Path) -> list
     for part in parts:
         path = out / (file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part))
         if path in paths:
-            raise ConfigError(f"two files would be {path}")
+            raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
         paths.append(path)
     return paths
@@ -87,7 +87,7 @@ def _paths(parts: Sequence[ExportedPart], chosen: FileFormat, out: Path) -> list
 
 def _refuse_existing(path: Path) -> None:
     if lexists(path):
-        raise ConfigError(f"{path} is there already: remove it, or name another folder")
+        raise ConfigError(f"{path} exists already. Remove it, or name another folder.")
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def _written(
             file.flush()
             os.fsync(file.fileno())
     except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
-        raise ConfigError(f"{folder} holds problems that the format has no form for: {error}") from error
+        raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
     return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
 
 

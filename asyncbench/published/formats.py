@@ -46,5 +46,5 @@ def format_named(name: str) -> FileFormat:
         ConfigError: there is none of that name.
     """
     if name not in FORMATS:
-        raise ConfigError(f"no format {name!r}; there are: {', '.join(FORMATS)}")
+        raise ConfigError(f"no format {name!r}. Choose one of: {', '.join(FORMATS)}")
     return FORMATS[name]

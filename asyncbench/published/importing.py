@@ -37,10 +37,10 @@ class Imported(Report):
 
     def _notes(self) -> Iterator[str]:
         for run in self.runs:
-            before = f", {run.there_before:,} were there before" if run.there_before else ""
+            before = f", {run.there_before:,} were there already" if run.there_before else ""
             left_out = f", {len(run.left_out):,} could not be used" if run.left_out else ""
             yield f"{run.run}: {run.trials:,} trials imported{before}{left_out}"
-        yield f"results in {self.out}; `asyncbench report {self.out}`"
+        yield f"Results: {self.out}. Look at them with `asyncbench report {self.out}`."
 
 
 def import_files(
@@ -92,13 +92,14 @@ def _paths(given: Sequence[Path], ending: str) -> list[Path]:
         if isdir(path):
             files = sorted(file for file in path.glob(f"*{ending}") if not file.name.startswith("."))
         if not files:
-            raise ConfigError(f"{path}: no {ending} files in this folder")
+            raise ConfigError(f"{path} has no {ending} files.")
         for file in files:
             run = run_of(file, ending)
             check_file(file)
             if run in runs:
                 raise ConfigError(
-                    f"{runs[run]} and {file} would both be run {run!r}; rename one, or import it elsewhere"
+                    f"{runs[run]} and {file} would both be run {run!r}. Rename one, or import it into "
+                    "another folder."
                 )
             runs[run] = file
     return list(runs.values())
@@ -116,7 +117,7 @@ def _once_usable(recordings: Iterator[RecordedRun], *, there: bool) -> Iterator[
         if recording.trials or (there and recording.left_out):
             return chain(iter(waiting), recordings)  # the iterator lets go of them, the list would not
     left_out = (complaint for recording in waiting for complaint in recording.left_out)
-    raise ConfigError(f"nothing can be imported: {next(left_out, 'the files hold no trials')}")
+    raise ConfigError(f"Nothing can be imported: {next(left_out, 'the files have no trials')}")
 
 
 def _kept(recordings: Iterator[RecordedRun], keeper: Keeper) -> tuple[ImportedRun, ...]:
@@ -125,5 +126,6 @@ def _kept(recordings: Iterator[RecordedRun], keeper: Keeper) -> tuple[ImportedRu
         for run in map(keeper.keep, recordings):  # so that no recording is held while the next is read
             runs.append(run)
     except ConfigError as error:
-        raise ConfigError(f"{error}; files before it were imported" if runs else str(error)) from None
+        before = " The files before it were imported." if runs else ""
+        raise ConfigError(f"{error}{before}") from None
     return tuple(runs)

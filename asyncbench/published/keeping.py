@@ -81,12 +81,12 @@ class Keeper:
                 lost += 1
             elif _told(recorded, like=row) != row:
                 changed += 1
-        found_wrong = ((lost, "are not in this file"), (changed, "this file tells otherwise"))
+        found_wrong = ((lost, "this file lacks"), (changed, "differ in this file"))
         if wrong := [f"{count:,} trials that {what}" for count, what in found_wrong if count]:
             raise ConfigError(
-                f"{recording.path}: {self._store.folder} holds run {recording.run!r} with "
-                f"{' and '.join(wrong)}: rename it, import it into another folder, or give the same plan "
-                "as before"
+                f"{recording.path}: {self._store.folder} has another run {recording.run!r}, with "
+                f"{' and '.join(wrong)}. Rename the file, import it into another folder, or give the same "
+                "plan as before."
             )
 
     def _describe(self, recording: RecordedRun) -> None:

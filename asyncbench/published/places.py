@@ -23,10 +23,12 @@ def check_file(path: Path) -> None:
     try:
         path.stat()
         if not isfile(path):  # before it is opened: a pipe would be waited for
-            raise ConfigError(f"{path} is not a regular file: save what it gives to a file, and name that")
+            raise ConfigError(
+                f"{path} is not a regular file. Save its content to a file, and name that file."
+            )
         path.open("rb").close()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None
 
 
 def check_folder(path: Path) -> None:
@@ -37,7 +39,7 @@ def check_folder(path: Path) -> None:
     """
     there = next(folder for folder in (path, *local(path).absolute().parents) if lexists(folder))
     if not isdir(there):
-        raise ConfigError(f"{there} is not a folder: name one that is, or one that is new")
+        raise ConfigError(f"{there} is not a folder. Name a folder, or a new one.")
 
 
 def run_of(path: Path, ending: str) -> str:
@@ -50,11 +52,11 @@ def run_of(path: Path, ending: str) -> str:
     try:
         encoded = quote(run, safe="")
     except UnicodeEncodeError:
-        raise ConfigError(f"{str(path)!r}: the name is not UTF-8 text; rename the file") from None
+        raise ConfigError(f"{str(path)!r}: the name is not UTF-8 text. Rename the file.") from None
     if not 1 <= len(encoded) <= LONGEST:
         raise ConfigError(
-            f"{path}: the name of the run would be empty or longer than {LONGEST} characters "
-            "once percent-encoded; rename the file"
+            f"{path}: the name of the run would be empty, or longer than {LONGEST} characters when "
+            "percent-encoded. Rename the file."
         )
     return run
 

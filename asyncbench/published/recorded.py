@@ -74,7 +74,7 @@ def content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name a file that can be read") from None
+        raise ConfigError(f"{path}: {error.strerror}. Name a file that you can read.") from None
 
 
 def lines(path: Path) -> Iterator[tuple[str, bytes]]:

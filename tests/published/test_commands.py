@@ -96,7 +96,7 @@ def test_an_export_gives_the_file_back(results, tmp_path):
     assert done.stdout == f"{tmp_path / 'out' / 'a.jsonl'}: 2 trials\n"
     again = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")
     assert again.returncode == 2
-    assert "a.jsonl is there already" in again.stderr
+    assert "a.jsonl exists already" in again.stderr
 
 
 def test_integer_addition_goes_the_same_way(tmp_path):

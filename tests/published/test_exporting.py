@@ -186,7 +186,7 @@ def test_what_others_wrote_meanwhile_stays_and_is_all_that_is_there(tmp_path, mo
         return read_trials(*arguments)
 
     monkeypatch.setattr(exported, "read_trials", read)
-    with pytest.raises(ConfigError, match=r"out/b\.jsonl is there already"):
+    with pytest.raises(ConfigError, match=r"out/b\.jsonl exists already"):
         export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
     assert [(path.name, path.read_text()) for path in (tmp_path / "out").iterdir()] == [("b.jsonl", "mine")]
 
@@ -212,7 +212,9 @@ def test_how_it_was_asked_is_noted_where_the_format_has_no_word(tmp_path, monkey
     folder, _ = swept(tmp_path, model, conditions=[{"name": "plain"}, condition])
     done = export_folder("llm-arithmetic", folder, tmp_path / "out")
     notes = {Path(one.path).name: one.notes for one in done.files}
-    said = tuple(f"asked with {', '.join(keys)}: the format has no word for it" for keys in [note] if keys)
+    said = tuple(
+        f"the format cannot tell that it was asked with {', '.join(keys)}" for keys in [note] if keys
+    )
     assert notes == {"m+plain.jsonl": (), f"m+{condition['name']}.jsonl": said}
 
 
@@ -221,7 +223,7 @@ def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
     padded = [{"name": "padded", "context": "1k"}]
     folder, _ = swept(tmp_path, model, suite="string_reversal", parameters={"tries": 4}, conditions=padded)
     (file,) = export_folder("integer-addition", folder, tmp_path / "out").files
-    assert file.notes == ("asked with context: the format has no word for it",)
+    assert file.notes == ("the format cannot tell that it was asked with context",)
 
 
 # what is refused
@@ -239,16 +241,14 @@ def custom_sweep(tmp_path, *drafts):
 def test_tasks_that_the_format_does_not_have_are_named(tmp_path):
     known = draft_arithmetic("int_add", 1, "1", "2", expected="3")
     folder = custom_sweep(tmp_path, known, replace(known, task="int_pow"), replace(known, task="int_abs"))
-    with pytest.raises(
-        ConfigError, match=r"night holds tasks that the format does not have: int_abs, int_pow"
-    ):
+    with pytest.raises(ConfigError, match=r"night has tasks that this format cannot hold: int_abs, int_pow"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_problems_that_the_format_has_no_form_for_are_refused(tmp_path):
     folder = custom_sweep(tmp_path, draft_arithmetic("int_add", 1, "1.5", "2", expected="3"))
-    with pytest.raises(ConfigError, match=r"night holds problems that the format has no form for: .*'1\.5'"):
+    with pytest.raises(ConfigError, match=r"night has problems that this format cannot hold: .*'1\.5'"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -262,14 +262,14 @@ def folder(tmp_path):
 def test_a_file_that_is_there_is_never_written_over(folder, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.jsonl").write_text("mine")
-    with pytest.raises(ConfigError, match=r"out/a\.jsonl is there already"):
+    with pytest.raises(ConfigError, match=r"out/a\.jsonl exists already"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
     assert [path.read_text() for path in (tmp_path / "out").iterdir()] == ["mine"]
 
 
 def test_a_place_that_cannot_be_written_is_named(folder, tmp_path):
     (tmp_path / "out").write_text("in the way")
-    with pytest.raises(ConfigError, match="/out is not a folder: name one that is"):
+    with pytest.raises(ConfigError, match=r"/out is not a folder\. Name a folder"):
         export_folder("llm-arithmetic", folder, tmp_path / "out")
 
 

@@ -78,7 +78,7 @@ def test_another_file_of_the_same_name_is_refused_before_anything_is_written(tmp
     brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))
     before = everything(tmp_path / "results")
     with pytest.raises(
-        ConfigError, match=r"a\.jsonl: .* holds run 'a' with 1 trials that are not in this file"
+        ConfigError, match=r"a\.jsonl: .* has another run 'a', with 1 trials that this file lacks"
     ):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", *lines))
     assert everything(tmp_path / "results") == before
@@ -102,24 +102,22 @@ def test_a_file_that_tells_a_trial_otherwise_is_refused_before_anything_is_writt
     with pytest.raises(ConfigError) as refused:
         brought_in(tmp_path / "results", file)
     assert str(refused.value) == (
-        f"{file}: {tmp_path / 'results'} holds run 'a' with 1 trials that this file tells otherwise: "
-        "rename it, import it into another folder, or give the same plan as before"
+        f"{file}: {tmp_path / 'results'} has another run 'a', with 1 trials that differ in this file. "
+        "Rename the file, import it into another folder, or give the same plan as before."
     )
     assert everything(tmp_path / "results") == before
 
 
 def test_what_is_lost_and_what_is_told_otherwise_is_counted_apart(tmp_path):
     brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial(), other()))
-    with pytest.raises(
-        ConfigError, match=r"1 trials that are not in this file and 1 trials that this file tells"
-    ):
+    with pytest.raises(ConfigError, match=r"1 trials that this file lacks and 1 trials that differ in this"):
         brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial(cost=1)))
 
 
 def test_files_before_one_that_is_refused_are_kept_and_it_says_so(tmp_path):
     brought_in(tmp_path / "results", jsonl(tmp_path / "a.jsonl", trial()))
     files = jsonl(tmp_path / "new.jsonl", trial()), jsonl(tmp_path / "a.jsonl", other())
-    with pytest.raises(ConfigError, match=r"not in this file: .*; files before it were imported"):
+    with pytest.raises(ConfigError, match=r"this file lacks.*The files before it were imported"):
         brought_in(tmp_path / "results", *files, jsonl(tmp_path / "later.jsonl", trial()))
     assert set(read_trials(tmp_path / "results")["run"].to_pylist()) == {"a", "new"}
     assert list(read_manifest(tmp_path / "results")["runs"]) == ["a", "new"]
@@ -241,19 +239,19 @@ def a_folder_that_is_named_like_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        pytest.param(a_pipe, r"pipe\.jsonl is not a regular file: save", id="pipe"),
+        pytest.param(a_pipe, r"pipe\.jsonl is not a regular file\. Save", id="pipe"),
         pytest.param(a_folder_that_is_named_like_a_file, r"odd\.jsonl is not a regular file", id="folder"),
         pytest.param(missing, r"b\.jsonl: No such file", id="missing"),
         pytest.param(twice, r"a\.jsonl and .*more/a\.jsonl would both be run 'a'", id="twice"),
-        pytest.param(an_empty_folder, r"empty: no \.jsonl files in this folder", id="empty-folder"),
+        pytest.param(an_empty_folder, r"empty has no \.jsonl files", id="empty-folder"),
         pytest.param(
-            only_bad_lines, r"nothing can be imported: .*a\.jsonl, line 1: 7 is not", id="only-bad-lines"
+            only_bad_lines, r"Nothing can be imported: .*a\.jsonl, line 1: 7 is not", id="only-bad-lines"
         ),
         pytest.param(
-            lambda tmp_path: (jsonl(tmp_path / "a.jsonl"),), "the files hold no trials", id="no-lines"
+            lambda tmp_path: (jsonl(tmp_path / "a.jsonl"),), "the files have no trials", id="no-lines"
         ),
         pytest.param(a_name_that_is_too_long, "longer than 200 characters", id="long-name"),
-        pytest.param(a_name_that_is_no_text, "not UTF-8 text; rename", id="name-no-text"),
+        pytest.param(a_name_that_is_no_text, r"not UTF-8 text\. Rename", id="name-no-text"),
     ],
 )
 def test_files_are_checked_before_anything_is_written(tmp_path, files, why):
@@ -263,7 +261,9 @@ def test_files_are_checked_before_anything_is_written(tmp_path, files, why):
 
 
 def test_a_format_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    with pytest.raises(ConfigError, match="no format 'csv'; there are: llm-arithmetic, integer-addition"):
+    with pytest.raises(
+        ConfigError, match=r"no format 'csv'\. Choose one of: llm-arithmetic, integer-addition"
+    ):
         import_files("csv", [tmp_path], tmp_path / "results")
 
 
@@ -273,7 +273,7 @@ def test_a_format_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
 @pytest.mark.parametrize("out", ["file", "file/results"])
 def test_a_file_is_no_results_folder_nor_above_one(tmp_path, out):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ConfigError, match=r"/file is not a folder: name one that is, or one that is new"):
+    with pytest.raises(ConfigError, match=r"/file is not a folder\. Name a folder, or a new one\."):
         brought_in(tmp_path / out, jsonl(tmp_path / "a.jsonl", trial()))
 
 

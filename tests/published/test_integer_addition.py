@@ -175,5 +175,5 @@ def test_a_file_of_another_kind_is_named(tmp_path, content, why):
 
 
 def test_a_plan_is_refused_as_the_files_hold_theirs(tmp_path):
-    with pytest.raises(ConfigError, match="leave out depths: the files hold their plan"):
+    with pytest.raises(ConfigError, match=r"leave out depths\. The files hold their own plan"):
         import_files("integer-addition", [tmp_path / NAME], tmp_path / "results", depths="2-10")

@@ -180,7 +180,7 @@ def test_a_line_that_cannot_be_used_is_left_out(tmp_path, line, complaint):
 
 def test_a_style_or_plan_that_is_none_is_refused(tmp_path):
     file = replies(tmp_path / "m.jsonl", said("1287"))
-    for plan, complaint in (({"style": "song"}, "choose of chat"), ({"trials": 3}, "leave out trials")):
+    for plan, complaint in (({"style": "song"}, "Choose one of: chat"), ({"trials": 3}, "leave out trials")):
         with pytest.raises(ConfigError, match=complaint):
             import_files("nupa", [file], tmp_path / "results", **plan)
 

@@ -76,7 +76,9 @@ def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
         ConfigError: a plan was given; these files say themselves what was planned.
     """
     if given:
-        raise ConfigError(f"import integer-addition: leave out {', '.join(given)}: the files hold their plan")
+        raise ConfigError(
+            f"import integer-addition: leave out {', '.join(given)}. The files hold their own plan."
+        )
     return read
 
 

@@ -212,7 +212,7 @@ def _task(task: str, variant: str, representation: str) -> NupaTask:
     try:
         return task_of(task, variant, representation)
     except ValueError as error:  # a set of one's own may call anything a task of the suite
-        raise ConfigError(f"these results are not NUPA's: {error}") from None
+        raise ConfigError(f"These results are not from NUPA: {error}") from None
 
 
 def findings(by_length: Mapping[int, LengthTally], task: NupaTask) -> TaskFindings:

@@ -95,7 +95,7 @@ def import_problems(file: PathLike[str] | str, out: PathLike[str] | str) -> Impo
     except ValueError as error:
         raise ConfigError(f"{file}: {error}") from None
     if not drafts:
-        raise ConfigError(f"nothing can be imported: {next(iter(left_out), f'{file} holds no problems')}")
+        raise ConfigError(f"Nothing can be imported: {next(iter(left_out), f'{file} has no problems')}")
     problems = write_problems(identified(drafts), out, told=writing)
     return ImportedProblems(problems=problems, left_out=tuple(left_out))
 
@@ -178,9 +178,9 @@ def reader(given: Mapping[str, object]) -> Callable[[Path], RecordedRun]:
     """
     style = given.get("style", STYLES[0])
     if other := sorted(given.keys() - {"style"}):
-        raise ConfigError(f"import nupa: leave out {', '.join(other)}: the files hold their plan")
+        raise ConfigError(f"import nupa: leave out {', '.join(other)}. The files hold their own plan.")
     if style not in STYLES:
-        raise ConfigError(f"import nupa: style {style!r}: choose of {', '.join(STYLES)}")
+        raise ConfigError(f"import nupa: style {style!r} is unknown. Choose one of: {', '.join(STYLES)}")
     return partial(read, style=str(style))
 
 
