@@ -42,7 +42,7 @@ PlanDeadline = Annotated[
 
 
 def plan(
-    sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep file (YAML).")],
+    sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")],
     limit: Limit = None,
     models: Models = None,
     pilot: Pilot = None,
@@ -110,7 +110,7 @@ def _piloted(
     return awaited(run_as_told(sweep, options, env=env, screen=screen))
 
 
-SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file (YAML).")]
+SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
 OneModel = Annotated[
     list[str] | None,
     typer.Option(metavar="PROVIDER/MODEL", help="Without a sweep file: ask this model. Repeatable."),

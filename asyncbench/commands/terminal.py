@@ -29,7 +29,7 @@ Models = Annotated[
 ]
 EnvFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Read API keys from NAME=value lines of a file, too."),
+    typer.Option(metavar="FILE", help="Also read API keys from this file of NAME=value lines."),
 ]
 
 
