@@ -388,7 +388,7 @@ def test_an_option_that_is_none_is_told_by_its_name_and_not_repeated(option, val
     done = asyncbench("doctor", "vllm/m", option, value)
     assert done.returncode == 2
     assert f"{option}: give" in done.stderr
-    assert "known keys" not in done.stderr
+    assert "known keys" not in done.stderr.lower()
     assert value not in done.stderr
 
 

@@ -18,7 +18,7 @@ from tests.store.made import ended, reply, result, sent, trial
 from tests.sweep_files import entry, problem_set, simulator
 
 SEED = os.environ.get("ASYNCBENCH_MATRIX_SEED")
-WAYS_OUT = ("ut back", "ove it", "--accept-loss", "run the sweep again")
+WAYS_OUT = ("estore", "ove it", "--accept-loss", "run the sweep again")
 CALLS = "SELECT model, count(*) AS n, sum(cost_usd) AS usd FROM attempts GROUP BY ALL ORDER BY ALL"
 TRIALS = "SELECT model, task, outcome, count(*) AS n FROM trials GROUP BY ALL ORDER BY ALL"
 READERS = {
