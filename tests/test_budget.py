@@ -411,7 +411,7 @@ def test_a_budget_is_a_positive_number(wrong):
 
 
 def test_a_budget_of_a_provider_that_nobody_asks_is_refused():
-    with pytest.raises(ConfigError, match=r"limits.anthropic: `budget_usd` holds no model"):
+    with pytest.raises(ConfigError, match=r"limits.anthropic: `budget_usd` of anthropic covers no model"):
         planned("openai/gpt-5-mini", limits={"anthropic": {"budget_usd": 1}})
 
 

@@ -333,7 +333,7 @@ def test_an_answer_that_does_not_fit_behind_standard_output_is_exit_5(folder, fo
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 5
     assert done.stderr == (
-        "asyncbench: standard output takes no more: No space left on device; make room for it\n"
+        "asyncbench: cannot write to standard output: No space left on device. Make room for it\n"
     )
 
 
