@@ -109,8 +109,10 @@ def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp
     monkeypatch.chdir(tmp_path)
     screen = morning_on("demo").as_text(width=100)
     assert len(screen.splitlines()) <= 24
-    assert screen.startswith("RECORDED: 8 published models gave these answers from May 2025 to June 2026.")
-    for said in (*correct, "leads. claude-opus-4-6-thinking is statistically tied", "no trial was lost"):
+    assert screen.startswith(
+        "RECORDED: 8 published models gave these answers (May 2025 to June 2026). Nobody is asked now."
+    )
+    for said in (*correct, "leads. claude-opus-4-6-thinking is statistically tied", "No trial was lost"):
         assert said in screen
     assert screen.count("  asyncbench ") == 3
 

@@ -26,7 +26,6 @@ from asyncbench.page.sample import Sample, sample_of
 from asyncbench.providers import is_simulated
 from asyncbench.reports import (
     ALONE,
-    PLACES,
     SKIPPED,
     Standing,
     Standings,
@@ -50,6 +49,7 @@ from asyncbench.results import (
     minutes_of,
     names_of,
     shortened,
+    simulated_note,
     tasks_shown,
     told_apart,
 )
@@ -65,7 +65,6 @@ from asyncbench.shown import (
     PER_CORRECT,
     RIGHT_50,
     RIGHT_90,
-    SIMULATED,
     safe,
 )
 from asyncbench.store import ENTRANT, read_manifest
@@ -148,12 +147,13 @@ def _asked(
 
 
 def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sample) -> Values:
+    rules = " ".join(standings.rules)
     return {
         "title": safe(folder.resolve().name),
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
-        "simulated": any(entrant["simulated"] for entrant in asked),
-        "simulated_words": SIMULATED,
+        "simulated": standings.simulated,
+        "simulated_words": simulated_note(read_manifest(folder)),
         "trials_in_all": sample.of,
         "sample_rule": sample.rule,
         "asked": asked,
@@ -173,7 +173,7 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "metrics": {name: asdict(metric) | {"format": metric.format} for name, metric in METRICS.items()},
         "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
         "lost": lost_notes(outcomes_of(standings.rankings)),
-        "places": f"{standings.skipped:,} {SKIPPED} {PLACES}" if standings.skipped else PLACES,
+        "places": f"{standings.skipped:,} {SKIPPED} {rules}" if standings.skipped else rules,
     }
 
 

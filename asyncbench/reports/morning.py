@@ -45,6 +45,7 @@ from asyncbench.views import FolderViews, counted
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
 HEAD_LINES: Final = 2  # of the table
+BLANKS: Final = 2  # lines that give way first
 ROWS: Final = 10  # of the table, for which commands give way
 LAST: Final = 3  # shown below what is left out
 SHORTEST_NAME: Final = 10  # characters
@@ -99,9 +100,11 @@ class Morning(Report):
         width = width or min(shown_width(), WIDEST)
         above = [*self._head(), *(["", *_leader(self._ranking), self._listed()[0]] if self._any else [])]
         head, below = _folded(above, width), _folded([*_legend(self._ranking), *self._attention()], width)
-        others = len(head) + HEAD_LINES + len(below)
-        below += self._next(width, height - others - min(ROWS, len(self._listed()[1])))
-        room = height - len(head) - len(below) - HEAD_LINES
+        rows = min(ROWS, len(self._listed()[1]))
+        room = height - len(head) - len(below) - HEAD_LINES  # for the table and commands
+        commands = self._next(width, room - rows + BLANKS)
+        room -= len(commands) - (BLANKS if room - len(commands) < rows else 0)
+        below += commands
         table = self._table(width, max(LAST + 2, room)) if self._any else []
         lines = [*head, *nothing, *table, *below]
         return "\n".join(lines if len(lines) <= height else filter(None, lines))
@@ -310,9 +313,9 @@ def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
     said = []
     if load.rate_limited and not lost:
         calls = "1 call" if load.rate_limited == 1 else f"{load.rate_limited:,} calls"
-        said.append(f"{calls} got a 429 (rate limit) and went out again: no trial was lost.")
+        said.append(f"No trial was lost: {calls} got a 429 and went out again.")
     if load.most_at_once >= MANY_AT_ONCE:
-        said.append(f"Up to {load.most_at_once:,} calls were in flight at once.")
+        said.append(f"Up to {load.most_at_once:,} calls in flight.")
     if said:
         yield " ".join(said)
 

@@ -48,6 +48,12 @@ class Standings(Report):
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What places mean, in sentences: none where nobody is ranked."""
+        kinds = {ranking.paired for ranking in self.rankings if not ranking.alone}
+        return (PLACES,) * (True in kinds) + (UNPAIRED,) * (False in kinds)
+
     def _data(self) -> dict[str, object]:
         names = ("folder", "simulated", "asked", "skipped", "lapsed")
         return {name: getattr(self, name) for name in names} | {
@@ -66,10 +72,7 @@ class Standings(Report):
             yield f"{self.skipped:,} {SKIPPED}"
         if self.lapsed:
             yield lapsed_note(self.lapsed)
-        if any(ranking.paired and not ranking.alone for ranking in self.rankings):
-            yield PLACES
-        if not all(ranking.paired for ranking in self.rankings):
-            yield UNPAIRED
+        yield from self.rules
         lines = [line for ranking in self.rankings for line in ranking.lines]
         if any(line.trials > line.accuracy.trials for line in lines):
             yield SHARED

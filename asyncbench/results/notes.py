@@ -94,10 +94,7 @@ def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
         return SIMULATED
     first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
     models = "1 published model" if len(recorded) == 1 else f"{len(recorded):,} published models"
-    return (
-        f"RECORDED: {models} gave these answers from {_month(first)} to {_month(last)}. "
-        "asyncbench's own server replays them on this machine. Nobody is asked now."
-    )
+    return f"RECORDED: {models} gave these answers ({_month(first)} to {_month(last)}). Nobody is asked now."
 
 
 def _month(day: str) -> str:
