@@ -64,6 +64,7 @@ class RunFacts:
 class AnswerFacts:
     """What is known of one recorded answer."""
 
+    run: str
     draft: Draft
     failed: bool  # no reply came
     text: str  # that grades as it was recorded: the answer that was read, or nothing
@@ -106,12 +107,13 @@ def runs_said(path: Path) -> str:
     return f"Its models: {', '.join(run.model for run in recorded_runs(path))}."
 
 
-def recorded_answers(path: Path, run: str) -> Iterator[AnswerFacts]:
-    """Yield the answers of a run, in the order in which they were given; raises as `recorded_runs` does."""
+def recorded_answers(path: Path, run: str | None = None) -> Iterator[AnswerFacts]:
+    """Yield the answers of a run, or of all, as they were given; raises as `recorded_runs` does."""
     names = ["run", "task", "length", "lhs", "rhs", "answer", "outcome"]
-    rows = _read(path, [*names, "input_tokens", "output_tokens", "seconds"]).filter(pc.field("run") == run)
-    for row in rows.to_pylist():
+    rows = _read(path, [*names, "input_tokens", "output_tokens", "seconds"])
+    for row in (rows if run is None else rows.filter(pc.field("run") == run)).to_pylist():
         yield AnswerFacts(
+            run=row["run"],
             draft=_draft(path, row),
             failed=row["outcome"] == Outcome.FAILED,
             text=row["answer"] or "",

@@ -313,9 +313,9 @@ def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
     said = []
     if load.rate_limited and not lost:
         calls = "1 call" if load.rate_limited == 1 else f"{load.rate_limited:,} calls"
-        said.append(f"No trial was lost: {calls} got a 429 and went out again.")
+        said.append(f"{calls} got a 429 and went out again; no trial lost.")
     if load.most_at_once >= MANY_AT_ONCE:
-        said.append(f"Up to {load.most_at_once:,} calls in flight.")
+        said.append(f"Up to {load.most_at_once:,} in flight.")
     if said:
         yield " ".join(said)
 
@@ -326,8 +326,8 @@ def _leader(ranking: Ranking | None) -> Iterator[str]:
         return
     leader, *tied = ranking.ties[0]
     if tied:
-        those = f"{tied[0]} is" if len(tied) == 1 else f"{len(tied):,} others are"
-        yield f"{leader} leads. {those} statistically tied with it."
+        those = tied[0] if len(tied) == 1 else f"{len(tied):,} others"
+        yield f"{leader} leads, statistically tied with {those}."
     else:
         others = "The other is" if len(ranking.lines) == 2 else "The others are"
         yield f"{leader} leads. {others} significantly worse."
@@ -403,8 +403,8 @@ def _folded(lines: Iterable[str], width: int) -> list[str]:
     """Return lines of so many characters; what goes on is moved in."""
     return [
         f"{'  ' if n else ''}{part}"
-        for line in lines
-        for n, part in enumerate(folded(safe_note(line), width - 2).split("\n"))
+        for line in map(safe_note, lines)
+        for n, part in enumerate([line] if cell_len(line) <= width else folded(line, width - 2).split("\n"))
     ]
 
 

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -93,12 +92,8 @@ def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
     if not recorded or planned - {said["alias"] for said in recorded}:
         return SIMULATED
     first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
-    models = "1 published model" if len(recorded) == 1 else f"{len(recorded):,} published models"
-    return f"RECORDED: {models} gave these answers ({_month(first)} to {_month(last)}). Nobody is asked now."
-
-
-def _month(day: str) -> str:
-    return date.fromisoformat(day).strftime("%B %Y")
+    models = "1 model" if len(recorded) == 1 else f"{len(recorded):,} models"
+    return f"RECORDED: {models} gave these answers ({first[:7]} to {last[:7]}). None is asked now."
 
 
 def mixtures(views: FolderViews) -> tuple[str, ...]:

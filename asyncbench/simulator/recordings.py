@@ -88,20 +88,20 @@ def by_name(recordings: Sequence[Recording]) -> dict[str, list[Recording]]:
 
 def _of_file(path: Path) -> Iterator[Recording]:
     """Yield the runs of a file of recorded answers."""
-    for run in recorded_runs(path):
-        found = defaultdict[bytes, list[Record]](list)
-        for answered in recorded_answers(path, run.run):
-            found[digest(answered.draft.question)].append(
-                Record(
-                    failed=answered.failed,
-                    text=answered.text,
-                    cut=False,
-                    input_tokens=answered.input_tokens,
-                    output_tokens=answered.output_tokens,
-                    seconds=answered.seconds,
-                )
+    found = defaultdict[str, defaultdict[bytes, list[Record]]](lambda: defaultdict(list))  # of each run
+    for answered in recorded_answers(path):
+        found[answered.run][digest(answered.draft.question)].append(
+            Record(
+                failed=answered.failed,
+                text=answered.text,
+                cut=False,
+                input_tokens=answered.input_tokens,
+                output_tokens=answered.output_tokens,
+                seconds=answered.seconds,
             )
-        yield Recording(folder=path, run=run.run, model=run.model, records=found)
+        )
+    for run in recorded_runs(path):
+        yield Recording(folder=path, run=run.run, model=run.model, records=found[run.run])
 
 
 def _recordings(folder: Path) -> Iterator[Recording]:
