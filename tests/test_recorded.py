@@ -117,7 +117,7 @@ def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
     assert [line.place for line in ranking.lines] == [1, 2]
     assert [line.model for line in ranking.lines] == [f"simulated-http/{O3}", f"simulated/{NANO}"]
     text = standings.as_text(width=200)
-    assert "llm_arithmetic: 2 compared, each on 720 problems of its own" in text
+    assert "llm_arithmetic: 2 models, each on 720 problems of its own" in text
     assert "ranked by unpaired tests" in text
     assert "paired tests, Holm" not in text
 
