@@ -126,7 +126,7 @@ HEAD: Final = {
     "calls/s": 7,
     "limited by": 11,
     "429s": 4,
-    "cost": 8,
+    "cost": 10,
     "time left": 9,
     "in flight": 9,
 }
