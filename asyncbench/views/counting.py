@@ -34,6 +34,7 @@ _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
 }
 _THEN = """
 SET TimeZone = 'UTC';  -- as the tables have it, whatever the machine's is
+SET enable_progress_bar = false;  -- it would be drawn over what a program prints
 SET enable_external_access = false;
 SET lock_configuration = true;
 """

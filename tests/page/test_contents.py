@@ -216,3 +216,13 @@ def test_an_empty_folder_has_a_page(tmp_path):
     Store.open(tmp_path / "none", sweep="none").close()
     written = write_page(tmp_path / "none")
     assert (written.trials, written.trials_embedded) == (0, 0)
+
+
+def test_the_page_tells_by_which_test_models_are_ranked(tmp_path):
+    ranked = {"paired": 0, "unpaired": 5}  # then the second model is asked other problems of that length
+    for name, first in ranked.items():
+        asked = [Asked(model="a", outcomes="+" * 5), Asked(model="b", outcomes="+-+-+", first=first)]
+        folder = folder_of(tmp_path / name, asked)
+        head = cast("dict[str, Any]", contents_of(folder).blocks["head"])
+        assert ("exact paired tests" in head["places"]) == (name == "paired")
+        assert ("unpaired" in head["places"]) == (name == "unpaired")

@@ -67,3 +67,8 @@ def test_views_open_no_file(folder, tmp_path):
     (other := tmp_path / "other.csv").write_text("a\n1\n")
     with pytest.raises(duckdb.Error):
         counted(folder, lambda views: views.rows("FROM read_csv($file)", {"file": str(other)}))
+
+
+def test_nothing_is_drawn_over_what_a_program_prints(folder):
+    shown = "SELECT current_setting('enable_progress_bar') AS shown"
+    assert counted(folder, lambda views: views.rows(shown)) == [{"shown": False}]

@@ -131,7 +131,7 @@ function aboutView() {
   const items = [
     ["Accuracy", "Correct trials over all trials, failed and truncated ones included. Accuracy when it answered leaves out the trials without an answer. A trial is correct if its answer equals the expected value exactly."],
     ["Intervals", "95 % confidence intervals (Wilson). If problems were asked several times, each problem counts once; the standings use intervals clustered by problem."],
-    ["Ranks", page.places],
+    ["Ranks", page.places || "There is only one model to rank."],
     ["Curves", "A logistic curve (maximum likelihood) through accuracy by length, with its 95 % band. It uses the trials with a reply, and is drawn only within the lengths that were asked."],
     ["Cost", "USD, retries included. Trials of unknown cost are left out of means; they never count as free."],
     ["Single trials", page.sample_rule],
