@@ -26,6 +26,7 @@ $(VENV)/ready: requirements.lock pyproject.toml
 demo: $(VENV)/ready
 	@rm -rf results/demo
 	@$(BIN)/asyncbench run configs/demo.yaml
+	@command -v asyncbench > /dev/null || echo "These commands need the environment: . $(BIN)/activate"
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
