@@ -317,7 +317,7 @@ def test_the_command_prints_tables_csv_and_json_and_writes_parquet(folder, tmp_p
 
 
 def test_two_forms_at_once_are_refused(folder):
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="Give one of them"):
         asyncbench("sql", folder, "FROM cost", "--csv", "--json")
 
 
