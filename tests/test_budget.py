@@ -673,7 +673,7 @@ def test_the_ready_made_sweep_takes_a_budget():
 
 @pytest.mark.parametrize("call", [{"status": "timeout"}, {"status": "lost"}])
 def test_a_call_whose_cost_nobody_can_say_is_refused_with_a_way_out(tmp_path, call):
-    with pytest.raises(ConfigError, match=r"1 calls of unknown cost \(1 of m\).* --reuse"):
+    with pytest.raises(ConfigError, match=r"the cost of 1 calls is unknown \(1 of m\).* --reuse"):
         begun_with(tmp_path, call | {"max_tokens": 64}, {"cost_usd": 0.0})
 
 
@@ -835,7 +835,7 @@ def test_damaged_lines_stay_charged_once_they_are_set_aside(tmp_path):
 def test_damaged_lines_of_which_nobody_can_say_what_they_cost_are_refused(tmp_path):
     left = in_flight(tmp_path / "out", 2)
     spoiled(left, lines=2)
-    with pytest.raises(ConfigError, match=r"2 damaged lines of its journal.* --reuse"):
+    with pytest.raises(ConfigError, match=r"2 damaged lines of the journal.* --reuse"):
         open_ledger(sweep(left, problem_set(tmp_path, trials=1), HELD), left)
 
 
