@@ -206,11 +206,11 @@ def _halved(name: str) -> str:
 
 
 def _packed(head: str, cells: Sequence[Cell], named: bool) -> "Column":
-    """Return a column with its head as narrow as words are; names can fold by themselves."""
+    """Return a column with its head as narrow as its words or cells are; names can fold by themselves."""
     head = safe(head)
     if not named:
-        width = max([LEAST_NAME, *map(_cell_width, cells)])
-        head = folded(head.replace(" ", "\n").replace("_", "_\n"), width)
+        longest_word = max(cell_len(word) for word in re.split(r"\s|(?<=_)", head))
+        head = folded(head, max([min(longest_word, LEAST_NAME), *map(_cell_width, cells)]))
     return Column(head=head, cells=cells, named=named)
 
 

@@ -73,6 +73,16 @@ def test_heads_that_are_names_fold_over_their_figures(width):
     assert fitted(head, [row], labels=1, width=width).splitlines()[-1].split() == row
 
 
+def test_a_head_of_several_words_folds_no_further_than_its_figures_are_wide():
+    lines = fitted(
+        ["model", "A − B (95 % CI)", "p", "x x x x x x x x x x x"],
+        [["m", "-4.2 (-13.7 to +5.5)", "0.48", "1" * 24]],
+        labels=1,
+        width=56,
+    )
+    assert re.search(r"^model +A − B \(95 % CI\) +p +x( x)+$", lines, re.MULTILINE)
+
+
 def test_the_first_two_names_stand_in_every_part_and_other_text_in_one():
     names = ["m", "s/t", "what it is"]
     lines = lines_of(40, names=names)
