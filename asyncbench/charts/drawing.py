@@ -13,7 +13,7 @@ Spec = dict[str, Any]  # Any: a specification of Vega-Lite
 
 COLUMNS = ((4, 2), (12, 3), (inf, 4))  # at most so many panels → how many stand side by side
 ALONE = 640  # pixels of a panel that is the only one
-INSTALL = "the report extra: pip install 'asyncbench[report]'"
+INSTALL = "the report extra: in the checkout of asyncbench, pip install '.[report]'"
 
 
 def spec_of(name: str, metric: str = "accuracy") -> Spec:

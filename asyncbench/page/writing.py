@@ -13,13 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from asyncbench.charts import INSTALL
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of
 from asyncbench.store import encode_json
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
-INSTALL: Final = "the report extra: pip install 'asyncbench[report]'"
 
 LARGE: Final = 64_000  # bytes of JSON; more is compressed
 # What could end the element, or what some parser takes for the end of a line, written as JSON escapes.

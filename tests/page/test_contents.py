@@ -205,7 +205,7 @@ def test_a_place_that_cannot_be_written_is_refused_and_what_stood_there_is_kept(
 def test_without_the_extra_it_says_how_to_install_it(night, monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     writing._library.cache_clear()
-    with pytest.raises(ConfigError, match=r"asyncbench\[report\]"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[report\]'"):
         write_page(night, tmp_path / "x.html")
     writing._library.cache_clear()
 
