@@ -1,14 +1,14 @@
 """Who is better, by how much, and is that real: rankings over problems in common, with ties.
 
-Models that share no problem are ranked where each was asked as many problems of every kind.
+Models that share no problem are ranked where each was asked as many problems of every kind, as often.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
-from operator import and_
+from operator import and_, or_
 from typing import Final
 
 import pyarrow as pa
@@ -45,6 +45,7 @@ from asyncbench.store import ENTRANT, Manifest
 from asyncbench.views import FolderViews
 
 SEED: Final = 8  # of the bootstrap
+Problems = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
 Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
 
 
@@ -139,7 +140,7 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
     rankings = tuple(
         _ranking(suite, groups, found, counts)
         for suite in [*([None] if len(suites) > 1 else []), *suites]
-        for groups in _by_kinds(list(_groups(entrants, found, done, suite)), counts, suite)
+        for groups in _by_kinds(list(_groups(entrants, found, done, suite)), found, done, counts, suite)
     )
     return rankings, len(entrants)
 
@@ -188,16 +189,35 @@ def _groups(
         left = [entrant for entrant in left if entrant not in members]
 
 
-def _by_kinds(groups: Sequence[_Group], counts: "_Counts", suite: str | None) -> Iterator[tuple[_Group, ...]]:
-    """Yield groups, those of one together where they were asked as many problems of every kind."""
+def _by_kinds(
+    groups: Sequence[_Group],
+    found: Marked,
+    done: Mapping[Entrant, Bits],
+    counts: "_Counts",
+    suite: str | None,
+) -> Iterator[tuple[_Group, ...]]:
+    """Yield groups, those of one together if they share no problem and have as many of every kind."""
     alike = defaultdict[object, list[_Group]](list)
+    alone = sum(len(group.members) == 1 for group in groups)
     for group in groups:
-        if len(group.members) == 1 < len(groups):
-            cells = counts.cells(group.members[0], suite)
-            alike[frozenset((cell, trials) for cell, (_, trials) in cells.items())].append(group)
+        if len(group.members) == 1 < alone:
+            kinds = counts.kinds(group.members[0], suite)
+            alike[frozenset((kind, _sizes(problems)) for kind, problems in kinds.items())].append(group)
         else:
             alike[group].append(group)
-    yield from map(tuple, alike.values())
+    universe = found.of(suite=suite)
+    for together in alike.values():
+        own = [done[group.members[0]] & universe for group in together]
+        apart = reduce(or_, own).bit_count() == sum(map(int.bit_count, own))
+        yield from [tuple(together)] if apart else [(group,) for group in together]
+
+
+def _sizes(problems: Problems) -> tuple[tuple[int, int], ...]:
+    """Return how many problems were asked how often."""
+    sizes = Counter[int]()
+    for (_, asked), count in problems.items():
+        sizes[asked] += count
+    return tuple(sorted(sizes.items()))
 
 
 def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts: "_Counts") -> Ranking:
@@ -236,9 +256,9 @@ def _unpaired(
     best_first: Sequence[str], names: Mapping[str, Entrant], counts: "_Counts", suite: str | None
 ) -> dict[tuple[str, str], float]:
     """Return the adjusted p of each two that share no problem, but the kinds of their problems."""
-    cells = {name: counts.cells(names[name], suite) for name in best_first}
+    kinds = {name: counts.kinds(names[name], suite) for name in best_first}
     both = list(combinations(best_first, 2))
-    chances = [stratified((*cells[a][cell], *cells[b][cell]) for cell in cells[a]) for a, b in both]
+    chances = [stratified((kinds[a][kind], kinds[b][kind]) for kind in kinds[a]) for a, b in both]
     return dict(zip(both, holm(chances), strict=True))
 
 
@@ -289,6 +309,12 @@ SELECT {", ".join(GROUP)}, length, count(*) AS trials,
     count(*) FILTER (outcome = 'correct') AS correct, count(*) FILTER (outcome = 'failed') AS failed
 FROM answers GROUP BY ALL
 """  # noqa: S608  made of our own words alone
+_KINDS: Final = f"""
+SELECT * EXCLUDE (problem_id), count(*) AS problems
+FROM (SELECT {", ".join(GROUP)}, length, problem_id, count(*) AS asked,
+    count(*) FILTER (outcome = 'correct') AS correct FROM answers GROUP BY ALL)
+GROUP BY ALL
+"""  # noqa: S608  made of our own words alone
 
 
 class _Counts:
@@ -301,16 +327,22 @@ class _Counts:
             {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
             for rows in (views.rows(_SUMS), views.rows(_FORMATS.format(by)) if formats else [])
         )
-        self._cells = views.table(_CELLS)
-        self._digits = _digits(self._cells)
+        self._digits = _digits(views.table(_CELLS))
+        self._views = views
 
-    def cells(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], tuple[int, int]]:
-        """Return the kinds of problems that somebody was asked, each with its right trials and all."""
+    @cached_property
+    def _kinds(self) -> pa.Table:
+        return self._views.table(_KINDS)
+
+    def kinds(self, entrant: Entrant, suite: str | None) -> dict[tuple[object, ...], Problems]:
+        """Return the kinds of problems that somebody was asked, and of each its problems."""
         whose = dict(zip((*ENTRANT, "suite"), (*entrant, suite), strict=True))
         chosen = [pc.field(name) == value for name, value in whose.items() if value is not None]
-        rows = self._cells.filter(reduce(and_, chosen)).to_pylist()
         kind = [name for name in (*GROUP, "length") if name not in ENTRANT]
-        return {tuple(row[name] for name in kind): (row["correct"], row["trials"]) for row in rows}
+        found = defaultdict[tuple[object, ...], Counter[tuple[int, int]]](Counter)
+        for row in self._kinds.filter(reduce(and_, chosen)).to_pylist():
+            found[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
+        return {**found}
 
     def standing(
         self, entrant: Entrant, suite: str | None, marks: Marks, *, place: int, shared: dict[str, int]

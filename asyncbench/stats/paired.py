@@ -23,6 +23,7 @@ STEPS = 60  # of halving: beyond the precision of a float
 
 Kind = tuple[float, float]  # of problems: the difference of successes, the trials
 Kinds = Mapping[Kind, int]  # → problems
+Repeated = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -191,22 +192,35 @@ def _chances(trials: int, chance: float) -> tuple[range, list[float]]:
     return range(mode - len(below) + 1, mode + len(above)), [*reversed(below), *above[1:]]
 
 
-def stratified(strata: Iterable[tuple[int, int, int, int]]) -> float:
+def stratified(strata: Iterable[tuple[Repeated, Repeated]]) -> float:
     """Return the two-sided p of two being equally good on problems of the same kinds, but not the same ones.
 
-    `strata`: of each kind of problem, the successes and trials of A, then of B. The test of Cochran (1954)
-    and Mantel & Haenszel (1959) with its continuity correction: A's successes are compared with A's share
-    of both's in each kind, so easy and hard kinds do not mix. 1 where nothing differs.
+    `strata`: the problems of A and of B, for each kind. A problem counts once, as its share right: its
+    repeats are not independent. A's sum is compared with A's part of both sums in each kind, so easy and
+    hard kinds do not mix. The variance is that of dealing the problems of a kind to A and B at random
+    (Landis et al. 1978), so it holds in small kinds, too. With one answer each, this is the test of Cochran
+    (1954) and Mantel & Haenszel (1959) with its continuity correction. 1 where nothing differs.
     """
     excess, variance = 0.0, 0.0
-    for right_a, trials_a, right_b, trials_b in strata:
-        trials, right = trials_a + trials_b, right_a + right_b
-        if trials_a and trials_b:
-            excess += right_a - trials_a * right / trials
-            variance += trials_a * trials_b * right * (trials - right) / (trials * trials * (trials - 1))
+    for of_a, of_b in strata:
+        (n_a, sum_a, squares_a), (n_b, sum_b, squares_b) = map(_moments, (of_a, of_b))
+        n, mean = n_a + n_b, (sum_a + sum_b) / max(1, n_a + n_b)
+        if n_a and n_b:
+            excess += sum_a - n_a * mean
+            variance += n_a * n_b / n * max(0.0, squares_a + squares_b - n * mean * mean) / (n - 1)
     if not variance:
         return 1.0
     return erfc(max(0.0, abs(excess) - 0.5) / sqrt(2 * variance))
+
+
+def _moments(problems: Repeated) -> tuple[int, float, float]:
+    """Return how many problems there are, and the sums of their shares right and of the squares."""
+    shares = [(right / asked, count) for (right, asked), count in problems.items()]
+    return (
+        sum(problems.values()),
+        fsum(share * count for share, count in shares),
+        fsum(share * share * count for share, count in shares),
+    )
 
 
 def pooled_z(successes_a: int, trials_a: int, successes_b: int, trials_b: int) -> float:

@@ -122,6 +122,33 @@ def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
     assert "not ranked (too few problems in common)" in standings.as_text()
 
 
+def repeated(model, outcomes, *, first=0, times=1):
+    return [Asked(model=model, outcomes=outcomes, first=first, repeat=n) for n in range(times)]
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize(("tasks", "places"), [(1, [1, 1]), (20, [1, 2])])
+def test_answers_to_the_same_problem_count_once_between_models_without_a_common_problem(
+    tmp_path, tasks, places, times
+):
+    both = [*repeated("a", "+" * 5, times=times), *repeated("b", "++---", first=5, times=times)]
+    (ranking,) = rankings(tmp_path, *(replace(one, task=f"t{n}") for n in range(tasks) for one in both))
+    assert not ranking.paired
+    assert [line.place for line in ranking.lines] == places
+
+
+def test_models_that_share_a_few_problems_do_not_count_as_having_been_asked_their_own(tmp_path):
+    first, second = Asked(model="a", outcomes="+" * 5), Asked(model="b", outcomes="+" * 5, first=4)
+    assert [one.alone for one in rankings(tmp_path / "shared", first, second)] == [True, True]
+    (ranking,) = rankings(tmp_path / "apart", first, replace(second, first=5))
+    assert (ranking.paired, ranking.problems) == (False, 5)
+
+
+def test_as_many_trials_of_fewer_problems_are_not_as_many_problems(tmp_path):
+    found = rankings(tmp_path, *repeated("a", "++", times=2), *repeated("b", "++++", first=2))
+    assert [one.alone for one in found] == [True, True]
+
+
 def stopped_early(tmp_path, *, rule="{saturated: 0.2}", skips=range(8, 40)):
     """a was asked forty problems; b, right in all that it was asked, eight, and has rows of `skipped`."""
     answers = [Asked(model="a", outcomes="+" * 20 + "-" * 20), Asked(model="b", outcomes="+" * 8)]

@@ -42,7 +42,7 @@ def test_the_stratified_test_is_that_of_statsmodels(strata):
 
     tables = [[[a, n - a], [b, m - b]] for (a, n), (b, m) in strata]
     mixed = [table for table in tables if sum(row[0] for row in table) and sum(row[1] for row in table)]
-    ours = stratified((a, n, b, m) for (a, n), (b, m) in strata)
+    ours = stratified(({(1, 1): a, (0, 1): n - a}, {(1, 1): b, (0, 1): m - b}) for (a, n), (b, m) in strata)
     if mixed:
         excess = sum(a - n * (a + b) / (n + m) for (a, n), (b, m) in strata)
         theirs = StratifiedTable(mixed).test_null_odds(correction=True).pvalue

@@ -15,6 +15,7 @@ from asyncbench.stats import (
     mcnemar,
     problems_needed,
     sign_flip,
+    stratified,
 )
 
 ONCE_IN = 1e-6
@@ -173,6 +174,21 @@ def test_flipping_signs_calls_equals_different_in_5_of_100_and_uses_that_up(repe
     assert (
         alarms >= fewest(simulations, 0.05) / 2
     )  # sums are whole numbers: 0.05 itself is seldom among the p
+
+
+@pytest.mark.parametrize("problems", [2, 10], ids=["2 of a kind", "10 of a kind"])
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_the_stratified_test_calls_equals_different_in_6_of_100_at_most_also_with_repeats(repeats, problems):
+    rng, simulations, alarms, found = generator(10), 500, 0, 0
+    for _ in range(simulations):
+        shares = rng.uniform(0.1, 0.9, 100 // problems)  # of the kinds, from easy to hard
+        a, b = ([Counter(repeated(rng, share, 0.6, problems, repeats)) for share in shares] for _ in "ab")
+        none = [Counter({(0, repeats): problems}) for _ in shares]
+        alarms += stratified(zip(a, b, strict=True)) <= 0.05
+        found += stratified(zip(a, none, strict=True)) <= 0.05
+    assert alarms <= 0.06 * simulations
+    assert alarms >= fewest(simulations, 0.02)  # it is not merely shy
+    assert found == simulations
 
 
 @pytest.mark.parametrize(("difference", "discordant_share"), [(0.1, 0.2), (0.05, 0.3), (0.08, 0.1)])
