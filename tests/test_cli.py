@@ -89,27 +89,37 @@ def test_run_as_json_prints_nothing_but_json(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
+# Right answers of those who think longest, and of one that goes through the storm.
+CHOSEN = {
+    "gemini-3.1-pro-preview": 720,
+    "claude-opus-4-6-thinking": 719,
+    "claude-sonnet-3.7-thinking": 484,
+    "o3-mini-low": 539,
+}
+
+
 @pytest.mark.timeout(300)
 def test_the_demo_holds_a_thousand_requests_in_flight_and_ends_on_one_screen(tmp_path, monkeypatch):
     import yaml
 
     demo = yaml.safe_load((ROOT / "configs" / "demo.yaml").read_text()) | {"out": str(tmp_path / "demo")}
+    demo["models"] = [model for model in demo["models"] if model["alias"] in CHOSEN]
     for model in demo["models"]:
-        model["params"]["simulate"]["speedup"] = 1  # a busy machine starts calls slowly
+        model["params"]["simulate"] |= {"speedup": 1, "longest_s": 25}  # a busy machine starts calls slowly
     (tmp_path / "demo.yaml").write_text(yaml.safe_dump(demo))
     done = asyncbench("run", tmp_path / "demo.yaml", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     (seen,) = told["simulators"]
     assert seen["max_in_flight"] >= 1000
-    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 8 * 720
+    assert seen["delivered"] == len(outcomes(tmp_path / "demo")) == 4 * 720
     assert sum(model["rate_limited"] for model in told["models"].values()) > 0  # the storm
     correct = {name: model["outcomes"]["correct"] for name, model in told["models"].items()}
-    assert list(correct.values()) == [720, 719, 629, 484, 539, 342, 396, 408]
+    assert correct == CHOSEN
     monkeypatch.chdir(tmp_path)
     screen = morning_on("demo").as_text(width=100)
     assert len(screen.splitlines()) <= 24
-    assert screen.startswith("RECORDED: 8 models gave these answers (2025-05 to 2026-06). None is asked now.")
+    assert screen.startswith("RECORDED: 4 models gave these answers (2025-05 to 2026-06). None is asked now.")
     for said in (*correct, "leads, statistically tied with claude-opus-4-6-thinking", "no trial lost"):
         assert said in screen
     assert screen.count("  asyncbench ") == 3

@@ -270,10 +270,14 @@ BROKEN = [
         for key in ("model", "variant", "depth", "operands", "correct", "raw_response", "tokens", "timestamp")
     ),
     pytest.param(trial(model=7), "'model' is 7, not a text", id="model"),
-    pytest.param(trial(model="2026"), "alias '2026': give one with a letter", id="model-digits"),
-    pytest.param(trial(model="a\x00"), "without control characters", id="model-control"),
-    pytest.param(trial(model="\ud800x"), "without control characters", id="model-half-a-pair"),
-    pytest.param(trial(model="x" * 100_000), "alias 'xxxxxxxxxxxx...xxxxxxxxxxxxx': give", id="model-long"),
+    pytest.param(
+        trial(model="2026"), "alias '2026' names a folder. Use at least one letter", id="model-digits"
+    ),
+    pytest.param(trial(model="a\x00"), "Use at least one letter, no control characters", id="model-control"),
+    pytest.param(
+        trial(model="\ud800x"), "Use at least one letter, no control characters", id="model-half-a-pair"
+    ),
+    pytest.param(trial(model="x" * 100_000), "xxxxx' names a folder", id="model-long"),
     pytest.param(trial(variant="int_pow"), "'variant' is 'int_pow', none of int_add, ", id="variant"),
     pytest.param(trial(depth="2"), "'depth' is '2', not a whole number", id="depth-text"),
     pytest.param(trial(depth=True), "'depth' is True, not a whole number", id="depth-bool"),

@@ -32,7 +32,7 @@ def test_the_mark_is_gone_before_another_may_write(tmp_path, monkeypatch):
     monkeypatch.setattr("asyncbench.store.folder.take_away", watched)
     store = Store.open(tmp_path, sweep="night")
     store.begin_run()
-    with pytest.raises(StoreError, match="is being written"):
+    with pytest.raises(StoreError, match="is writing to"):
         Store.open(tmp_path, sweep="night")
     store.close()
     assert writers == [os.getpid()] * 2  # the folder is still held, before it goes and after

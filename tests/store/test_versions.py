@@ -91,7 +91,7 @@ def test_a_part_of_a_later_version_is_refused(own):
         assert (
             f"{part} has schema version {SCHEMA_VERSION + 1}; this asyncbench knows versions up to" in refusal
         )
-        assert "Install a later one" in refusal
+        assert "Install a later asyncbench" in refusal
 
 
 def test_a_journal_of_a_later_version_is_refused(own):

@@ -201,7 +201,9 @@ def test_a_bill_above_the_price_in_the_sweep_is_charged_and_told_once():
     assert {ended.attempt.cost_usd for ended in night.of(Ended)} == {0.05}
     assert {result.price_source for result in night.results.values()} == {"simulated usage.cost"}
     (told,) = night.said
-    assert "simulated usage.cost says that a call cost $0.050000; by the `price` in the sweep" in told
+    assert (
+        "simulated usage.cost billed $0.050000 for a call; the `price` in your sweep gives $0.000020" in told
+    )
 
 
 # ── models that no bound holds ───────────────────────────────────────────────────────────────
