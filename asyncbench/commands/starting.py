@@ -4,7 +4,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,10 +69,10 @@ def _asked(name: str) -> "FirstSweep":
 
     models = tuple(model for provider in _providers() for model in _models(provider))
     (suite,) = _chosen("Which problems?", _SUITES, ["llm_arithmetic"], several=False)
-    parameter, usual = size_of(suite)
+    parameter, usual, most = size_of(suite)
     counted = SUITES[suite].parameters[parameter].help.partition(";")[0].removeprefix("of ")
     unit = counted if "problems" in counted else f"problems of {counted}"
-    size = typer.prompt(f"\nHow many {unit}?", default=usual, value_proc=_whole_number)
+    size = typer.prompt(f"\nHow many {unit}?", default=usual, value_proc=_whole_number(1, most))
     first = FirstSweep(name=name, models=models, suite=suite, size=size)
     return replace(first, budget_usd=_budget(first))
 
@@ -121,7 +121,9 @@ def _budget(first: "FirstSweep") -> float | None:
         return None
     typer.echo(f"\n{calls:,} calls, for about ${found.cost_usd:.2f}.")
     usual = max(1, math.ceil(2 * found.cost_usd))
-    usd = typer.prompt("Spend at most how many USD? (0: no limit)", default=usual, value_proc=_whole_number)
+    usd = typer.prompt(
+        "Spend at most how many USD? (0: no limit)", default=usual, value_proc=_whole_number(0, 1_000_000)
+    )
     return float(usd) or None
 
 
@@ -150,10 +152,17 @@ def _chosen(
         typer.echo(f"{', '.join(odd) or 'That'}: not in the list. Choose again.")
 
 
-def _whole_number(typed: str) -> int:
-    if not str(typed).strip().isdigit():
-        raise typer.BadParameter(f"{typed!r} is not a whole number.")
-    return int(typed)
+def _whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number of these bounds, both included; others are asked for again."""
+    from asyncbench.suites import whole_number
+
+    def read(typed: str) -> int:
+        try:
+            return whole_number(least, most)(typed)
+        except ValueError as error:
+            raise typer.BadParameter(f"{typed!s:.60} {error}.") from None
+
+    return read
 
 
 def _say_what_is_next(path: Path, first: "FirstSweep") -> None:

@@ -18,7 +18,8 @@ from asyncbench.suites import SUITES
 PROBLEMS: Final = Path("data/llm_arithmetic.parquet")  # ready-made, in a checkout of asyncbench
 SIMULATED_MODELS: Final = ("simulated/oracle", "simulated/noisy")  # always right; errs more on longer numbers
 MAX_TOKENS: Final = 4096  # of a reply: enough for an answer, and it bounds what a sweep may cost
-_SIZES: Final = ("trials", "tries", "per_length")  # how suites call their number of problems
+# How suites call their number of problems, and the most that init takes: it counts and prices them at once.
+_SIZES: Final[Mapping[str, int]] = {"trials": 1000, "tries": 100_000, "per_length": 100}
 _FEW: Final = {"nupa": 1}  # its default is a hundred of each task and length
 
 
@@ -102,8 +103,8 @@ class FirstSweep:
     def _problem_set(self) -> dict[str, object] | str:
         if self.problems is not None:
             return str(self.problems)
-        name, usual = size_of(self.suite)
-        return {"suite": self.suite, "seed": 1, name: self.size or usual}
+        name, usual, _ = size_of(self.suite)
+        return {"suite": self.suite, "seed": 1, name: usual if self.size is None else self.size}
 
 
 def _entry(model: str) -> dict[str, object]:
@@ -116,11 +117,14 @@ def provider_of(model: str) -> str:
     return model.partition("/")[0]
 
 
-def size_of(suite: str) -> tuple[str, int]:
-    """Return the parameter of a suite that says how many problems it has, and its value for a first sweep."""
+def size_of(suite: str) -> tuple[str, int, int]:
+    """Return the parameter of a suite that says how many problems it has; its usual and its largest value.
+
+    Both are those of a first sweep.
+    """
     parameters = SUITES[suite].parameters
     name = next(name for name in _SIZES if name in parameters)
-    return name, _FEW.get(suite, int(str(parameters[name].default)))
+    return name, _FEW.get(suite, int(str(parameters[name].default))), _SIZES[name]
 
 
 def starter_limits(provider: str) -> dict[str, int]:

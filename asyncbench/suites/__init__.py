@@ -28,5 +28,11 @@ from asyncbench.suites.numbers import (
     parts as parts,
 )
 from asyncbench.suites.strings import draft_string as draft_string
-from asyncbench.suites.suite import Kind as Kind, Rows as Rows, Suite as Suite, Wording as Wording
+from asyncbench.suites.suite import (
+    Kind as Kind,
+    Rows as Rows,
+    Suite as Suite,
+    Wording as Wording,
+    whole_number as whole_number,
+)
 from asyncbench.suites.table import SUITES as SUITES, grade as grade, grade_text as grade_text
