@@ -8,7 +8,7 @@ import orjson
 from pydantic import Field
 
 from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.prompting import PADDINGS, examples, padding
@@ -58,7 +58,9 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
     entry.params = params_from(entry.params, place=place)
     for i, suite in enumerate(entry.suites or ()):
         if suite not in SUITES:
-            raise ConfigError(f"{place / 'suites' / i}: no suite {suite!r}. {suggestion(suite, SUITES)}")
+            raise ConfigError(
+                f"{place / 'suites' / i}: no suite {quoted(suite)}. {suggestion(suite, SUITES)}"
+            )
     talk = () if entry.context is None else padding(entry.context, place=str(place / "context"), near=near)
     own = isinstance(entry.shots, str)
     shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if own else ()

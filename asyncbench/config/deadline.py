@@ -4,6 +4,7 @@ import re
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from asyncbench.config.place import quoted, shortened
 from asyncbench.errors import ConfigError
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -21,11 +22,11 @@ def deadline_from(given: object, *, place: object) -> str:
     written = str(given) if isinstance(given, date) else given  # YAML reads moments and days by itself
     if not isinstance(written, str):
         raise ConfigError(
-            f"{place}: 'deadline' must be text, not {given!r}. YAML reads a bare time of day as a number: "
-            f"put it in quotes. {_FORMS}"
+            f"{place}: 'deadline' must be text, not {shortened(repr(given))}. "
+            f"YAML reads a bare time of day as a number: put it in quotes. {_FORMS}"
         )
     if not (_seconds(written) or _time_of_day(written) or _moment(written)):
-        raise ConfigError(f"{place}: 'deadline' {written!r} is not a time. {_FORMS}")
+        raise ConfigError(f"{place}: 'deadline' {quoted(written)} is not a time. {_FORMS}")
     return written
 
 

@@ -1,15 +1,17 @@
 """What one part of a sweep file may hold, and the complaints about what it may not."""
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted, shortened
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import merged_params
 
@@ -43,7 +45,7 @@ def _no_flag(value: object) -> object:
 
 Number = Annotated[float, Field(gt=0, strict=False)]
 Dollars = Annotated[
-    float, BeforeValidator(_no_flag), Field(gt=0, strict=False, allow_inf_nan=False)
+    float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_no_flag)
 ]  # a flag would be read as a dollar
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
@@ -101,6 +103,9 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
             if keys in meant:  # its misspelt form is told already
                 continue
             said = f"{last!r} is missing"
+        elif not isinstance(last, str) and {same[0]["type"], same[0]["loc"][-1]} & _KEY_FAULTS:
+            where = replace(where, keys=(*place.keys, *outer, str(last)))  # as the file has it
+            said = f"the key {_shown(last)} must be text; put it in quotes"
         else:
             said = _wrong_value(where.name.rpartition(".")[2], same, keys)
         told.append((where.line or 0, f"{where if where.root else where.parent}: {said}"))
@@ -115,7 +120,9 @@ def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
         listed = isinstance(raw, Sequence) and not isinstance(raw, str) and isinstance(key, int)
         if listed or (isinstance(raw, Mapping) and key in raw):
             raw = raw[key]  # type: ignore[index]  # as was just seen
-        elif not (key is last and isinstance(raw, Mapping)):
+        elif key == "on" and isinstance(raw, Mapping) and True in raw:  # so YAML reads a bare `on`
+            raw = raw[True]
+        elif key == "[key]" or not (key is last and isinstance(raw, Mapping)):
             continue
         keys.append(key)
     return tuple(keys)
@@ -139,7 +146,10 @@ def _entries(annotation: Any) -> Iterator[type[Entry]]:
 def _unknown_key(name: str, known: Collection[str]) -> str:
     if name in NOT_BUILT:
         return f"{name!r} is part of the sweep format but not built yet; leave it out"
-    return f"unknown key {name!r}. {suggestion(name, known, what=' keys')}"
+    if "key_env" in known and _HOLDS_A_KEY.fullmatch(name):
+        way_out = "Set `key_env` to the NAME of the environment variable that holds the key"
+        return f"unknown key {quoted(name)}. {way_out}"
+    return f"unknown key {quoted(name)}. {suggestion(name, known, what=' keys')}"
 
 
 _PATTERNS: Final = {
@@ -168,6 +178,8 @@ _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "less_than_equal": lambda rule: f"at most {rule['le']:g}",
     "string_pattern_mismatch": lambda rule: _PATTERNS[rule["pattern"]],
 }
+_KEY_FAULTS: Final = frozenset({"invalid_key", "[key]"})  # what pydantic calls a key that is no text
+_HOLDS_A_KEY: Final = re.compile(r"(?!max|thinking).*(key|token|secret|password)", re.IGNORECASE)
 _EMPTY: Final = frozenset({"too_short", "string_too_short"})
 _SEVERAL: Final = "For several, list the model once per value, each with its own alias."
 
@@ -198,7 +210,7 @@ def _shown(found: object) -> str:
         return str(found).lower()
     kinds = ((Mapping, "a mapping"), (list | tuple, "a list"), (type(None), "empty"))
     said = str(found) if isinstance(found, date) else repr(found)
-    return next((name for kind, name in kinds if isinstance(found, kind)), f"{said:.60}")
+    return next((name for kind, name in kinds if isinstance(found, kind)), shortened(said))
 
 
 def params_from(given: Mapping[str, object], *, place: Place) -> dict[str, object]:

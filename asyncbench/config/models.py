@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from reprlib import repr as shown
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -23,7 +22,7 @@ from asyncbench.config.entry import (
     read_entry,
     suggestion,
 )
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
@@ -232,7 +231,7 @@ def known_provider(provider: str, *, place: Place) -> KnownEndpoint:
     """
     if provider not in known_endpoints():
         raise ConfigError(
-            f"{place}: unknown provider {provider!r}. {suggestion(provider, known_endpoints())} "
+            f"{place}: unknown provider {quoted(provider)}. {suggestion(provider, known_endpoints())} "
             "For any other server with OpenAI's wire format, write http/MODEL and set its `base_url`."
         )
     return known_endpoints()[provider]
@@ -252,7 +251,9 @@ def model_from(
     """
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
-        raise ConfigError(f"{place}: {entry.model!r} names no provider. Write one before it: openai/gpt-5")
+        raise ConfigError(
+            f"{place}: {quoted(entry.model)} names no provider. Write one before it: openai/gpt-5"
+        )
     endpoint = known_provider(provider, place=place)
     _check_endpoint(entry, endpoint, place=place)
     model = Model(
@@ -316,10 +317,12 @@ def _check_endpoint(entry: ModelEntry, endpoint: KnownEndpoint, *, place: Place)
     if entry.api not in (None, *endpoint.apis):
         spoken = " and ".join(map(repr, endpoint.apis))
         raise ConfigError(
-            f"{place / 'api'}: the provider of {entry.model!r} speaks api {spoken}, not {entry.api!r}"
+            f"{place / 'api'}: the provider of {quoted(entry.model)} speaks api {spoken}, not {entry.api!r}"
         )
     if endpoint.base_url_form is not None and entry.base_url is None:
-        raise ConfigError(f"{place}: {entry.model!r} needs a `base_url`, such as {endpoint.base_url_form}")
+        raise ConfigError(
+            f"{place}: {quoted(entry.model)} needs a `base_url`, such as {endpoint.base_url_form}"
+        )
     if entry.replay is not None and (not endpoint.simulated or entry.base_url is not None):
         raise ConfigError(f"{place / 'replay'}: `replay` needs a simulated provider and no `base_url`")
 
@@ -328,8 +331,8 @@ def check_alias(alias: str, *, place: str) -> None:
     """Refuse an alias that readers of `model=<alias>` folders would take for a number, a date or NULL."""
     if _MISREAD.fullmatch(alias):
         raise ConfigError(
-            f"{place}: alias {alias!r} looks like a number, a date or NULL. The alias names a folder, and "
-            "programs that read Parquet would misread it. Choose another one"
+            f"{place}: alias {quoted(alias)} looks like a number, a date or NULL. The alias names a folder, "
+            "and programs that read Parquet would misread it. Choose another one"
         )
     if (
         not any(sign.isalpha() for sign in alias)
@@ -337,7 +340,7 @@ def check_alias(alias: str, *, place: str) -> None:
         or len(quote(alias, safe="")) > 240
     ):
         raise ConfigError(
-            f"{place}: alias {shown(alias)} names a folder. Use at least one letter, no control "
+            f"{place}: alias {quoted(alias)} names a folder. Use at least one letter, no control "
             "characters, and at most 240 characters once percent-encoded"
         )
 

@@ -1,9 +1,25 @@
-"""Where a value of a sweep stands: file and line if it was read from a file, else its keys."""
+"""Where a value of a sweep stands, by file and line or else by its keys, and how a message quotes it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import yaml
+
+from asyncbench.providers import without_pasted_key
+
+_LONGEST: Final = 60  # characters of a name or a value in a message
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    """Return what a message shows of a text that somebody wrote: no API key, and not pages of it."""
+    text = without_pasted_key(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def quoted(name: str) -> str:
+    """Return a name or a value as a message quotes it."""
+    return repr(shortened(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +42,7 @@ class Place:
     @property
     def name(self) -> str:
         """The keys as a message shows them, counted from 1: `models[1].price`."""
-        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in self.keys)
+        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self.keys)
         return "".join(shown).removeprefix(".")
 
     @property

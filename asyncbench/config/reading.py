@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import yaml
 
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted, shortened
 from asyncbench.errors import ConfigError
 from asyncbench.files import MOST_BYTES, text_of
 
 DEEPEST: Final = 100  # levels of lists and mappings; JSON is sent with at most 254
 _A_NODE: Final = 32  # bytes that a value counts beside its text
 _LONGEST_NUMBER: Final = 100  # characters; 64 bits need fewer, even in binary
+_LONGEST_FAULT: Final = 200  # characters of what the library says; it quotes what it cannot read
 
 
 def yaml_of(path: Path) -> tuple[object, Place]:
@@ -31,10 +32,10 @@ def yaml_of(path: Path) -> tuple[object, Place]:
         value = None if root is None else loader.construct_document(root)
         return value, Place(source=str(path), root=root)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # 2026-13-01, `!!bool x`
-        fault = " ".join(str(error).split())
+        fault = shortened(" ".join(str(error).split()), _LONGEST_FAULT)
         if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark) is not None:
             # Not the line itself, for who mistypes a key may do so in its place.
-            said = " ".join(filter(None, (error.context, error.problem)))
+            said = shortened(" ".join(filter(None, (error.context, error.problem))), _LONGEST_FAULT)
             where = f"{path}, line {mark.line + 1}, column {mark.column + 1}"
             raise ConfigError(f"{where}: cannot be read as YAML: {said}") from None
         raise ConfigError(f"{path}: cannot be read as YAML: {fault}") from None
@@ -80,7 +81,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in names:
-                    raise _refused(f"the key {key.value!r} is set twice; keep one", key.start_mark)
+                    raise _refused(f"the key {quoted(key.value)} is set twice; keep one", key.start_mark)
                 names.add(key.value)
         return node
 

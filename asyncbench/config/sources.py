@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from asyncbench.config.entry import Entry, Name, suggestion
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.suites import SUITES
@@ -128,7 +128,7 @@ def _generated(entry: GeneratedEntry, *, place: str) -> ProblemSource:
     if suite is None or suite.generate is None:
         makeable = [key for key, value in SUITES.items() if value.generate]
         raise ConfigError(
-            f"{place}: suite {entry.suite!r} cannot be generated. {suggestion(entry.suite, makeable)}"
+            f"{place}: suite {quoted(entry.suite)} cannot be generated. {suggestion(entry.suite, makeable)}"
         )
     suite.parsed(parameters, place=place)
     return ProblemSource(place=place, suite=suite.name, seed=entry.seed, parameters=parameters)

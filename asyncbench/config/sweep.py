@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -22,7 +23,7 @@ from asyncbench.config.models import (
     priced_model,
 )
 from asyncbench.config.notify import Notify, notify_from
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted
 from asyncbench.config.reading import yaml_of
 from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
@@ -99,6 +100,8 @@ def load_sweep(sweep: AnySweep) -> Sweep:
         return sweep
     if isinstance(sweep, Mapping):
         return sweep_from(_with_paths_as_text(sweep))
+    if not isinstance(sweep, str | PathLike):
+        raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     check_sweep_file(Path(sweep))
     raw, place = yaml_of(Path(sweep))
     return sweep_from(raw, place=place, file=Path(sweep))
@@ -278,7 +281,8 @@ def _contradictions(
 def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> Iterator[str]:
     for (i, one), (j, other) in itertools.combinations(enumerate(names, 1), 2):
         if one == other:
-            yield f"{place / kind / (j - 1)}: {kind}[{i}] and {kind}[{j}] are both called {one!r}. {way_out}"
+            both = f"{kind}[{i}] and {kind}[{j}]"
+            yield f"{place / kind / (j - 1)}: {both} are both called {quoted(one)}. {way_out}"
 
 
 def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
@@ -293,11 +297,11 @@ def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
             check_alias(group, place=str(here))
         yield from faults
         if group in {other.alias for other in models}:
-            yield f"{here}: group {group!r} is also the alias of a model. Rename one of them"
+            yield f"{here}: group {quoted(group)} is also the alias of a model. Rename one of them"
         j, other = first.setdefault(group, (i, model))
         if other.limits != model.limits:
             yield (
-                f"{here}: models[{j}] and models[{i}] share the rate limit of group {group!r}, but set "
+                f"{here}: models[{j}] and models[{i}] share the rate limit of group {quoted(group)}, but set "
                 f"different limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}). Set the "
                 "same at both, or under `limits` of their provider"
             )

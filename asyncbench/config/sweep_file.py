@@ -1,9 +1,10 @@
 """What a sweep file may hold, with a description of every key, and its JSON schema."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Dollars, Entry, Name, Share, Streaming
@@ -96,9 +97,17 @@ class SweepEntry(Entry):
     )
 
 
+_NUMBER_OR_TEXT: Final = {"type": ["number", "string"], "pattern": r"^[0-9.]*[0-9][0-9.]*([eE][-+]?[0-9]+)?$"}
+
+
 class _Schema(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  pydantic passes it
         return False  # a key is its own title
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        """Say that a number may be text: YAML reads 1e-3 as one."""
+        said = super().float_schema(schema)
+        return said | _NUMBER_OR_TEXT if schema.get("strict") is False else said
 
 
 def sweep_schema() -> dict[str, Any]:

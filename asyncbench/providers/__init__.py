@@ -47,7 +47,11 @@ from asyncbench.providers.provider import (
     open_provider as open_provider,
     wire_of as wire_of,
 )
-from asyncbench.providers.secrets import looks_secret as looks_secret, without_secret as without_secret
+from asyncbench.providers.secrets import (
+    looks_secret as looks_secret,
+    without_pasted_key as without_pasted_key,
+    without_secret as without_secret,
+)
 from asyncbench.providers.usage import from_anthropic as from_anthropic
 from asyncbench.providers.wire import (
     SIMULATOR as SIMULATOR,

@@ -21,6 +21,12 @@ TELLING: Final = 16  # characters in a row of a key that stand nowhere else by c
 MARK: Final = "[key]"
 SECRET_NAMES: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "PROXY", "AUTH")  # in part
 
+# What the keys of providers look like: their usual beginnings, or letters and digits in a long row.
+_PASTED: Final = re.compile(
+    r"(?<![a-z0-9])(?:sk[-_][\w-]{3,}|(?:gsk|csk|xai|hf|r8|fw|pplx|nvapi|ghp|tgp)[-_][\w-]{16,}|AIza[\w-]{16,}"
+    r"|(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{32,})",
+    re.IGNORECASE,
+)
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")  # no way to escape changes these
 WORDS: Final = ("finish_reason", "model_served", "fingerprint", "upstream", "service_tier")
@@ -41,6 +47,11 @@ def without_secret(text: str, *, key: str) -> str:
         if len(secret) >= SHORTEST_SECRET:
             text = _without(text, secret)
     return text
+
+
+def without_pasted_key(text: str) -> str:
+    """Return what somebody typed without what looks like an API key, put where it does not belong."""
+    return _PASTED.sub(MARK, text)
 
 
 def _without(text: str, key: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from asyncbench import plan, run_sweep
 from asyncbench.config import load_sweep, sweep_from, sweep_schema
 from asyncbench.errors import ConfigError
 from tests.commands import asyncbench_here
@@ -154,6 +155,100 @@ def test_a_dict_is_told_by_the_place_of_its_keys():
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("sk-proj-SECRET: x\n", id="a key"),
+        pytest.param("sk-proj-SECRET: x\nsk-proj-SECRET: y\n", id="a key that is set twice"),
+        pytest.param("models: [{model: simulated/x, key_env: !sk-SECRET x}]\n", id="a tag"),
+        pytest.param("name: *sk-SECRET\n", id="an alias of YAML"),
+        pytest.param("repeats: !!int sk-SECRET\n", id="a number"),
+        pytest.param("limits: sk-SECRET\n", id="a value"),
+        pytest.param("limits: {sk-SECRET: {rpm: many}}\n", id="a provider"),
+        pytest.param("limits: {gsk_4f9aB0cdSECRETe81f2a3: {rpm: 5}}\n", id="a key of Groq"),
+        pytest.param("deadline: 4f9aB0cdSECRETe81f2a3b4c5d6e7f80\n", id="a key without a beginning"),
+        pytest.param("models: [sk-SECRET, sk-SECRET/gpt-5]\n", id="a model"),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_never_repeated(night, text):
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in small().items() if f"{key}:" not in text]
+    told = complaint_about(night("".join([text, *lines])))
+    assert "SECRET" not in told.upper().replace("[KEY]", "")
+    assert "line" in told or "base 10" in told
+
+
+def test_a_dict_does_not_repeat_a_key_either():
+    with pytest.raises(ConfigError) as caught:
+        sweep_from(small(limits={"sk-SECRET": {"rpm": "many"}}))
+    assert str(caught.value) == "sweep, limits.[key]: 'rpm' must be a number, not 'many'"
+
+
+@pytest.mark.parametrize("name", ["api_key", "key", "token", "apiKey", "OPENAI_API_KEY"])
+def test_who_writes_a_key_at_a_model_is_told_where_it_belongs(name):
+    with pytest.raises(ConfigError) as caught:
+        sweep_from(small(models=[{"model": "simulated/oracle", name: "sk-SECRET"}]))
+    assert str(caught.value) == (
+        f"sweep, models[1]: unknown key {name!r}. "
+        "Set `key_env` to the NAME of the environment variable that holds the key"
+    )
+
+
+def test_other_keys_that_hold_such_a_word_are_still_suggested():
+    with pytest.raises(ConfigError, match="Did you mean 'max_tokens'"):
+        sweep_from(small(models=[{"model": "simulated/oracle", "max_token": 5}]))
+
+
+def test_a_bare_on_is_called_by_its_name(night):
+    text = "name: s\nproblems: [p]\nmodels: [simulated/x]\nnotify:\n  command: x\n  on: finishd\n"
+    assert complaint_about(night(text)) == (
+        "night.yaml, line 6: 'on' must be 'finished', 'suspended' or 'crashed', not 'finishd'"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("1: 2\n", id="the sweep"),
+        pytest.param("limits: {1: {rpm: 5}}\n", id="a provider"),
+        pytest.param("models: [{model: simulated/oracle, params: {1: 2}}]\n", id="a parameter"),
+        pytest.param("problems: [{suite: integer_addition, 1: 2}]\n", id="a problem set"),
+    ],
+)
+def test_a_key_that_is_no_text_has_to_be_quoted(night, text):
+    told = complaint_about(night(text)).splitlines()
+    assert "night.yaml, line 1: the key 1 must be text; put it in quotes" in told
+    assert not any("[2]" in line or "[key]" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param({"m" * 5000: 1}, id="a key"),
+        pytest.param({"models": ["m" * 5000]}, id="a model"),
+        pytest.param({"models": ["m" * 5000 + "/m"]}, id="a provider"),
+        pytest.param({"models": [{"model": "simulated/oracle", "alias": "1." * 2500 + "e5"}]}, id="an alias"),
+        pytest.param({"models": [{"model": f"simulated/{'m' * 5000}"}] * 2}, id="a name of two"),
+        pytest.param({"limits": {"m" * 5000: {"rpm": "many"}}}, id="a place"),
+        pytest.param({"deadline": "m" * 5000}, id="a deadline"),
+    ],
+)
+def test_a_long_text_is_cut(keys):
+    with pytest.raises(ConfigError) as caught:
+        sweep_from(small(**keys))
+    assert "…" in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize("sweep", [3, None, [1]])
+async def test_what_is_no_sweep_is_refused_by_its_kind(sweep):
+    said = f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}"
+    for ask in (load_sweep, plan):
+        with pytest.raises(ConfigError, match=said):
+            ask(sweep)
+    with pytest.raises(ConfigError, match=said):
+        await run_sweep(sweep)
+
+
 # ── the schema ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -179,6 +274,7 @@ BOTH = [
     small(notify="true", stop_when={"ci_width": 0.1}, budget_usd=5, deadline="8h", allow_unpriced=True),
     small(notify={"command": ["sh", "-c", "true"], "on": "finished"}, conditions=[{"name": "a", "shots": 2}]),
     small(limits={"openai": {"rpm": 5, "counts": "used"}}),
+    small(budget_usd="5", limits={"openai": {"rpm": "1e3", "fraction": "0.5"}}),
 ]
 NEITHER = [
     small(limts={}),
@@ -189,6 +285,9 @@ NEITHER = [
     small(limits={"opnai": {}}),
     small(conditions=[{"name": "a", "shots": 0}]),
     small(stop_when={"ci_width": 2}),
+    small(budget_usd=0),
+    small(budget_usd="five"),
+    small(budget_usd="-5"),
     small(notify={"on": "sunday", "command": "true"}),
     {"models": ["simulated/oracle"]},
 ]
