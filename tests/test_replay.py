@@ -2,15 +2,19 @@
 
 import asyncio
 import re
+from pathlib import Path
 
 import pytest
 
-from asyncbench import read_trials, run_sweep
+from asyncbench import merge_folders, read_trials, run_sweep
+from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR
 from asyncbench.reports import morning_on, report_on, standings_on
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry, problem_set, simulator, sweep
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(out, problems, *models):
@@ -87,3 +91,39 @@ def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(t
     for report in (report_on, standings_on, morning_on):
         assert "SIMULATED" in report(tmp_path / "out").as_text()
     assert "in the name of openai" in " ".join(morning_on(tmp_path / "out").as_text(width=100).split())
+
+
+FAST = {"simulate": {"speedup": 1000}}
+
+
+def of_recording(out, *, replay):
+    """Ask three problems of a recording: whom it recorded, or a model that makes its answers up."""
+    recording, name = str(ROOT / "data" / "recorded.parquet"), "gpt-4.1-nano-2025-04-14"
+    made_up = {"models": [{"model": "simulated/noisy", "alias": "x"}]}
+    made_up["problems"] = [{"path": recording, "run": name}]
+    replayed = {"models": [{"model": f"simulated/{name}", "alias": "x", "replay": recording, "params": FAST}]}
+    asked = sweep_from({"name": "test", "out": str(out), **(replayed if replay else made_up)})
+    return asyncio.run(run_sweep(asked, limit=3))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
+    of_recording(tmp_path / "out", replay=first)
+    assert ("RECORDED: 1 model" in told_by(tmp_path / "out")) is first
+    for replay in (not first, True):
+        of_recording(tmp_path / "out", replay=replay)
+        told = told_by(tmp_path / "out")
+        assert "RECORDED" not in told
+        assert "SIMULATED" in told
+        assert "Some of them are recorded answers, but not all." in told
+
+
+def test_merged_recordings_with_made_up_answers_are_not_called_recorded(tmp_path):
+    for name, replay in (("recorded", True), ("mixed", False), ("mixed", True)):
+        of_recording(tmp_path / name, replay=replay)
+    merge_folders([tmp_path / "recorded", tmp_path / "mixed"], tmp_path / "merged")
+    assert "Some of them are recorded answers, but not all." in told_by(tmp_path / "merged")
+
+
+def told_by(folder):
+    return " ".join(morning_on(folder).as_text(width=100).split())

@@ -21,12 +21,15 @@ from asyncbench.planning import FORECAST, joined_forecasts, read_forecasts
 from asyncbench.shown import Report
 from asyncbench.store import (
     LOCK,
+    RECORDED,
     TEMPORARY,
     JoinedFolders,
     Manifest,
     claim_folder,
     join_folders,
+    joined_recordings,
     locked,
+    planned_aliases,
     read_manifest,
     write_sweep_file,
 )
@@ -189,6 +192,9 @@ def _describe(found: Sequence[Source], sweep: Sweep, manifest: Manifest, draft: 
             "runs": {sweep.name: {"planned": merged_plan(found, sweep)}},
             "problem_sets": dict(sorted(sets.items())),
             ASKED: asked,
+            RECORDED: joined_recordings(
+                (planned_aliases(said), said.get(RECORDED, [])) for said in manifests
+            ),
             "merged": [source.folder.resolve().name for source in found],
         },
     )

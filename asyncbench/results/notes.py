@@ -13,7 +13,7 @@ from asyncbench.providers import SIMULATOR, is_simulated, same_model
 from asyncbench.records import Outcome
 from asyncbench.shown import SIMULATED, Report
 from asyncbench.stats import Accuracy
-from asyncbench.store import RECORDED, Manifest, read_trials
+from asyncbench.store import RECORDED, Manifest, planned_aliases, read_trials
 from asyncbench.views import FolderViews
 
 MOST_LOST: Final = 5  # names, the worst; more are counted
@@ -88,9 +88,11 @@ def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
     if vendors:
         return f"{SIMULATED} It answered in the name of {', '.join(vendors)} (see `base_url`)."
     recorded = manifest.get(RECORDED, [])
-    planned = {alias for run in manifest.get("runs", {}).values() for alias in run["planned"]}
-    if not recorded or planned - {said["alias"] for said in recorded}:
+    if not recorded:
         return SIMULATED
+    whole = {said["alias"] for said in recorded if not said.get("mixed")}
+    if planned_aliases(manifest) - whole:
+        return f"{SIMULATED} Some of them are recorded answers, but not all."
     first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
     models = "1 model" if len(recorded) == 1 else f"{len(recorded):,} models"
     return f"RECORDED: {models} gave these answers ({first[:7]} to {last[:7]}). None is asked now."

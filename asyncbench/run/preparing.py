@@ -21,7 +21,7 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.run.state import RunState
-from asyncbench.store import RECORDED, Salvage, Store, known_costs
+from asyncbench.store import RECORDED, Salvage, Store, joined_recordings, known_costs, planned_aliases
 from asyncbench.sweeps import (
     ASKED,
     Answers,
@@ -125,7 +125,8 @@ def _describe(run: RunState) -> None:
     used = {asked.problems.path.name: asked.problems for sets in run.sets.values() for asked in sets}
     # Models and conditions that are not asked this time keep the plan they had.
     before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
-    recorded_before, recorded = store.manifest.get(RECORDED, []), recorded_by(sweep, run.models)
+    recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
+    recorded = ({*run.sets}, recorded_by(sweep, run.models))
     plans = {alias: before.get(alias, {}) | planned_tasks(sweep, sets) for alias, sets in run.sets.items()}
     store.write_sweep_file(
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
@@ -135,7 +136,7 @@ def _describe(run: RunState) -> None:
             "simulated": any(model.simulated for model in sweep.models),
             "runs": {sweep.name: {"planned": before | plans}},
             ASKED: named(named_before(store.folder, store.manifest), run.models),
-            RECORDED: list({said["alias"]: said for said in [*recorded_before, *recorded]}.values()),
+            RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.ledger is None else run.ledger.described(),
             "problem_sets": {
                 name: {"name": made.name, "rows": made.rows, "digest": made.digest, "seed": made.seed}

@@ -39,8 +39,10 @@ from asyncbench.store.manifest import (
     check_sweep_file as check_sweep_file,
     claim_folder as claim_folder,
     is_results_folder as is_results_folder,
+    joined_recordings as joined_recordings,
     kept_sweep_file as kept_sweep_file,
     planned as planned,
+    planned_aliases as planned_aliases,
     read_manifest as read_manifest,
     write_sweep_file as write_sweep_file,
 )

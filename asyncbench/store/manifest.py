@@ -1,7 +1,7 @@
 """manifest.json: whose results a folder holds, and what wrote them."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 SWEEP_FILE = "sweep.yaml"  # of a results folder: the sweep as it was run
 HOLDS = "holds"  # the key of what the folder holds: see `holdings`
 DIGEST = "digest"  # the key of the digest of all else in it
-RECORDED = "recorded"  # the key of whose recorded answers were replayed: alias, model, first and last day
+RECORDED = "recorded"  # the key of whose recorded answers were replayed: see `joined_recordings`
 IMPORTED = "imported"  # the key of a folder that holds what others recorded
 Manifest = dict[str, Any]  # Any: JSON, which its readers know
 
@@ -89,6 +89,30 @@ def planned(manifest: Manifest) -> dict[tuple[str, str, str], dict[str, dict[str
         for condition, suites in conditions.items()
         if all(isinstance(tasks, Mapping) for tasks in suites.values())
     }
+
+
+def joined_recordings(
+    parts: Iterable[tuple[Collection[str], Iterable[Mapping[str, Any]]]],
+) -> list[dict[str, Any]]:  # Any: JSON of our own
+    """Return whose recorded answers a folder holds: alias, model, first and last day.
+
+    Such an alias is `mixed` where another part of the folder asked it without a recording.
+
+    Args:
+        parts: of the folder: the aliases asked, and the recordings among them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    asked_plainly = set[str]()
+    for aliases, recordings in parts:
+        told = {said["alias"]: dict(said) for said in recordings}
+        asked_plainly |= {alias for alias in aliases if told.get(alias, {"mixed": True}).get("mixed")}
+        found |= told
+    return [said | ({"mixed": True} if alias in asked_plainly else {}) for alias, said in found.items()]
+
+
+def planned_aliases(manifest: Manifest) -> set[str]:
+    """Return every alias that any run of a folder has planned."""
+    return {alias for run in manifest.get("runs", {}).values() for alias in run["planned"]}
 
 
 def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our own
