@@ -1,6 +1,7 @@
 """A sweep answered by what other results folders hold."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -10,10 +11,25 @@ from asyncbench import merge_folders, read_trials, run_sweep
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR
-from asyncbench.reports import morning_on, report_on, standings_on
+from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
+from asyncbench.reports import (
+    accuracy_maps_on,
+    anatomy_on,
+    cost_report_on,
+    morning_on,
+    quota_report_on,
+    regrade_report,
+    report_on,
+    standings_on,
+    status_of,
+)
 from asyncbench.run.summary import Exit
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
+REPORTS = (
+    *(report_on, standings_on, accuracy_maps_on, anatomy_on),
+    *(cost_report_on, quota_report_on, regrade_report, llm_arithmetic_report_on),
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -88,9 +104,10 @@ def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(t
         summary = asyncio.run(run_sweep(asked, env={"OPENAI_API_KEY": "any"}))
     assert summary.exit is Exit.COMPLETE
     assert set(read_trials(tmp_path / "out", columns=["upstream"])["upstream"].to_pylist()) == {SIMULATOR}
-    for report in (report_on, standings_on, morning_on):
-        assert "SIMULATED" in report(tmp_path / "out").as_text()
-    assert "in the name of openai" in " ".join(morning_on(tmp_path / "out").as_text(width=100).split())
+    for report in (*REPORTS, morning_on):
+        told = report(tmp_path / "out")
+        assert "in the name of openai" in " ".join(told.as_text().split()), report
+        assert json.loads(told.as_json())["simulated"] is True
 
 
 FAST = {"simulate": {"speedup": 1000}}
@@ -109,6 +126,10 @@ def of_recording(out, *, replay):
 @pytest.mark.parametrize("first", [False, True])
 def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
     of_recording(tmp_path / "out", replay=first)
+    for report in (*REPORTS, status_of) if first else ():
+        told = report(tmp_path / "out")
+        assert told.as_text().startswith("RECORDED: 1 model"), report
+        assert json.loads(told.as_json())["simulated"] is True
     assert ("RECORDED: 1 model" in told_by(tmp_path / "out")) is first
     for replay in (not first, True):
         of_recording(tmp_path / "out", replay=replay)

@@ -40,7 +40,7 @@ from asyncbench.results import (
     summed,
     told_apart,
 )
-from asyncbench.shown import SIMULATED, Report
+from asyncbench.shown import Report
 from asyncbench.store import read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -67,7 +67,7 @@ class Picture:
 class Material:
     """What the charts and tables of a folder are made from."""
 
-    simulated: bool
+    simulated_note: str  # empty: no results are simulated
     cells: charted.Cells
     minutes: Sequence[Minute]
     names: Mapping[Entrant, str]
@@ -127,7 +127,7 @@ def _material(folder: Path) -> Material:
         model: {outcome: sums[outcome] for outcome in OUTCOME_COLOURS} for (model,), sums in groups.items()
     }
     return Material(
-        simulated=standings.simulated,
+        simulated_note=standings.simulated_note,
         cells=rows,
         minutes=minutes,
         names=names,
@@ -249,7 +249,7 @@ def _slug(text: str) -> str:
 
 def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
-    marks = [SIMULATED] if found.simulated else []
+    marks = [found.simulated_note] if found.simulated_note else []
     for picture in _pictures(found):
         notes = [line for note in [*marks, *picture.notes] for line in wrap(note, LONGEST_LINE)]
         svg, png = draw(drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes))

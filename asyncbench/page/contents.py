@@ -49,7 +49,6 @@ from asyncbench.results import (
     minutes_of,
     names_of,
     shortened,
-    simulated_note,
     tasks_shown,
     told_apart,
 )
@@ -153,7 +152,7 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
         "simulated": standings.simulated,
-        "simulated_words": simulated_note(read_manifest(folder)),
+        "simulated_words": standings.simulated_note,
         "trials_in_all": sample.of,
         "sample_rule": sample.rule,
         "asked": asked,

@@ -6,8 +6,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from asyncbench.providers import is_simulated
-from asyncbench.results import Graded, NothingToShowError, graded_by, left_out_at_import, left_out_of
-from asyncbench.shown import SIMULATED, Report
+from asyncbench.results import (
+    FolderReport,
+    Graded,
+    NothingToShowError,
+    graded_by,
+    left_out_at_import,
+    left_out_of,
+    simulated_note_of,
+)
 from asyncbench.store import Manifest
 from asyncbench.views import FolderViews, counted
 
@@ -15,17 +22,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedReport(Report):
+class PublishedReport(FolderReport):
     """The figures of a results folder as another project publishes them."""
 
-    folder: str
-    simulated: bool
     graders: tuple[Graded, ...]
     left_out: dict[str, int]  # run → entries of its file that could not be imported
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         yield graded_by(self.graders)
         yield from self._outcomes()
         yield from left_out_at_import(self.left_out)
@@ -46,7 +50,7 @@ def about(
     """Return what every published report tells of its folder, but for the graders."""
     return {
         "folder": str(folder),
-        "simulated": any(map(is_simulated, providers)),
+        "simulated_note": simulated_note_of(folder, manifest, known=any(map(is_simulated, providers))),
         "left_out": left_out_of(manifest, runs=runs),
     }
 

@@ -15,7 +15,7 @@ from asyncbench.reconciliation.matching import MatchedNames, matched
 from asyncbench.reconciliation.our_costs import FolderUse, Ours, use_of
 from asyncbench.reconciliation.reading import Export, read_export
 from asyncbench.reports import fine
-from asyncbench.shown import SIMULATED, Report, Sheet
+from asyncbench.shown import Report, Sheet
 
 TOLERANCE: Final = 0.01  # of the larger side
 NO_MODEL: Final = "(no model named)"
@@ -41,7 +41,7 @@ class Reconciled(Report):
 
     folder: str
     file: str
-    simulated: bool
+    simulated_note: str  # empty: no results are simulated
     export: Export
     utc_offset_h: float  # whose days they are
     tolerance: float
@@ -82,7 +82,7 @@ class Reconciled(Report):
         return {
             "folder": self.folder,
             "file": self.file,
-            "simulated": self.simulated,
+            "simulated": bool(self.simulated_note),
             "format": self.export.format,
             "verified": self.export.verified,
             "columns": self.export.columns,
@@ -104,8 +104,8 @@ class Reconciled(Report):
         }
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        if self.simulated_note:
+            yield self.simulated_note
         export = self.export
         if export.verified:
             yield f"The file is read as: {export.format} ({export.verified})."
@@ -197,7 +197,7 @@ def reconcile(
     return Reconciled(
         folder=str(folder),
         file=str(file),
-        simulated=use.simulated,
+        simulated_note=use.simulated_note,
         export=export,
         utc_offset_h=utc_offset_h,
         tolerance=tolerance,

@@ -135,7 +135,7 @@ class FolderUse:
     by_day: Mapping[tuple[BillNames, date], Ours]
     by_half_hour: Mapping[tuple[BillNames, int], Ours]  # dollars and tokens alone
     providers: Mapping[BillNames, str]
-    simulated: bool  # whether any of them was answered by the simulator
+    simulated_note: str  # what to say if the simulator answered any of them; empty: it did not
 
     def half_hours(self, names: Mapping[BillNames, str]) -> HalfHours:
         """Return the same by the names that are compared."""
@@ -188,7 +188,7 @@ def _use(folder: Path, views: FolderViews, provider: str | None, now: datetime, 
         by_day=by_day,
         by_half_hour={_key(row, "half_hour"): _of(row) for row in halves},
         providers=providers,
-        simulated=calls.simulated,
+        simulated_note=calls.simulated_note,
     )
 
 

@@ -9,14 +9,15 @@ from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import Worth, asked_alike, best, worth_of
 from asyncbench.results import (
     Entrant,
+    FolderReport,
     Graded,
-    any_simulated,
     graded_by,
     headline_graders,
     in_order,
     lost_notes,
     names_of,
     no_trials,
+    note_of_simulated,
 )
 from asyncbench.results.anatomy import (
     GROUP,
@@ -31,7 +32,7 @@ from asyncbench.results.anatomy import (
     most_of_a_group,
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
-from asyncbench.shown import RIGHT_50, RIGHT_90, SIMULATED, Report, Sheet
+from asyncbench.shown import RIGHT_50, RIGHT_90, Sheet
 from asyncbench.store import ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -49,11 +50,9 @@ UNLIKE = "Not all models were asked the same tasks and lengths. `Unbeaten` compa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnatomyReport(Report):
+class AnatomyReport(FolderReport):
     """What was found out about a folder's answers, and how it is shown."""
 
-    folder: str
-    simulated: bool
     graders: tuple[Graded, ...]
     order: tuple[Entrant, ...]  # as planned
     findings: tuple[ErrorFindings, ...]  # in that order, then by task
@@ -127,8 +126,7 @@ class AnatomyReport(Report):
             }
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         if not self.by_asked:
             yield no_trials(self.folder)
             return
@@ -180,12 +178,13 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
 
 def _anatomy(folder: Path | str, views: FolderViews) -> AnatomyReport:
     found, cells = errors_in(folder, views), views.table("FROM cells")
-    order = in_order({sheets.entrant_of(group) for group in found}, read_manifest(Path(folder)))
+    manifest = read_manifest(Path(folder))
+    order = in_order({sheets.entrant_of(group) for group in found}, manifest)
     groups = sorted(found, key=lambda group: (order.index(sheets.entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
         folder=str(folder),
-        simulated=any_simulated(views),
+        simulated_note=note_of_simulated(views, manifest),
         graders=headline_graders(views),
         order=tuple(order),
         findings=tuple(found[group] for group in groups),

@@ -14,7 +14,6 @@ from asyncbench.reports.comparison import Compared, ComparisonRow, Question, com
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results import lost_notes
 from asyncbench.shown import (
-    SIMULATED,
     Report,
     Sheet,
     as_lines,
@@ -58,7 +57,7 @@ class Comparison(Report):
         return {
             "a": asdict(found.a),
             "b": asdict(found.b),
-            "simulated": found.simulated,
+            "simulated": bool(found.simulated_notes),
             "rows": list(map(_row_mapping, found.rows)),
             "problems_needed": found.needed,
             "outcomes_a": found.outcomes_a,
@@ -71,8 +70,7 @@ class Comparison(Report):
 
     def _notes(self) -> Iterator[str]:
         found = self.found
-        if found.simulated:
-            yield SIMULATED
+        yield from found.simulated_notes
         yield f"A: {self.names[0]}. B: {self.names[1]}."
         if found.whole.found.trials:
             yield _verdict(found.whole, *self.names)

@@ -24,6 +24,8 @@ from asyncbench.results import (
     pair,
     places,
     read_model,
+    simulated_note,
+    simulated_vendors,
 )
 from asyncbench.shown import safe
 from asyncbench.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
@@ -119,7 +121,7 @@ class Compared:
 
     a: ComparedSide
     b: ComparedSide
-    simulated: bool
+    simulated_notes: tuple[str, ...]  # of their folders; empty: no results are simulated
     rows: tuple[ComparisonRow, ...]  # the first: of all problems; then by suite and task, if several
     outcomes_a: dict[str, int]  # of all its trials, in common or not
     outcomes_b: dict[str, int]
@@ -200,7 +202,7 @@ def _compared(
     return Compared(
         a=sides[0],
         b=sides[1],
-        simulated=any_simulated(views),
+        simulated_notes=_simulated_notes(views, sides),
         rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(found, within)])),
         outcomes_a=outcomes[A[0]],
         outcomes_b=outcomes[B[0]],
@@ -235,6 +237,14 @@ def sides_of(
             f"{a} and {b} are the same. Name two different models, conditions, runs or folders."
         )
     return sides
+
+
+def _simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[str, ...]:
+    if not any_simulated(views):
+        return ()
+    vendors, manifests = simulated_vendors(views), [read_manifest(Path(side.folder)) for side in sides]
+    told = [said for said in manifests if said.get("simulated")] or manifests
+    return tuple(dict.fromkeys(simulated_note(said, vendors) for said in told))
 
 
 def _names_in(folder: Path) -> dict[Entrant, str]:

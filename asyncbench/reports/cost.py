@@ -14,6 +14,7 @@ from asyncbench.results import (
     OK_STATUS,
     CallCosts,
     CostKey,
+    FolderReport,
     UnknownCosts,
     Untold,
     bound_of,
@@ -24,8 +25,6 @@ from asyncbench.results import (
 )
 from asyncbench.shown import (
     PER_CORRECT,
-    SIMULATED,
-    Report,
     Sheet,
     dollars,
     filled,
@@ -79,11 +78,9 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostReport(Report):
+class CostReport(FolderReport):
     """Where the money of a folder went."""
 
-    folder: str
-    simulated: bool
     imported: bool
     several: bool  # whether a model has several conditions or runs: they are together everywhere
     reused: int  # answers taken over from another sweep, which cost nothing here
@@ -137,8 +134,7 @@ class CostReport(Report):
     # ── as tables ────────────────────────────────────────────────────────────────────────────
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         yield from [self._nothing] if self._nothing else self._sums()
         if self.several:
             yield "A model's conditions and runs are counted together."
@@ -233,7 +229,7 @@ def _cost_report(folder: Path, views: FolderViews) -> CostReport:
     imported = bool(manifest.get(IMPORTED))
     return CostReport(
         folder=str(folder),
-        simulated=calls.simulated,
+        simulated_note=calls.simulated_note,
         imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
         reused=asked["reused"],

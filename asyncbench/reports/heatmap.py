@@ -11,8 +11,8 @@ from typing import Any, Final
 from asyncbench.records import Outcome
 from asyncbench.results import (
     Entrant,
+    FolderReport,
     Graded,
-    any_simulated,
     finest,
     graded_by,
     headline_graders,
@@ -22,8 +22,9 @@ from asyncbench.results import (
     lost_notes,
     names_of,
     no_trials,
+    note_of_simulated,
 )
-from asyncbench.shown import SIMULATED, Cell, Report, Sheet, of_accuracy, shaded, whole_percent
+from asyncbench.shown import Cell, Sheet, of_accuracy, shaded, whole_percent
 from asyncbench.store import CELL, ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
 
@@ -69,11 +70,9 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyMaps(Report):
+class AccuracyMaps(FolderReport):
     """The accuracies of a results folder by task and by length, and how they are shown."""
 
-    folder: str
-    simulated: bool
     graders: tuple[Graded, ...]
     names: Mapping[Entrant, str]  # what to call everybody, as planned
     outcomes: Mapping[str, Mapping[str, int]]  # by name
@@ -99,8 +98,7 @@ class AccuracyMaps(Report):
         return {**who, "suite": square.suite, "task": square.task, **dict(lengths), **counts}
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         if not self.tasks:
             yield no_trials(self.folder)
             return
@@ -183,7 +181,8 @@ def _maps(folder: Path | str, views: FolderViews) -> AccuracyMaps:
     for cell in cells:
         counts = {outcome.value: cell[outcome] for outcome in Outcome}
         outcomes[cell["run"], cell["model"], cell["condition"]].update(counts)
-    names, skips = names_of(in_order(outcomes, read_manifest(Path(folder)))), keep_skips(views, folder)
+    manifest = read_manifest(Path(folder))
+    names, skips = names_of(in_order(outcomes, manifest)), keep_skips(views, folder)
     suites = sorted({cell["suite"] for cell in cells})
     tasks, lengths = list[Square](), list[Square]()
     for suite in suites:
@@ -193,7 +192,7 @@ def _maps(folder: Path | str, views: FolderViews) -> AccuracyMaps:
         lengths += _squares(known, finest(known), ranges_of(cell["length"] for cell in known))
     return AccuracyMaps(
         folder=str(folder),
-        simulated=any_simulated(views),
+        simulated_note=note_of_simulated(views, manifest),
         graders=headline_graders(views),
         names=names,
         outcomes={names[entrant]: dict(counts) for entrant, counts in outcomes.items()},

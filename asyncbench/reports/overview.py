@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +13,10 @@ from asyncbench.results import (
     STOPPED_MARK,
     TRIAL_COLUMNS,
     Entrant,
+    FolderReport,
     Graded,
     StoppedCell,
     Unpriced,
-    any_simulated,
     graded_by,
     headline_graders,
     in_order,
@@ -26,6 +26,7 @@ from asyncbench.results import (
     mixtures,
     names_of,
     no_trials,
+    note_of_simulated,
     repriced,
     stopped_cells_in,
     stopped_note,
@@ -39,8 +40,6 @@ from asyncbench.shown import (
     MEDIAN_TTFT,
     P95_LATENCY,
     P95_TTFT,
-    SIMULATED,
-    Report,
     Sheet,
     count,
     dollars,
@@ -110,11 +109,9 @@ class ModelCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview(Report):
+class Overview(FolderReport):
     """A folder's figures, and how they are shown."""
 
-    folder: str
-    simulated: bool
     graders: tuple[Graded, ...]  # whose grades are the headline
     empty: int  # replies without any text
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
@@ -127,11 +124,10 @@ class Overview(Report):
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
 
     def _data(self) -> dict[str, object]:
-        return asdict(self) | {"nothing": None if self.suites else no_trials(self.folder)}
+        return FolderReport._data(self) | {"nothing": None if self.suites else no_trials(self.folder)}
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         if self.prices:
             yield f"These are not the costs of the run: {self.prices}."
         if not self.suites:
@@ -254,7 +250,7 @@ def _overview(folder: Path | str, views: FolderViews) -> Overview:
     empty = views.rows("SELECT count(*) AS empty FROM grades WHERE headline AND reason = 'empty'")
     return Overview(
         folder=str(folder),
-        simulated=any_simulated(views),
+        simulated_note=note_of_simulated(views, manifest),
         graders=headline_graders(views),
         empty=empty[0]["empty"],
         suites=tuple(line for line in lines if line.task is None),

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from asyncbench.shown import BOUND_BY, SIMULATED, Report, Sheet
+from asyncbench.results import FolderReport, note_of_simulated
+from asyncbench.shown import BOUND_BY, Sheet
 from asyncbench.store import LIMITS, WAITS, read_manifest
-from asyncbench.views import counted
+from asyncbench.views import FolderViews, counted
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
@@ -60,11 +61,9 @@ class LimitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaReport(Report):
+class QuotaReport(FolderReport):
     """The lanes of a folder, as a whole and minute by minute."""
 
-    folder: str
-    simulated: bool
     lanes: tuple[LimitUse, ...]
     hours: tuple[LimitUse, ...]
     minutes: tuple[LimitUse, ...]
@@ -75,8 +74,7 @@ class QuotaReport(Report):
         return whole | {name: list(found) for name, found in uses.items()}
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         yield self._nothing or MEANING
 
     @property
@@ -126,10 +124,16 @@ def quota_report_on(folder: Path | str) -> QuotaReport:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    rows = counted(folder, lambda views: views.table(_USES)).to_pylist()
+    manifest = read_manifest(Path(folder))
+
+    def look(views: FolderViews) -> tuple[list[dict[str, Any]], str]:  # Any: sums of `lanes`
+        note = note_of_simulated(views, manifest, known=bool(manifest.get("simulated")))
+        return views.table(_USES).to_pylist(), note
+
+    rows, note = counted(folder, look)
     return QuotaReport(
         folder=str(folder),
-        simulated=bool(read_manifest(Path(folder)).get("simulated")),
+        simulated_note=note,
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
         hours=tuple(_use(row) for row in rows if row["hour"] is not None),
         minutes=tuple(_use(row) for row in rows if row["minute"] is not None),

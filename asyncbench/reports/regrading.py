@@ -7,7 +7,9 @@ from pathlib import Path
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
-from asyncbench.shown import SIMULATED, Report, Sheet
+from asyncbench.results import simulated_note_of
+from asyncbench.shown import Report, Sheet
+from asyncbench.store import read_manifest
 from asyncbench.suites import SUITES
 
 NOT_GRADED = "not graded"
@@ -32,11 +34,13 @@ class RegradeReport(Report):
     """A regrade as it is shown: what one grader changed, or the headline graders."""
 
     found: Regraded
+    simulated_note: str  # empty: no results are simulated
     grader: str | None  # None: the headline graders
 
     def _data(self) -> dict[str, object]:
         moves, examples = list(map(asdict, self._moves())), list(map(asdict, self._examples()))
-        return asdict(self.found) | {"moves": moves, "examples": examples}
+        told = asdict(self.found) | {"simulated": bool(self.simulated_note)}
+        return told | {"moves": moves, "examples": examples}
 
     def _moves(self) -> list[Move]:
         return [
@@ -51,8 +55,8 @@ class RegradeReport(Report):
 
     def _notes(self) -> Iterator[str]:
         found = self.found
-        if found.simulated:
-            yield SIMULATED
+        if self.simulated_note:
+            yield self.simulated_note
         changed = sum(one.trials for one in self._moves() if one.before != one.now)
         changes = f"{changed:,} outcomes change" if changed else "No outcome changes"
         yield f"{found.trials:,} stored trials were graded again, without a call. {changes}."
@@ -122,7 +126,9 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     known = sorted({name for suite in SUITES.values() for name in suite.graders})
     if grader is not None and grader not in known:  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
-    return RegradeReport(found=regrade_folder(folder, write=write), grader=grader)
+    found = regrade_folder(folder, write=write)
+    note = simulated_note_of(folder, read_manifest(folder), known=found.simulated)
+    return RegradeReport(found=found, simulated_note=note, grader=grader)
 
 
 def _versions(one: Grader) -> str:

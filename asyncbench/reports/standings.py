@@ -7,12 +7,13 @@ from typing import Final
 
 from asyncbench.reports.rankings import Ranking, Standing, rankings_of
 from asyncbench.results import (
+    FolderReport,
     ModelPair,
-    any_simulated,
     keep_skips,
     lapsed_note,
     lost_notes,
     no_trials,
+    note_of_simulated,
 )
 from asyncbench.shown import (
     ACCURACY,
@@ -24,8 +25,6 @@ from asyncbench.shown import (
     PER_CORRECT,
     RIGHT_50,
     RIGHT_90,
-    SIMULATED,
-    Report,
     Sheet,
     dollars,
     filled,
@@ -38,11 +37,9 @@ from asyncbench.views import FolderViews, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standings(Report):
+class Standings(FolderReport):
     """The rankings of a results folder: of all suites together, if there are several, then suite by suite."""
 
-    folder: str
-    simulated: bool
     asked: int  # runs × models × conditions
     skipped: int  # trials that `stop_when` leaves out
     lapsed: int  # trials that it left out before, but not by the rule in force: open
@@ -62,8 +59,7 @@ class Standings(Report):
         }
 
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         if not self.rankings:
             yield no_trials(self.folder)
             return
@@ -157,10 +153,11 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
 
     def look(views: FolderViews) -> Standings:
         skips = keep_skips(views, folder)
-        rankings, entrants = rankings_of(views, read_manifest(Path(folder)), formats=formats)
+        manifest = read_manifest(Path(folder))
+        rankings, entrants = rankings_of(views, manifest, formats=formats)
         return Standings(
             folder=str(folder),
-            simulated=any_simulated(views, "answers"),
+            simulated_note=note_of_simulated(views, manifest, table="answers"),
             asked=entrants,
             skipped=skips.trials,
             lapsed=skips.lapsed,

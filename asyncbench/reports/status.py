@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.results import held, lapsed_note
-from asyncbench.shown import SIMULATED, Report, Sheet, dollars, safe_note
+from asyncbench.results import FolderReport, held, lapsed_note, simulated_note
+from asyncbench.shown import Sheet, dollars, safe_note
 from asyncbench.store import (
     QUARANTINE,
     Books,
@@ -86,12 +86,10 @@ class CapStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status(Report):
+class Status(FolderReport):
     """How far a sweep is, and how its folder is."""
 
     sweep: str
-    folder: str
-    simulated: bool
     written_at: str | None  # UTC, ISO 8601
     cost_usd: float  # of all attempts whose cost is known
     unpriced_attempts: int
@@ -111,8 +109,7 @@ class Status(Report):
         return self.files.writer is not None
 
     def _parts(self) -> Iterator[str | Sheet]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         closed = ("done", "skipped") if self._skipped else ("done",)
@@ -194,7 +191,7 @@ def status_of(folder: Path | str) -> Status:
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),
-        simulated=bool(manifest.get("simulated")),
+        simulated_note=simulated_note(manifest) if manifest.get("simulated") else "",
         written_at=None if written_at is None else written_at.isoformat("T", "seconds"),
         cost_usd=sum(one.cost_usd or 0.0 for one in models),
         unpriced_attempts=sum(one.unpriced_attempts for one in models),

@@ -47,6 +47,7 @@ from asyncbench.results.names import (
     told_apart as told_apart,
 )
 from asyncbench.results.notes import (
+    FolderReport as FolderReport,
     Graded as Graded,
     NothingToShowError as NothingToShowError,
     any_simulated as any_simulated,
@@ -60,7 +61,9 @@ from asyncbench.results.notes import (
     lost_notes as lost_notes,
     mixtures as mixtures,
     no_trials as no_trials,
+    note_of_simulated as note_of_simulated,
     simulated_note as simulated_note,
+    simulated_note_of as simulated_note_of,
     simulated_vendors as simulated_vendors,
 )
 from asyncbench.results.pairing import (

@@ -14,6 +14,7 @@ import pyarrow as pa
 from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
 from asyncbench.providers import is_simulated
 from asyncbench.records import Sent
+from asyncbench.results.notes import note_of_simulated
 from asyncbench.results.repricing import known_rates
 from asyncbench.store import read_manifest
 from asyncbench.views import FolderViews
@@ -72,7 +73,7 @@ class CallPrices:
     views: FolderViews
     rates: Mapping[tuple[str, str | None], RatesAt]  # by alias and model id; by alias alone for open trials
     model_ids: Mapping[str, str]  # by alias, of models that have one only
-    simulated: bool  # whether any of it was answered by the simulator
+    simulated_note: str  # what to say if the simulator answered any of it; empty: it did not
 
     def put_rates(self, name: str, *, tier: str | None = AS_SERVED, at_s: float | None = None) -> None:
         """Put a table of what a token of each kind costs in each call, USD; NULL where no price is known.
@@ -130,8 +131,10 @@ def keep_calls(folder: Path, views: FolderViews) -> CallPrices:
     views.put("alone", pa.table({"model": [*model_ids], "model_id": [*model_ids.values()]}, _ALONE))
     views.keep("calls", _CALLS)
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
-    simulated = bool(read_manifest(folder).get("simulated")) or any(map(is_simulated, providers))
-    found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated=simulated)
+    manifest = read_manifest(folder)
+    known = bool(manifest.get("simulated")) or any(map(is_simulated, providers))
+    note = note_of_simulated(views, manifest, known=known)
+    found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
     found.put_rates("rates")
     return found
 

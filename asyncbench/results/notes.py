@@ -2,9 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from asyncbench.records import Outcome
 from asyncbench.shown import SIMULATED, Report
 from asyncbench.stats import Accuracy
 from asyncbench.store import RECORDED, Manifest, planned_aliases, read_trials
-from asyncbench.views import FolderViews
+from asyncbench.views import FolderViews, counted
 
 MOST_LOST: Final = 5  # names, the worst; more are counted
 
@@ -78,6 +78,48 @@ def simulated_vendors(views: FolderViews) -> list[str]:
     query = "SELECT DISTINCT provider FROM trials WHERE upstream = $simulator ORDER BY ALL"
     found = (row["provider"] for row in views.rows(query, {"simulator": SIMULATOR}))
     return [provider for provider in found if not is_simulated(provider)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderReport(Report):
+    """A report on a results folder, which says first if no model was asked now."""
+
+    folder: str
+    simulated_note: str  # empty: no results are simulated
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of the results are simulated."""
+        return bool(self.simulated_note)
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        told = {"folder": self.folder, "simulated": self.simulated} | asdict(self)
+        del told["simulated_note"]
+        return told
+
+    def _simulated(self) -> list[str]:
+        return [self.simulated_note] * self.simulated
+
+
+def note_of_simulated(
+    views: FolderViews, manifest: Manifest, *, table: str = "trials", known: bool = False
+) -> str:
+    """Return what to say of the simulated results of a folder; empty: there are none.
+
+    Args:
+        views: of the folder.
+        manifest: its own.
+        table: whose trials are shown.
+        known: that some are simulated, whatever the table holds.
+    """
+    if not (known or any_simulated(views, table)):
+        return ""
+    return simulated_note(manifest, simulated_vendors(views))
+
+
+def simulated_note_of(folder: Path | str, manifest: Manifest, *, known: bool) -> str:
+    """Return `note_of_simulated` of a folder whose views are not open."""
+    return counted(folder, lambda views: note_of_simulated(views, manifest, known=known))
 
 
 def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
