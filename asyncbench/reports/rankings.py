@@ -1,6 +1,7 @@
 """Who is better, by how much, and is that real: rankings over problems in common, with ties.
 
-Models that share no problem are ranked where each was asked as many problems of every kind, as often.
+Models that share hardly a problem (1 % at most) are ranked where each was asked as many problems of every
+kind, as often.
 """
 
 from collections import Counter, defaultdict
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
-from operator import and_, or_
+from operator import and_
 from typing import Final
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from asyncbench.store import ENTRANT, Manifest
 from asyncbench.views import FolderViews
 
 SEED: Final = 8  # of the bootstrap
+MOST_SHARED: Final = 0.01  # of two models' problems: so few by chance change no unpaired test
 Problems = Mapping[tuple[int, int], int]  # (times right, times asked) → problems
 Key = tuple[str | None, ...]  # run, model, condition and suite; None: all suites
 
@@ -196,7 +198,7 @@ def _by_kinds(
     counts: "_Counts",
     suite: str | None,
 ) -> Iterator[tuple[_Group, ...]]:
-    """Yield groups, those of one together if they share no problem and have as many of every kind."""
+    """Yield groups, those of one together if they share hardly a problem and have as many of every kind."""
     alike = defaultdict[object, list[_Group]](list)
     alone = sum(len(group.members) == 1 for group in groups)
     for group in groups:
@@ -208,7 +210,8 @@ def _by_kinds(
     universe = found.of(suite=suite)
     for together in alike.values():
         own = [done[group.members[0]] & universe for group in together]
-        apart = reduce(or_, own).bit_count() == sum(map(int.bit_count, own))
+        shared = [(a & b).bit_count() / min(a.bit_count(), b.bit_count()) for a, b in combinations(own, 2)]
+        apart = max(shared, default=0.0) <= MOST_SHARED
         yield from [tuple(together)] if apart else [(group,) for group in together]
 
 
