@@ -24,6 +24,7 @@ from data.recorded import facts
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "data" / "recorded.parquet"
+CHANCE = ("simulated/claude-opus-4-6", "simulated-http/deepseek.v3.2")  # both were asked one problem
 NANO, O3 = "gpt-4.1-nano-2025-04-14", "o3-mini-2025-01-31-low"
 
 
@@ -120,6 +121,14 @@ def test_models_without_a_common_problem_are_ranked_by_unpaired_tests(replayed):
     assert "llm_arithmetic: 2 models, each on 720 problems of its own" in text
     assert "ranked by unpaired tests" in text
     assert "paired tests, Holm" not in text
+
+
+def test_one_problem_in_common_by_chance_keeps_nobody_from_a_rank(tmp_path):
+    asyncio.run(run_sweep(replaying(tmp_path / "out", *CHANCE)))
+    problems = Counter(read_trials(tmp_path / "out")["problem_id"].to_pylist())
+    assert Counter(problems.values()) == {1: 2 * 720 - 2, 2: 1}
+    (ranking,) = standings_on(tmp_path / "out").rankings
+    assert (ranking.paired, [line.place for line in ranking.lines]) == (False, [1, 2])
 
 
 def test_a_sweep_says_which_run_its_problems_are_of_when_it_is_written_down(tmp_path):
