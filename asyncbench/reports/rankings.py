@@ -23,16 +23,20 @@ from asyncbench.results import (
     Marks,
     ModelPair,
     in_order,
+    keep_votes,
     marked,
     names_of,
     pair,
     skipped_problems,
+    votes_on,
 )
 from asyncbench.results.curves import GROUP, DigitsCurve, Hardest, digits_at, hardest, tasks_named
 from asyncbench.shown import per_correct
 from asyncbench.stats import (
     Accuracy,
+    AtK,
     Proportion,
+    at_each_k,
     bootstrap_difference,
     clustered,
     holm,
@@ -65,6 +69,7 @@ class Standing:
     repeats: int  # times that each of the ranking's problems was asked; 1 also where that differs
     any_right: float | None  # pass@k with k = repeats: of a problem's answers at least one is; None: k is 1
     all_right: float | None  # pass^k
+    at_k: tuple[AtK, ...]  # for each k up to the most repeats of a problem; none where each was asked once
     trials: int  # its own, on whatever problems
     outcomes: dict[str, int]  # of its own trials
     shared: dict[str, int]  # the same of those on the ranking's problems
@@ -134,6 +139,8 @@ def rankings_of(views: FolderViews, manifest: Manifest, *, formats: bool) -> tup
         formats: read the grades, too, for `format_ok`.
     """
     found = marked(views, COUNTED)
+    if any(len(marks.asked) > 1 for marks in found.marks.values()):
+        keep_votes(views)
     suites = sorted({suite for suite, _ in found.tasks})
     entrants = in_order(found.marks, manifest)
     counts = _Counts(names_of(entrants), views, formats=formats)
@@ -239,11 +246,15 @@ def _ranking(suite: str | None, groups: Sequence[_Group], found: Marked, counts:
     ties = tied(best_first, lambda a, b: p_of[a, b])
     places = {name: place for place, names in enumerate(ties, 1) for name in names}
     problems = marks[best_first[0]].problems
+    at_k = {who: at for group in groups for who, at in counts.at_k(group).items()}
     lines = []
     for name in best_first:
         ended, group = found.ended[names[name]], group_of[names[name]]
         shared = {outcome: sum(map(int.bit_count, group.within(turns))) for outcome, turns in ended.items()}
-        lines.append(counts.standing(names[name], suite, marks[name], place=places[name], shared=shared))
+        who, place = names[name], places[name]
+        lines.append(
+            counts.standing(who, suite, marks[name], place=place, shared=shared, at_k=at_k.get(who, ()))
+        )
     return Ranking(
         suite=suite,
         suites=tuple(sorted({its for (its, _), bits in found.tasks.items() if bits & problems})),
@@ -325,6 +336,7 @@ class _Counts:
 
     def __init__(self, names: Mapping[Entrant, str], views: FolderViews, *, formats: bool) -> None:
         self.names = names
+        self._views = views
         by = _BY_TRIAL if len({entrant[:2] for entrant in names}) < len(names) else _BY_MODEL
         self._sums, self._formats = (
             {tuple(row.pop(name) for name in (*ENTRANT, "suite")): row for row in rows}
@@ -347,8 +359,23 @@ class _Counts:
             found[tuple(row[name] for name in kind)][row["correct"], row["asked"]] = row["problems"]
         return {**found}
 
+    def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
+        """Return what repeats tell of each in a group; nothing where no problem was asked again."""
+        if len(list(filter(None, group.common))) < 2:
+            return {}
+        votes = votes_on(self._views, group.common)
+        at_k = {who: tuple(at_each_k(votes[who])) for who in group.members}
+        return {who: at for who, at in at_k.items() if len(at) > 1}
+
     def standing(
-        self, entrant: Entrant, suite: str | None, marks: Marks, *, place: int, shared: dict[str, int]
+        self,
+        entrant: Entrant,
+        suite: str | None,
+        marks: Marks,
+        *,
+        place: int,
+        shared: dict[str, int],
+        at_k: tuple[AtK, ...],
     ) -> Standing:
         key = (*entrant, suite)
         sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
@@ -366,6 +393,7 @@ class _Counts:
             repeats=repeats,
             any_right=any_right,
             all_right=all_right,
+            at_k=at_k,
             outcomes={outcome.value: sums.pop(outcome) for outcome in Outcome},
             shared=shared,
             at_90=at_90,
@@ -395,7 +423,7 @@ def _share(marks: Marks) -> tuple[float, tuple[float, float]]:
     if len(list(filter(None, marks.asked))) == 1:
         once = Proportion(successes=marks.correct, trials=marks.trials)
         return once.share or 0.0, once.interval or (0.0, 1.0)
-    repeated = clustered([counts for counts, problems in marks.by_problem().items() for _ in range(problems)])
+    repeated = clustered(marks.by_problem())
     return repeated.share or 0.0, repeated.interval or (0.0, 1.0)
 
 

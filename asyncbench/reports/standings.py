@@ -21,7 +21,10 @@ from asyncbench.shown import (
     BEST_CASE,
     FORMAT,
     LOST,
+    MAJORITY_AT_K,
     MEDIAN_LATENCY,
+    PASS_AT_K,
+    PASS_HAT_K,
     PER_CORRECT,
     RIGHT_50,
     RIGHT_90,
@@ -74,14 +77,16 @@ class Standings(FolderReport):
             yield SHARED
         if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
             yield HARDEST
+        if any(line.at_k for line in lines):
+            yield REPEATED
 
     def _sheets(self) -> Iterator[Sheet]:
         for ranking in self.rankings:
             if not ranking.alone:
-                yield _sheet(over(ranking), ranking.lines, placed=True)
+                yield from _sheets(over(ranking), ranking.lines, placed=True)
         why = ALONE if self.asked > 1 else "one model"
         for suite, lines in unranked(self.rankings).items():
-            yield _sheet(f"{suite or 'All suites'}: {why}", lines, placed=False)
+            yield from _sheets(f"{suite or 'All suites'}: {why}", lines, placed=False)
 
 
 PLACES: Final = (
@@ -104,6 +109,11 @@ SKIPPED: Final = (
     "trials were skipped by `stop_when`. Models are compared on the problems that none of them skipped. "
     "A stopped cell weighs less than planned, so a model that is good there may rank too low. Intervals are "
     "too narrow and p values too small; `report` shows each stopped cell with a valid interval."
+)
+REPEATED: Final = (
+    "pass@k: the chance that at least one of k answers to a problem is right. pass^k: that all of them are. "
+    "majority@k: that the most frequent one is. A tie counts as the chance to draw the right answer from it. "
+    "A reply without an answer has no vote."
 )
 ALONE: Final = "not ranked (too few problems in common)"
 
@@ -170,26 +180,32 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
 # ── how they are written ─────────────────────────────────────────────────────────────────────
 
 ACCURACY_HEAD: Final = (ACCURACY, ANSWERED, LOST, BEST_CASE, RIGHT_90, RIGHT_50)
+REPEATS_HEAD: Final = ("model", "k", "problems", PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K)
 COST_HEAD: Final = ("cost", PER_CORRECT, FORMAT, MEDIAN_LATENCY)
 
 
-def _sheet(title: str, lines: Collection[Standing], *, placed: bool) -> Sheet:
-    """Return all figures side by side; where that is too wide, in two sheets."""
-    repeats = max(line.repeats for line in lines)
-    repeated = (f"pass@{repeats}", f"pass^{repeats}") if repeats > 1 else ()
+def _sheets(title: str, lines: Collection[Standing], *, placed: bool) -> Iterator[Sheet]:
+    """Yield all figures side by side, or in two sheets where that is too wide; then what repeats tell."""
     names = ("rank", "model") if placed else ("model",)
-    table: list[tuple[Sequence[str], ...]] = [(names, (*ACCURACY_HEAD, *repeated), COST_HEAD)]
+    table: list[tuple[Sequence[str], ...]] = [(names, ACCURACY_HEAD, COST_HEAD)]
     for line in lines:
-        shares = map(percent, (line.any_right, line.all_right)) if repeated else ()
         place = [str(line.place)] if placed else []
-        table.append(([*place, line.name], [*_accuracy_row(line), *shares], _cost_row(line)))
+        table.append(([*place, line.name], _accuracy_row(line), _cost_row(line)))
 
     def of(title: str, *parts: int, instead: Sequence[Sheet] = ()) -> Sheet:
         head, *rows = ([cell for part in parts for cell in row[part]] for row in table)
         return Sheet(title=title, head=head, rows=rows, labels=len(names), instead=instead)
 
     narrow = [of(title, 0, 1), of(f"{title}: cost, format and latency", 0, 2)]
-    return filled(of(title, 0, 1, 2, instead=narrow))
+    yield filled(of(title, 0, 1, 2, instead=narrow))
+    yield Sheet(title=f"{title}: repeats", head=REPEATS_HEAD, rows=list(_repeats_rows(lines)))
+
+
+def _repeats_rows(lines: Iterable[Standing]) -> Iterator[list[str]]:
+    for line in lines:
+        for at in line.at_k:
+            shares = [percent(figure.share, figure.interval) for figure in at.figures]
+            yield [line.name, str(at.k), f"{at.pass_at_k.clusters:,}", *shares]
 
 
 def _accuracy_row(line: Standing) -> list[str]:

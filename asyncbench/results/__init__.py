@@ -95,3 +95,7 @@ from asyncbench.results.stopped_cells import (
     stopped_note as stopped_note,
     stopped_sheet as stopped_sheet,
 )
+from asyncbench.results.votes import (
+    keep_votes as keep_votes,
+    votes_on as votes_on,
+)

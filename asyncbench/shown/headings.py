@@ -14,6 +14,7 @@ FORMAT: Final = "follows format"
 COST_KNOWN: Final = "cost known"
 MEDIAN_TTFT, P95_TTFT = "median TTFT", "p95 TTFT"
 MEDIAN_LATENCY, P95_LATENCY = "median latency", "p95 latency"
+PASS_AT_K, MAJORITY_AT_K, PASS_HAT_K = "pass@k (95 % CI)", "majority@k (95 % CI)", "pass^k (95 % CI)"
 BOUND_BY: Final = "limited by"
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -34,7 +35,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "skipped": "trials that `stop_when` made unnecessary",
     "failed": "trials without any reply",
     "in flight": "calls sent that have not ended",
-    "problems": "problems that both models were asked",
+    "problems": "problems that are counted: in a comparison, those that both models were asked",
     "question": "the question, as it was asked",
     "expected": "the right answer",
     "answer": "what the grader read in the reply",
@@ -52,6 +53,10 @@ HEADINGS: Final[Mapping[str, str]] = {
     RIGHT_90: "the length at which accuracy drops to 90 %, in the model's hardest task",
     RIGHT_50: "the length at which accuracy drops to 50 %, in the model's hardest task",
     FORMAT: "replies in the format that the question asks for",
+    "k": "how many answers to each problem are looked at",
+    PASS_AT_K: "chance that at least one of k answers to a problem is right",
+    MAJORITY_AT_K: "chance that the most frequent of k answers to a problem is right",
+    PASS_HAT_K: "chance that all of k answers to a problem are right",
     "A accuracy": "of model A on these problems",
     "B accuracy": "of model B on these problems",
     "both right": "trials that both models got right",

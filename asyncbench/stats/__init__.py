@@ -26,8 +26,12 @@ from asyncbench.stats.rankings import (
     undominated as undominated,
 )
 from asyncbench.stats.repeats import (
+    AtK as AtK,
     Clustered as Clustered,
+    Votes as Votes,
+    at_each_k as at_each_k,
     clustered as clustered,
+    majority_at_k as majority_at_k,
     pass_at_k as pass_at_k,
     pass_hat_k as pass_hat_k,
 )

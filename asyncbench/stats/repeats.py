@@ -1,13 +1,17 @@
 """Problems that were asked several times: their repeats are not independent, and tell more than a share."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import comb, sqrt
+from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.stats.proportions import Z_95, wilson
 
-Counts = Sequence[tuple[int, int]]  # (successes, trials) of each problem
+Counted = tuple[float, float]  # (successes, trials) of a problem
+Counts = Iterable[Counted] | Mapping[Counted, int]  # of each problem, or how many problems have them
 FEWEST_DEGREES = 2.0  # of freedom: with fewer the variance of what is estimated is infinite anyway
 
 
@@ -25,58 +29,70 @@ class Clustered:
 def clustered(counts: Counts) -> Clustered:
     """Return the share of all trials, with the standard error and interval clustered by problem.
 
-    `counts`: (successes, trials) of each problem. The standard error is the sandwich of Liang & Zeger (1986)
-    with the factor g / (g - 1) for g problems. The interval is Wilson's for as many independent trials as
-    these are worth: n / design effect, and fewer where some problems were asked far more often than others.
+    `counts`: (successes, trials) of each problem, or how many problems have them; successes may be parts of a
+    whole. The standard error is the sandwich of Liang & Zeger (1986) with the factor g / (g - 1) for g
+    problems. The interval is Wilson's for as many independent trials as these are worth: n / design effect,
+    and fewer where some problems were asked far more often than others.
     It is Wilson's own where each problem was asked once.
     """
-    asked = [(successes, trials) for successes, trials in counts if trials]
-    trials = sum(of_problem for _, of_problem in asked)
+    asked = {counted: problems for counted, problems in Counter(counts).items() if counted[1]}
+    clusters, trials = sum(asked.values()), _total(asked)
     if not trials:
         return Clustered(share=None, standard_error=None, interval=None, clusters=0, trials=0)
-    share = sum(successes for successes, _ in asked) / trials
+    share = _successes(asked) / trials
     return Clustered(
         share=share,
-        standard_error=sqrt(_variance(asked)) if len(asked) > 1 else None,
+        standard_error=sqrt(_variance(asked)) if clusters > 1 else None,
         interval=wilson(share, trials / (_design_effect(asked) * _uncertainty(asked))),
-        clusters=len(asked),
-        trials=trials,
+        clusters=clusters,
+        trials=round(trials),
     )
 
 
-def _variance(counts: Sequence[tuple[float, float]]) -> float:
+def _total(asked: Mapping[Counted, int], *, power: int = 1) -> float:
+    """Return the trials of all problems, each to a power."""
+    return sum(of_problem**power * problems for (_, of_problem), problems in asked.items())
+
+
+def _successes(asked: Mapping[Counted, int]) -> float:
+    return sum(successes * problems for (successes, _), problems in asked.items())
+
+
+def _variance(asked: Mapping[Counted, int]) -> float:
     """Return the variance of the share over at least two problems."""
-    trials = sum(of_problem for _, of_problem in counts)
-    share = sum(successes for successes, _ in counts) / trials
-    squares = sum((successes - share * of_problem) ** 2 for successes, of_problem in counts)
-    return len(counts) / (len(counts) - 1) * squares / trials**2
+    clusters, trials = sum(asked.values()), _total(asked)
+    share = _successes(asked) / trials
+    squares = sum(
+        (successes - share * of_problem) ** 2 * problems
+        for (successes, of_problem), problems in asked.items()
+    )
+    return clusters / (clusters - 1) * squares / trials**2
 
 
-def _design_effect(asked: Counts) -> float:
+def _design_effect(asked: Mapping[Counted, int]) -> float:
     """Return how many times the variance exceeds that of as many independent trials (Kish 1965).
 
     Estimated with two problems more, one always right and one never: a handful of successes, or none, would
     not show that repeats agree. Both are asked as often as the problem of a trial picked at random: it is the
     often asked ones that decide. Held between independent repeats and repeats that all agree.
     """
-    trials = sum(of_problem for _, of_problem in asked)
-    agreeing = sum(of_problem**2 for _, of_problem in asked) / trials
-    with_two_more = [*asked, (agreeing, agreeing), (0, agreeing)]
-    of_all = trials + 2 * agreeing
-    share = (sum(successes for successes, _ in asked) + agreeing) / of_all
+    agreeing = _total(asked, power=2) / _total(asked)
+    with_two_more = Counter[tuple[float, float]](asked)
+    with_two_more.update([(agreeing, agreeing), (0, agreeing)])
+    of_all = _total(asked) + 2 * agreeing
+    share = (_successes(asked) + agreeing) / of_all
     independent = share * (1 - share) / (of_all - 1)
     return min(max(_variance(with_two_more) / independent, 1.0), agreeing)
 
 
-def _uncertainty(asked: Counts) -> float:
+def _uncertainty(asked: Mapping[Counted, int]) -> float:
     """Return by what a variance grows because a few often asked problems tell it; 1 where all tell as much.
 
     The squared ratio of Student's quantiles for as many degrees of freedom as the sum of squares has
     (Satterthwaite 1946), a problem weighing as the square of its trials, and for one less than the problems.
     """
-    squares = sum(of_problem**2 for _, of_problem in asked)
-    telling = squares**2 / sum(of_problem**4 for _, of_problem in asked)
-    return (_student(telling - 1) / _student(len(asked) - 1)) ** 2
+    telling = _total(asked, power=2) ** 2 / _total(asked, power=4)
+    return (_student(telling - 1) / _student(sum(asked.values()) - 1)) ** 2
 
 
 def _student(degrees: float) -> float:
@@ -112,6 +128,108 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
     Raises:
         ConfigError: k is below 1 or above n.
     """
+    _check(k, n)
+    return comb(c, k) / comb(n, k)
+
+
+def _check(k: int, n: int) -> None:
     if not 1 <= k <= n:
         raise ConfigError(f"k = {k}: a problem with {n} answers tells of k from 1 to {n}; ask more repeats.")
-    return comb(c, k) / comb(n, k)
+
+
+class Votes(NamedTuple):
+    """The answers to the repeats of a problem: how many are right, and how often each wrong one was given.
+
+    What is left of `asked` are trials without an answer.
+    """
+
+    asked: int
+    right: int
+    wrong: tuple[int, ...]  # the most frequent first
+
+
+@cache
+def majority_at_k(votes: Votes, k: int) -> float:
+    """Return the chance that the most frequent of `k` answers is right, over all choices of k trials.
+
+    Trials without an answer have no vote. Of t answers that are given equally often each is drawn with the
+    chance 1 / t: so a tie with one wrong answer counts half. Right answers are one, however they are written.
+
+    Raises:
+        ConfigError: k is below 1 or above the number of trials.
+    """
+    _check(k, votes.asked)
+    won = 0.0
+    for drawn in range(1, min(votes.right, k) + 1):
+        rivals = tuple(times for times in votes.wrong if times >= drawn)
+        rest = votes.asked - votes.right - sum(rivals)  # too few of each to tie
+        won += comb(votes.right, drawn) * sum(
+            ways * comb(rest, k - drawn - wrong) / (1 + tied)
+            for (wrong, tied), ways in _draws(rivals, drawn).items()
+            if wrong <= k - drawn
+        )
+    return won / comb(votes.asked, k)
+
+
+@cache
+def _draws(rivals: tuple[int, ...], most: int) -> Mapping[tuple[int, int], int]:
+    """Return the ways to draw wrong answers, each at most `most` times: (how many, how many so often) → ways.
+
+    Args:
+        rivals: how often each of them was given.
+        most: above 0.
+    """
+    found = Counter({(0, 0): 1})
+    for times in rivals:
+        longer = Counter[tuple[int, int]]()
+        for (wrong, tied), ways in found.items():
+            for drawn in range(min(times, most) + 1):
+                longer[wrong + drawn, tied + (drawn == most)] += ways * comb(times, drawn)
+        found = longer
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtK:
+    """What `k` answers to each problem are worth, over the problems with at least so many."""
+
+    k: int
+    pass_at_k: Clustered
+    majority_at_k: Clustered
+    pass_hat_k: Clustered
+
+    @property
+    def figures(self) -> tuple[Clustered, Clustered, Clustered]:
+        """All three, in that order: the first is never below the last."""
+        return self.pass_at_k, self.majority_at_k, self.pass_hat_k
+
+
+def at_each_k(problems: Mapping[Votes, int]) -> Iterator[AtK]:
+    """Yield pass@k, pass^k and majority@k for every k up to the most repeats, with intervals over problems.
+
+    Each is a mean over the problems with at least k trials. Its interval is that of `clustered`, each of them
+    taken as equally many trials: at k = 1 it is the accuracy's own, at k of k trials Wilson's over problems.
+
+    Args:
+        problems: how many problems there are with such votes.
+    """
+    for k in range(1, max((votes.asked for votes in problems), default=0) + 1):
+        enough = [votes for votes in problems if votes.asked >= k]
+        trials = min(votes.asked for votes in enough)
+        shares = [
+            (pass_at_k(n, c, k), pass_hat_k(n, c, k), majority_at_k(votes, k))
+            for votes in enough
+            for n, c, _ in [votes]
+        ]
+        pass_at, pass_hat, majority = (
+            _mean(of, [problems[votes] for votes in enough], trials) for of in zip(*shares, strict=True)
+        )
+        yield AtK(k=k, pass_at_k=pass_at, pass_hat_k=pass_hat, majority_at_k=majority)
+
+
+def _mean(shares: Iterable[float], problems: Iterable[int], trials: int) -> Clustered:
+    """Return the mean share of problems, each worth so many trials."""
+    counts = Counter[Counted]()
+    for share, times in zip(shares, problems, strict=True):
+        counts[share * trials, trials] += times
+    return clustered(counts)

@@ -16,7 +16,7 @@ from asyncbench.results.anatomy import errors_in
 from asyncbench.results.cells import summed
 from asyncbench.results.minutes import minutes_of
 from asyncbench.results.names import in_order, names_of
-from asyncbench.shown.numbers import dollars
+from asyncbench.shown.numbers import dollars, percent
 from asyncbench.stats import undominated
 from asyncbench.store import ENTRANT
 from asyncbench.store.folder import Store
@@ -207,8 +207,23 @@ def test_who_is_not_ranked_has_no_place_and_the_best_stands_first(at_night):
 
 
 def test_where_problems_were_repeated_the_standings_tell_what_that_shows(simulated, at_night, opened):
-    heads = opened(simulated).page.locator("#standings details").first.locator("thead th")
-    assert heads.all_text_contents()[-2:] == ["pass@2", "pass^2"]
+    tables = opened(simulated).page.locator("#standings details").first.locator("table")
+    heads = tables.nth(1).locator("thead th").all_text_contents()
+    assert [head.partition("@")[0].partition("^")[0] for head in heads] == [
+        *("model", "k", "problems"),
+        *("pass", "majority", "pass"),
+    ]
+    lines = standings_on(simulated).rankings[0].lines
+    rows = tables.nth(1).locator("tbody tr").all()
+    assert [row.locator("td").all_text_contents() for row in rows] == [
+        [
+            str(at.k),
+            str(at.pass_at_k.clusters),
+            *(percent(of.share, of.interval).replace("-", "–") for of in at.figures),
+        ]
+        for line in lines
+        for at in line.at_k
+    ]
     assert "pass@" not in at_night().page.locator("#standings").text_content()
 
 

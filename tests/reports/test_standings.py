@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -284,7 +286,7 @@ def test_length_at_half_is_that_of_the_hardest_task(tmp_path):
     assert str(at_50).endswith(") mul")
 
 
-def test_of_problems_asked_again_it_is_told_how_many_are_right_once_and_always(tmp_path):
+def test_of_problems_asked_again_it_is_told_how_many_are_right_once_always_and_mostly(tmp_path):
     standings = standings_on(
         folder_of(
             tmp_path,
@@ -293,13 +295,63 @@ def test_of_problems_asked_again_it_is_told_how_many_are_right_once_and_always(t
     )
     (line,) = standings.rankings[0].lines
     assert (line.repeats, line.any_right, line.all_right) == (3, 0.5, 0.25)
-    assert "pass@3" in standings.as_text()
-    assert "pass^3" in standings.as_text()
+    shares = [[figure.share for figure in at.figures] for at in line.at_k]
+    assert shares == [pytest.approx(row) for row in ([5 / 12] * 3, [0.5, 5 / 12, 1 / 3], [0.5, 0.5, 0.25])]
+    assert line.at_k[0].pass_at_k.interval == pytest.approx(line.interval)
+    for shown in (standings.as_text(width=200), standings.as_markdown(), standings.as_latex()):
+        assert "pass@k" in shown
+        assert "majority@k" in shown
+        assert "has no vote" in shown
+    found = json.loads(standings.as_json())["rankings"][0]["lines"][0]
+    assert [at["k"] for at in found["at_k"]] == [1, 2, 3]
+    assert found["at_k"][2]["majority_at_k"]["share"] == 0.5
 
 
-def test_problems_asked_once_have_no_pass_at_k(tmp_path):
-    standings = standings_on(folder_of(tmp_path, [Asked(model="a", outcomes="+-")]))
-    assert standings.rankings[0].lines[0].any_right is None
+def test_majorities_are_those_of_the_answers_in_the_folder_on_the_problems_in_common(tmp_path):
+    draw = random.Random(5)
+    answers = [
+        Asked(model=model, outcomes=draw.choice("+-?"), answer=draw.choice("789"), first=n, repeat=repeat)
+        for model, problems in (("a", 12), ("b", 9))
+        for n in range(problems)
+        for repeat in range(4)
+    ]
+    (ranking,) = rankings(tmp_path, *answers)
+    assert ranking.problems == 9
+    for line in ranking.lines:
+        for at in line.at_k:
+            by_hand = [mean_of_majorities(line.model, n, at.k, answers) for n in range(9)]
+            assert at.majority_at_k.share == pytest.approx(sum(by_hand) / 9)
+            assert at.majority_at_k.clusters == 9
+
+
+def mean_of_majorities(model, n, k, answers) -> float:
+    """How often the most frequent of k answers is right, of all choices; a tie counts as its chance."""
+    given = [
+        {"+": "right", "-": asked.answer, "?": None}[asked.outcomes]
+        for asked in answers
+        if (asked.model, asked.first) == (model, n)
+    ]
+    won = []
+    for chosen in combinations(given, k):
+        counts = Counter(answer for answer in chosen if answer is not None)
+        most = [answer for answer, times in counts.items() if times == max(counts.values())]
+        won.append(1 / len(most) if "right" in most else 0)
+    return sum(won) / len(won)
+
+
+def test_of_a_night_that_ended_early_each_k_is_over_the_problems_asked_so_often(tmp_path):
+    answers = [Asked(model="a", outcomes="+-+-"), Asked(model="a", outcomes="+-", repeat=1)]
+    (ranking,) = rankings(tmp_path, *answers)
+    (line,) = ranking.lines
+    assert [at.pass_at_k.clusters for at in line.at_k] == [4, 2]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["all of them once", "each in another repeat"])
+def test_problems_asked_once_have_no_pass_at_k(tmp_path, first):
+    answers = [Asked(model="a", outcomes="+-"), Asked(model="a", outcomes="+", first=2, repeat=first)]
+    standings = standings_on(folder_of(tmp_path, answers))
+    (line,) = standings.rankings[0].lines
+    assert (line.any_right, line.at_k) == (None, ())
     assert "pass" not in standings.as_text()
 
 

@@ -1,12 +1,23 @@
 """Problems asked several times: clustered shares, pass@k and pass^k."""
 
+from collections import Counter
 from itertools import combinations
 
 import pytest
 from hypothesis import given, strategies as st
 
 from asyncbench.errors import ConfigError
-from asyncbench.stats import Clustered, Proportion, clustered, pass_at_k, pass_hat_k, wilson
+from asyncbench.stats import (
+    Clustered,
+    Proportion,
+    Votes,
+    at_each_k,
+    clustered,
+    majority_at_k,
+    pass_at_k,
+    pass_hat_k,
+    wilson,
+)
 
 PROBLEMS = st.lists(
     st.integers(1, 10).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))), min_size=1
@@ -99,3 +110,77 @@ def test_thousands_of_answers_do_not_overflow():
 def test_k_beyond_what_was_asked_is_refused(k):
     with pytest.raises(ConfigError, match=f"k = {k}.*1 to 5"):
         pass_at_k(5, 2, k)
+
+
+# ── majorities ───────────────────────────────────────────────────────────────────────────────
+
+RIGHT, NONE = "right", None
+
+
+def votes_of(answers) -> Votes:
+    counts = Counter(answers)
+    wrong = sorted((times for answer, times in counts.items() if answer not in (RIGHT, NONE)), reverse=True)
+    return Votes(asked=len(answers), right=counts[RIGHT], wrong=tuple(wrong))
+
+
+def won(answers) -> float:
+    """The chance that a right answer is drawn of the most frequent ones, counted by hand."""
+    counts = Counter(answer for answer in answers if answer is not NONE)
+    most = [answer for answer, times in counts.items() if times == max(counts.values())]
+    return 1 / len(most) if RIGHT in most else 0.0
+
+
+@given(st.lists(st.sampled_from([RIGHT, "5", "6", "7", "8", NONE]), min_size=1, max_size=8), st.data())
+def test_a_majority_is_the_mean_over_all_choices_of_k_answers(answers, data):
+    k = data.draw(st.integers(1, len(answers)))
+    choices = list(combinations(answers, k))
+    assert majority_at_k(votes_of(answers), k) == pytest.approx(sum(map(won, choices)) / len(choices))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([RIGHT, "5"], 1 / 2),
+        ([RIGHT, "5", "6"], 1 / 3),
+        ([RIGHT, "5", "5"], 0),
+        ([RIGHT, RIGHT, "5"], 1),
+        ([RIGHT, NONE, NONE], 1),
+        ([NONE, NONE], 0),
+    ],
+    ids=["a tie of two", "a tie of three", "outvoted", "outvoting", "none has no vote", "no answer at all"],
+)
+def test_a_tie_counts_as_its_chance_and_who_gave_no_answer_has_no_vote(answers, expected):
+    assert majority_at_k(votes_of(answers), len(answers)) == pytest.approx(expected)
+
+
+def test_a_majority_of_more_than_was_asked_is_refused():
+    with pytest.raises(ConfigError, match=r"k = 3.*1 to 2"):
+        majority_at_k(Votes(2, 1, (1,)), 3)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_of_one_answer_all_three_are_the_accuracy_with_its_interval(rights):
+    first = next(iter(at_each_k(Counter(Votes(3, right, (3 - right,)) for right in rights))))
+    accuracy = clustered([(right, 3) for right in rights])
+    for found in (first.pass_at_k, first.pass_hat_k, first.majority_at_k):
+        assert found.share == pytest.approx(accuracy.share)
+        assert found.interval == pytest.approx(accuracy.interval)
+
+
+def test_of_all_answers_they_are_shares_of_problems():
+    problems = {Votes(3, 3, ()): 5, Votes(3, 1, (2,)): 4, Votes(3, 0, (1, 1, 1)): 1}
+    *_, last = at_each_k(problems)
+    assert last.k == 3
+    for found, right in ((last.pass_at_k, 9), (last.pass_hat_k, 5), (last.majority_at_k, 5)):
+        assert found.share == pytest.approx(right / 10)
+        assert found.interval == pytest.approx(wilson(right / 10, 10))
+
+
+def test_of_unequal_repeats_each_k_is_over_the_problems_asked_so_often():
+    one, two = at_each_k({Votes(1, 1, ()): 3, Votes(2, 1, (1,)): 1})
+    assert (one.pass_at_k.clusters, one.pass_at_k.share) == (4, pytest.approx(3.5 / 4))
+    assert (two.pass_at_k.clusters, two.pass_at_k.share, two.pass_hat_k.share) == (1, 1.0, 0.0)
+
+
+def test_without_problems_there_is_no_k():
+    assert list(at_each_k({})) == []

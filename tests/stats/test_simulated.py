@@ -10,8 +10,11 @@ import pytest
 
 from asyncbench.stats import (
     Proportion,
+    Votes,
+    at_each_k,
     bootstrap_difference,
     clustered,
+    majority_at_k,
     mcnemar,
     problems_needed,
     sign_flip,
@@ -104,6 +107,48 @@ def test_clustered_intervals_hold_the_share_in_90_of_100_where_a_few_problems_we
             for _ in range(simulations)
         )
         assert held >= fewest(simulations, 0.9), (problems, share)
+
+
+FIGURES = ("pass_at_k", "pass_hat_k", "majority_at_k")
+
+
+def votes(counts) -> Votes:
+    """Of the counts of the right answer, of two wrong ones, and of none."""
+    right, *wrong, _ = map(int, counts)
+    return Votes(sum(map(int, counts)), right, tuple(sorted(filter(None, wrong), reverse=True)))
+
+
+def truths(chances, k) -> dict[str, float]:
+    """What k answers to a problem are worth whose chances are drawn from a Dirichlet distribution."""
+    from scipy.stats import dirichlet_multinomial
+
+    found = dict.fromkeys(FIGURES, 0.0)
+    for counts in product(range(k + 1), repeat=4):
+        if sum(counts) == k:
+            chance = float(dirichlet_multinomial.pmf(counts, chances, k))
+            found["pass_at_k"] += chance * (counts[0] > 0)
+            found["pass_hat_k"] += chance * (counts[0] == k)
+            found["majority_at_k"] += chance * majority_at_k(votes(counts), k)
+    return found
+
+
+@pytest.mark.parametrize("right", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("agreement", [0.05, 0.5, 0.9])
+def test_intervals_at_every_k_hold_the_truth_in_95_of_100(right, agreement):
+    import numpy
+
+    rng, simulations, repeats = generator(10), 400, 5
+    chances = (1 / agreement - 1) * numpy.array([right, *(1 - right) * numpy.array([0.6, 0.2, 0.2])])
+    true = {k: truths(chances, k) for k in range(1, repeats + 1)}
+    held = Counter[tuple[int, str]]()
+    for _ in range(simulations):
+        of_problems = rng.dirichlet(chances, int(rng.integers(15, 150)))
+        asked = Counter(map(votes, rng.multinomial(repeats, of_problems)))
+        for at in at_each_k(asked):
+            for name in FIGURES:
+                held[at.k, name] += holds(getattr(at, name).interval, true[at.k][name])
+    assert len(held) == 3 * repeats
+    assert min(held.values()) >= fewest(simulations, 0.95), held
 
 
 def compared(rng, problems, repeats, ahead, unlike=1.0):

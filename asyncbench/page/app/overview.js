@@ -97,22 +97,30 @@ function inTwo(length) {
   return more ? [figure, element("small", { class: "below muted" }, more)] : figure;
 }
 
-/** Return columns of what repeats tell; none where each problem was asked once. */
-function repeatColumns(lines) {
-  const repeats = Math.max(1, ...lines.map((line) => line.repeats));
-  if (repeats === 1) return [];
-  return [[`pass@${repeats}`, (line) => percent(line.any_right)], [`pass^${repeats}`, (line) => percent(line.all_right)]];
+/** Return the table of what repeats tell, a row for each model and k; none where each problem was asked once. */
+function repeatsTable(ranking, lines) {
+  const rows = lines.flatMap((line) => line.at_k.map((at) => [line, at]));
+  if (!rows.length) return [];
+  const figures = ["pass_at_k", "majority_at_k", "pass_hat_k"];
+  const head = ["model", "k", "problems", ...figures.map((name) => page.headings[name])];
+  const told = rows.map(([line, at]) => element("tr", { class: at.k === 1 && line !== lines[0] && "tie" },
+    element("th", { scope: "row", class: "text" }, foreign(line.name)),
+    element("td", {}, count(at.k)),
+    element("td", {}, count(at.pass_at_k.clusters)),
+    figures.map((name) => element("td", {}, `${percent(at[name].share)} (${interval(...at[name].interval)})`))));
+  return [element("p", { class: "about" }, page.repeated), tableOf(`${ranking.over}: repeats`, head, told, "model")];
 }
 
 function standingsTable(ranking, open) {
   const lines = ranking.lines.filter(chosenModel);
-  const told = [...ranking.alone ? [["trials", (line) => count(line.trials)]] : [], ...standingColumns(page.headings), ...repeatColumns(lines)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
+  const told = [...ranking.alone ? [["trials", (line) => count(line.trials)]] : [], ...standingColumns(page.headings)].filter(([, cell]) => lines.some((line) => !["–", "unknown"].includes(cell(line))));
   const head = [...ranking.alone ? [] : ["rank"], "model", ...told.map(([name]) => name)];
   const rows = lines.map((line, n) => element("tr", { class: n > 0 && !ranking.alone && lines[n - 1].place !== line.place && "tie" },
     ranking.alone ? null : element("td", { class: "rank" }, String(line.place)),
     element("th", { scope: "row", class: "text" }, foreign(line.name)),
     told.map(([, cell]) => element("td", {}, cell(line)))));
-  const box = element("details", { class: "ranking" }, element("summary", {}, foreign(ranking.over)), tableOf(ranking.over, head, rows, "model"));
+  const box = element("details", { class: "ranking" }, element("summary", {}, foreign(ranking.over)),
+    tableOf(ranking.over, head, rows, "model"), ...repeatsTable(ranking, lines));
   box.open = open;
   return box;
 }
