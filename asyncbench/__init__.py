@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.page import write_page
     from asyncbench.planning import plan
     from asyncbench.problems import generate
-    from asyncbench.published import export_folder, import_files
+    from asyncbench.published import export_folder, import_files, published_table
     from asyncbench.published.nupa import import_problems
     from asyncbench.queries import sql
     from asyncbench.reconciliation import reconcile
@@ -64,6 +64,7 @@ _HOMES = {
     "load_sweep": ("asyncbench.config", "load_sweep"),
     "merge_folders": ("asyncbench.merging", "merge_folders"),
     "plan": ("asyncbench.planning", "plan"),
+    "published_table": ("asyncbench.published", "published_table"),
     "read_attempts": ("asyncbench.store", "read_attempts"),
     "read_grades": ("asyncbench.store", "read_grades"),
     "read_lanes": ("asyncbench.store", "read_lanes"),
@@ -95,6 +96,7 @@ __all__ = [
     "load_sweep",
     "merge_folders",
     "plan",
+    "published_table",
     "read_attempts",
     "read_grades",
     "read_lanes",

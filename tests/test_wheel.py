@@ -40,6 +40,7 @@ def test_no_file_of_the_package_is_ignored_for_the_wheel_has_what_git_does_not_i
         ".toml",
         ".json",
         ".md",
+        ".parquet",
         ".txt",
     }
     names = "\0".join(str(path.relative_to(ROOT)) for path in files)

@@ -27,6 +27,10 @@ OneGrader = Annotated[
     str | None,
     typer.Option(metavar="GRADER", help="llm-arithmetic: layered, legacy or strict. Default: layered."),
 ]
+Published = Annotated[
+    bool,
+    typer.Option("--published", help="llm-arithmetic, nupa: also show what the benchmark's document prints."),
+]
 Figures = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="Write all charts (SVG, PNG) and tables to this folder."),
@@ -47,6 +51,7 @@ def report(
     style: Style = None,
     min_depth: MinDepth = None,
     grader: OneGrader = None,
+    published: Published = False,
     as_json: Json = False,
     markdown: Markdown = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables instead of text.")] = False,
@@ -65,7 +70,7 @@ def report(
 
     asyncbench report results/overnight --figures paper/figures
 
-    asyncbench report results/published --style llm-arithmetic --min-depth 5
+    asyncbench report results/overnight --style llm-arithmetic --published
 
     Styles:
 
@@ -84,7 +89,7 @@ def report(
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
     printed: dict[str, object] = {"style": style, "json": as_json}
-    printed |= {"min_depth": min_depth, "grader": grader, "prices": prices}
+    printed |= {"min_depth": min_depth, "grader": grader, "prices": prices, "published": published}
     if figures:
         printed |= {"markdown": markdown, "latex": latex, "html": html, "out": out}
         _write_figures(folder, figures, without=printed)
@@ -93,7 +98,9 @@ def report(
     else:
         from asyncbench.reports import report as report_of
 
-        found = report_of(folder, style, prices=prices, min_depth=min_depth, grader=grader)
+        found = report_of(
+            folder, style, prices=prices, min_depth=min_depth, grader=grader, published=published
+        )
         show(found, as_json=as_json, markdown=markdown, latex=latex)
 
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from asyncbench.providers import is_simulated
+from asyncbench.published.printed import printed_mapping, sources_note
 from asyncbench.results import (
     FolderReport,
     Graded,
@@ -27,6 +30,7 @@ class PublishedReport(FolderReport):
 
     graders: tuple[Graded, ...]
     left_out: dict[str, int]  # run → entries of its file that could not be imported
+    published: tuple[pa.Table, ...] = ()  # tables of its document, to stand beside the folder's figures
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
@@ -34,6 +38,12 @@ class PublishedReport(FolderReport):
         yield from self._outcomes()
         yield from left_out_at_import(self.left_out)
         yield from self._remarks()
+        if self.published:
+            yield sources_note(self.published)
+
+    def _with_published(self, data: dict[str, object]) -> dict[str, object]:
+        """Return what JSON has, with the published tables where they were asked for."""
+        return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
 
     def _outcomes(self) -> Iterator[str]:
         """Yield what became of the trials."""

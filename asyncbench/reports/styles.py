@@ -35,6 +35,7 @@ def report(
     prices: str | None = None,
     min_depth: int | None = None,
     grader: str | None = None,
+    published: bool = False,
 ) -> Report:
     """Make a report of a results folder, in one of several styles. Nothing is changed.
 
@@ -48,6 +49,8 @@ def report(
         prices: `now`, without a style: also what the same calls would cost today.
         min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
+        published: `llm-arithmetic` and `nupa` only: set the figures that the benchmark's own document prints
+            beside those of the folder.
 
     Returns:
         A `Report`, with `as_text()`, `as_markdown()`, `as_latex()` and `as_json()`. If the folder has nothing
@@ -61,9 +64,13 @@ def report(
     styles = (*_OWN, *_PUBLISHED)
     if style is not None and style not in styles:
         raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
-    given = {"prices": prices, "min_depth": min_depth, "grader": grader}
+    given = {"prices": prices, "min_depth": min_depth, "grader": grader, "published": published or None}
     options = {name: value for name, value in given.items() if value is not None}
-    fitting = {None: {"prices"}, "llm-arithmetic": {"min_depth", "grader"}}.get(style, set())
+    fitting = {
+        None: {"prices"},
+        "llm-arithmetic": {"min_depth", "grader", "published"},
+        "nupa": {"published"},
+    }.get(style, set())
     if odd := sorted(options.keys() - fitting):
         said = f"--style {style}" if style else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
@@ -92,5 +99,5 @@ def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report
         case "nupa":
             from asyncbench.published.nupa import nupa_report_on
 
-            return nupa_report_on(folder)
+            return nupa_report_on(folder, **options)
     return _OWN[style](folder)

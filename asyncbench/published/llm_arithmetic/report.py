@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import isinf
 from pathlib import Path
+from typing import Final
 
+import pyarrow as pa
+
+from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.counts import (
     HEADLINE,
     Cells,
@@ -29,6 +33,7 @@ from asyncbench.published.llm_arithmetic.tables import (
     overview,
     verification,
 )
+from asyncbench.published.printed import published_table
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.shown import Sheet
 from asyncbench.store import read_manifest
@@ -53,7 +58,7 @@ class LlmArithmeticReport(PublishedReport):
     def _data(self) -> dict[str, object]:
         """Return all figures, exact: shares are fractions, infinity is the string "inf"."""
         (graded,), (cells, others) = self.graders, merged(self.rows)
-        return {
+        found = {
             "folder": self.folder,
             "simulated": self.simulated,
             "grader": graded.grader,
@@ -69,6 +74,7 @@ class LlmArithmeticReport(PublishedReport):
                 "cells": _cell_records(cells),
             },
         }
+        return self._with_published(found)
 
     def _as_record(self, row: PublishedRow) -> dict[str, object]:
         return {
@@ -89,7 +95,8 @@ class LlmArithmeticReport(PublishedReport):
 
     def _parts(self) -> Iterator[str | Sheet]:
         yield from self._notes()
-        yield overview(self.rows, self.depths)
+        printed = [row for table in self.published for row in table.to_pylist()]
+        yield overview(self.rows, self.depths, printed)
         yield from footnotes(self.rows, self.depths)
         yield verification(self.rows)
         if heatmap := models_by_task(self.rows):
@@ -105,6 +112,11 @@ class LlmArithmeticReport(PublishedReport):
             title = f"{row.label} (run {row.run})" if several else row.label
             yield card(title, row, self.depths)
             yield grid(title, row.cells)
+
+    def _remarks(self) -> Iterator[str]:
+        (graded,) = self.graders
+        if self.published and graded.grader != "legacy":
+            yield "The published figures are by the grader `legacy`. For yours, add --grader legacy."
 
     def _outcomes(self) -> Iterator[str]:
         tally = self.tally
@@ -126,7 +138,7 @@ class LlmArithmeticReport(PublishedReport):
 
 
 def llm_arithmetic_report_on(
-    folder: Path | str, *, min_depth: int = MIN_DEPTH, grader: str = HEADLINE
+    folder: Path | str, *, min_depth: int = MIN_DEPTH, grader: str = HEADLINE, published: bool = False
 ) -> LlmArithmeticReport:
     """Return the llm_arithmetic figures of a results folder.
 
@@ -134,21 +146,40 @@ def llm_arithmetic_report_on(
         folder: imported or swept.
         min_depth: overview and cards leave out trials of lesser depth.
         grader: whose classes count: layered, legacy or strict.
+        published: set the rows of the benchmark's own table for this depth beside those of the folder.
 
     Raises:
-        ConfigError: no such grader, no such folder, or no trials of llm_arithmetic in it.
+        ConfigError: no such grader, no such folder, no trials of llm_arithmetic in it, or no published table
+            for this depth.
         StoreError: the folder cannot be read.
     """
+    printed = _printed_table(min_depth) if published else ()
     found = read_graded(folder, grader)
     manifest = read_manifest(Path(folder))
     rows = rows_of(found.cells, manifest)
     return LlmArithmeticReport(
         **about(folder, manifest, providers=found.providers, runs={row.run for row in rows}),
         graders=(found.graded,),
+        published=printed,
         min_depth=min_depth,
         tally=found.tally,
         rows=ranked(rows, Depths(first=min_depth)),
     )
+
+
+PRINTED_BY_DEPTH: Final = {
+    2: "llm_arithmetic_2025-05-12_cards",  # all depths there are
+    MIN_DEPTH: "llm_arithmetic_2025-06-30_overview",
+}
+
+
+def _printed_table(min_depth: int) -> tuple[pa.Table, ...]:
+    name = PRINTED_BY_DEPTH.get(max(min_depth, 2))
+    if name is None:
+        raise ConfigError(
+            f"--min-depth {min_depth}: --published has no table for it. Use 5, or 2 for all depths."
+        )
+    return (published_table(name),)
 
 
 def exact(figures: TrialSums) -> dict[str, object]:

@@ -1,9 +1,9 @@
 """How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
@@ -15,6 +15,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     tasks_of,
     total,
 )
+from asyncbench.published.printed import MARK
 from asyncbench.shown import (
     MISSING,
     Cell,
@@ -67,15 +68,39 @@ CARD_HEAD = (
 )
 
 
-def overview(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
-    """Return the published table: a line per row, of the trials of these depths."""
+def overview(
+    rows: Sequence[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
+) -> Sheet:
+    """Return the published table: a line per row, of the trials of these depths.
+
+    Args:
+        rows: of the folder, as `ranked` has them.
+        depths: of the trials that count.
+        published: rows of a document's own table, to stand among them by their accuracy.
+    """
     lines = []
     for row in rows:
         sums = total(row.cells, depths=depths)
         used = (tokens(sums.output_tokens), usd(sums.cost_usd))
-        lines.append((row.label, *_shares(sums), *used, *_errors(sums)))
+        accuracy = -1.0 if sums.accuracy is None else sums.accuracy
+        lines.append((row.complete, accuracy, (row.label, *_shares(sums), *used, *_errors(sums))))
+    lines += [(True, float(row["correct_percent"]) / 100, _printed(row)) for row in published]
     title = f"Overview: depth {depths.first} and deeper; incomplete runs last, then by Correct %"
-    return Sheet(title=title, head=OVERVIEW_HEAD, rows=lines)
+    best_first = sorted(lines, key=lambda line: (not line[0], -line[1]))
+    return Sheet(title=title, head=OVERVIEW_HEAD, rows=[line for _, _, line in best_first])
+
+
+def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a line of a document's own table; errors are those that are relative."""
+    errors = (row.get(f"avg_rel_error_{of}_percent") for of in ("deviate", "deviate_correct"))
+    return (
+        f"{row['model']} {MARK}",
+        count(row["trials"]),
+        *(f"{row[f'{of}_percent']}%" for of in ("correct", "nan", "deviate")),
+        tokens(row["completion_tokens"]),
+        usd(row["cost_usd"]),
+        *(MISSING if error is None else f"{error}%" for error in errors),
+    )
 
 
 def _shares(figures: TrialSums) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from asyncbench.published.nupa.counts import (
     counts_of,
     macro,
 )
+from asyncbench.published.nupa.printed import beside_printed, printed_tables
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import Entrant, names_of
 from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
@@ -36,7 +37,7 @@ class NupaReport(PublishedReport):
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
 
     def _data(self) -> dict[str, object]:
-        return {
+        found = {
             "folder": self.folder,
             "simulated": self.simulated,
             "graders": [asdict(one) for one in self.graders],
@@ -45,9 +46,12 @@ class NupaReport(PublishedReport):
             "models": [self._model(asked, lines) for asked, lines in by_asked(self.lines).items()],
             "lines": [_line(line) for line in self.lines],
         }
+        return self._with_published(found)
 
     def _sheets(self) -> Iterator[Sheet]:
-        return _tables(self.lines)
+        yield from _tables(self.lines)
+        if self.published:
+            yield from beside_printed(self.lines, self.published)
 
     def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
@@ -95,8 +99,8 @@ class NupaReport(PublishedReport):
         yield MEANING
 
 
-def nupa_report_on(folder: Path | str) -> NupaReport:
-    """Return the figures of NUPA in a results folder.
+def nupa_report_on(folder: Path | str, *, published: bool = False) -> NupaReport:
+    """Return the figures of NUPA in a results folder; `published`: beside those that the paper prints.
 
     Raises:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
@@ -107,6 +111,7 @@ def nupa_report_on(folder: Path | str) -> NupaReport:
     return NupaReport(
         **about(folder, manifest, providers=found.providers, runs={line.run for line in found.lines}),
         graders=found.graders,
+        published=printed_tables() if published else (),
         empty=found.empty,
         planned={
             asked: sum(suites[SUITE].values())

@@ -1,0 +1,109 @@
+"""What the paper "Number Cookbook" prints of its models, beside the figures of a folder."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from asyncbench.published.nupa.counts import TaskLine, by_asked
+from asyncbench.published.printed import MARK, published_table
+from asyncbench.results import names_of
+from asyncbench.shown import MISSING, Sheet
+from asyncbench.suites.nupa import Number, NupaTask
+
+DIGITS: Final[Mapping[str, tuple[str, str]]] = {  # table → a figure, and what it is called
+    "nupa_table_7": ("exact_match", "exact match"),
+    "nupa_table_8": ("digit_match", "digit match"),
+    "nupa_table_9": ("dlength", "dlength"),
+}
+BY_RANGE: Final = "nupa_table_10"
+
+Kind = tuple[str, str, str]  # task, variant, representation
+
+
+def printed_tables() -> tuple[pa.Table, ...]:
+    """Return the tables of the paper that a folder's figures can stand beside."""
+    return tuple(map(published_table, (*DIGITS, BY_RANGE)))
+
+
+def beside_printed(lines: Sequence[TaskLine], tables: Iterable[pa.Table]) -> Iterator[Sheet]:
+    """Yield a sheet for each table: the folder's models, then those of the paper, on the folder's tasks.
+
+    Args:
+        lines: of the folder.
+        tables: as `printed_tables` has them.
+    """
+    groups = by_asked(lines)
+    names = names_of(groups)
+    own = {names[asked]: {_kind(line.task): line for line in its} for asked, its in groups.items()}
+    kinds = list(dict.fromkeys(_kind(line.task) for line in lines))
+    *of_digits, by_range = tables
+    for (figure, title), table in zip(DIGITS.values(), of_digits, strict=True):
+        yield _digits_sheet(table, figure, title, own=own, kinds=kinds)
+    yield _ranges_sheet(by_range, own=own)
+
+
+def _kind(task: NupaTask) -> Kind:
+    return task.task, task.variant, task.representation
+
+
+def _digits_sheet(
+    table: pa.Table,
+    figure: str,
+    title: str,
+    *,
+    own: Mapping[str, Mapping[Kind, TaskLine]],
+    kinds: Iterable[Kind],
+) -> Sheet:
+    """Return tasks × models: the well-learned and the preserved digits."""
+    printed: dict[str, dict[Kind, str]] = {}
+    for row in table.to_pylist():
+        of_model = printed.setdefault(row["model"], {})
+        if row.get("repeats_block_1") != "yes":  # printed again by mistake: the figures of other tasks
+            digits = (row["well_learned_digits"], row["performance_preserving_digits"])
+            of_model[row["task"], row["variant"], row["representation"]] = "{} / {}".format(*digits)
+    return Sheet(
+        title=f"Well-learned / preserved digits by {title}, beside the published ones",
+        head=("task", *own, *(f"{model} {MARK}" for model in printed)),
+        rows=[
+            [
+                f"{' '.join(filter(None, kind[:2]))}, {kind[2]}",
+                *(_passed(its.get(kind), figure) for its in own.values()),
+                *(its.get(kind, MISSING) for its in printed.values()),
+            ]
+            for kind in kinds
+            if any(kind in its for its in printed.values())
+        ],
+    )
+
+
+def _passed(line: TaskLine | None, figure: str) -> str:
+    digits = None if line is None else line.by_grader["strict"].figures[figure].digits
+    if digits is None or digits.well_learned is None:
+        return MISSING
+    return f"{digits.well_learned} / {digits.preserving}"
+
+
+def _ranges_sheet(table: pa.Table, *, own: Mapping[str, Mapping[Kind, TaskLine]]) -> Sheet:
+    """Return models × ranges of the tasks that the paper asked with and without examples."""
+    printed: dict[str, dict[tuple[Kind, str], str]] = {}
+    for row in table.to_pylist():
+        named = f"{row['model']}, {row['shots']} examples {MARK}"
+        kind = (row["task"], "", row["representation"])
+        printed.setdefault(named, {})[kind, row["range"]] = str(row["exact_match"])
+    asked = {kind for its in own.values() for kind in its}
+    columns = [column for column in next(iter(printed.values())) if column[0] in asked]
+    mine = [[name, *(_mean(its.get(kind), of) for kind, of in columns)] for name, its in own.items()]
+    published = [[name, *(its[column] for column in columns)] for name, its in printed.items()]
+    return Sheet(
+        title="Exact match by range, beside the published ones with and without examples",
+        head=("model", *(f"{task} {representation} {of}" for (task, _, representation), of in columns)),
+        rows=[*mine, *published] if columns else [],
+    )
+
+
+def _mean(line: TaskLine | None, name: str) -> str:
+    value: Number | None = (
+        None if line is None else line.by_grader["strict"].figures["exact_match"].ranges[name]
+    )
+    return MISSING if value is None else f"{float(value):.2f}"
