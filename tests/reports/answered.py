@@ -43,6 +43,7 @@ class Asked:
     repeat: int = 0
     first: int = 0  # number of the first problem
     answer: str | None = None  # instead of a wrong number
+    written: str = ""  # after a right number: another way to write it
     cost_usd: float | None = 0.25
     provider: str = "openai"
 
@@ -112,5 +113,5 @@ def _events(one: Asked, trial: Trial) -> Iterator[Ended | Result]:
 
 def _answer(one: Asked, problem: Problem, outcome: Outcome) -> str | None:
     if outcome is Outcome.CORRECT:
-        return problem.expected
+        return problem.expected + one.written
     return (one.answer or problem.expected + "1") if outcome is Outcome.WRONG else None

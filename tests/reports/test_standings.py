@@ -310,7 +310,14 @@ def test_of_problems_asked_again_it_is_told_how_many_are_right_once_always_and_m
 def test_majorities_are_those_of_the_answers_in_the_folder_on_the_problems_in_common(tmp_path):
     draw = random.Random(5)
     answers = [
-        Asked(model=model, outcomes=draw.choice("+-?"), answer=draw.choice("789"), first=n, repeat=repeat)
+        Asked(
+            model=model,
+            outcomes=draw.choice("+-?"),
+            answer=draw.choice("789"),
+            written=draw.choice(["", ".0"]),
+            first=n,
+            repeat=repeat,
+        )
         for model, problems in (("a", 12), ("b", 9))
         for n in range(problems)
         for repeat in range(4)
