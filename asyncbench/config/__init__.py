@@ -5,7 +5,7 @@ sweep file. Each module imports only from lines above its own:
 
     place
     entry · reading
-    sources · conditions · deadline · notify
+    sources · conditions · deadline · notify · matrix
     models
     sweep_file
     sweep · starter

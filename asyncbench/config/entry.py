@@ -67,7 +67,7 @@ def read_entry(kind: type[E], raw: object, *, place: Place) -> E:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError("\n".join(_complaints(kind, raw, error.errors(), place))) from None
+        raise ConfigError("\n".join(dict.fromkeys(_complaints(kind, raw, error.errors(), place)))) from None
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
     told = list[tuple[int, str]]()
     meant = set[tuple[str | int, ...]]()
     for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
-        where = Place(source=place.source, keys=(*place.keys, *keys), root=place.root)
+        where = replace(place, keys=(*place.keys, *keys))
         *outer, last = keys or ("",)
         if same[0]["type"] == "extra_forbidden":
             known = _level(kind, keys).model_fields

@@ -22,6 +22,7 @@ from asyncbench.config.entry import (
     read_entry,
     suggestion,
 )
+from asyncbench.config.matrix import VARIED, as_written
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
@@ -132,10 +133,13 @@ class WhomEntry(Entry):
     """Whom to ask, with which parameters and at what price: the keys that stand before the limits."""
 
     model: Name = Field(
-        description="provider/model id, such as `openai/gpt-5-mini`. `asyncbench models` lists the providers."
+        description="provider/model id, such as `openai/gpt-5-mini`, or a list of them. "
+        "`asyncbench models` lists the providers."
     )
     alias: Name | None = Field(
-        default=None, description="The model's name in tables and folders. Without it: provider/model id."
+        default=None,
+        description="The model's name in tables and folders. Without it: provider/model id. "
+        "Values of lists are added to it.",
     )
     base_url: Annotated[str, Field(pattern=BASE_URL_PATTERN)] | None = Field(
         default=None,
@@ -184,7 +188,9 @@ class WhomEntry(Entry):
     system: str | None = Field(default=None, description="A system prompt. Not sent unless you set it.")
     params: Keys = Field(
         default_factory=dict,
-        description="More parameters of the request, sent as you write them.",
+        description="More parameters of the request, sent as you write them. A list stands for several "
+        "entries: wrap one that is a single value (`[[a, b]]`). Lists by nature, such as `stop` and `tools`, "
+        "are sent as they are.",
         json_schema_extra={"default": {}},
     )
     price: PriceEntry | None = Field(
@@ -214,8 +220,25 @@ class WhomEntry(Entry):
     )
 
 
+def _with_lists(schema: dict[str, Any]) -> None:
+    """Let a key that varies be a list, too."""
+    for name in VARIED:
+        rule = schema["properties"][name]
+        kinds = [{key: rule.pop(key) for key in rule.keys() - {"default", "description"}}]
+        kinds = kinds[0].get("anyOf", kinds)
+        several = {"type": "array", "minItems": 1, "items": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
+        schema["properties"][name] = {"anyOf": [*kinds, several], **rule}
+
+
 class ModelEntry(LimitsEntry, WhomEntry):
-    """A model to ask: `provider/model id` alone, or a mapping with these keys."""
+    """A model to ask: `provider/model id` alone, or a mapping with these keys.
+
+    A list of values stands for an entry for each, with the values in its alias: `gpt-5-mini effort=high`.
+    Several lists stand for all combinations. They vary in the order in which they are written, the last one
+    fastest.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_with_lists)
 
 
 def as_model_mapping(given: object) -> object:
@@ -372,7 +395,7 @@ def model_mapping(
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
-    mapping |= {"params": dict(model.params), "price": model.price and asdict(model.price)}
+    mapping |= {"params": as_written(model.params), "price": model.price and asdict(model.price)}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
     mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}

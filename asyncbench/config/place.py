@@ -1,6 +1,6 @@
 """Where a value of a sweep stands, by file and line or else by its keys, and how a message quotes it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,6 +29,10 @@ class Place:
     source: str
     keys: tuple[str | int, ...] = ()
     root: yaml.Node | None = field(default=None, repr=False, compare=False)  # None: read from no file
+    # Keys of entries that one with lists stands for → where that was written.
+    moved: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __truediv__(self, key: str | int) -> "Place":
         return replace(self, keys=(*self.keys, key))
@@ -42,14 +46,21 @@ class Place:
     @property
     def name(self) -> str:
         """The keys as a message shows them, counted from 1: `models[1].price`."""
-        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self.keys)
+        shown = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self._written)
         return "".join(shown).removeprefix(".")
 
     @property
     def line(self) -> int | None:
         """The line of the file; None: there is no file, or none of the keys is in it."""
-        nodes = list(_nodes(self.root, self.keys))
+        nodes = list(_nodes(self.root, self._written))
         return nodes[-1].start_mark.line + 1 if nodes else None
+
+    @property
+    def _written(self) -> tuple[str | int, ...]:
+        """The keys that lead to it in what was written."""
+        cuts = (n for n in range(len(self.keys), 0, -1) if self.keys[:n] in self.moved)
+        n = next(cuts, 0)
+        return (*self.moved.get(self.keys[:n], ()), *self.keys[n:])
 
     def __str__(self) -> str:
         if self.root is None:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from asyncbench.config.conditions import condition_from, condition_mapping
 from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Dollars, collected, read_entry
+from asyncbench.config.matrix import expanded
 from asyncbench.config.models import (
     ModelEntry,
     ProviderEntry,
@@ -175,6 +176,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         ConfigError: it asks for something that cannot be done; every fault has a line.
     """
     place = Place(source=place) if isinstance(place, str) else place
+    raw, moved = expanded(raw, place=place)
+    place = replace(place, moved=moved)
     entry = read_entry(SweepEntry, raw, place=place)
     faults = list[str]()
     for provider in entry.limits:
@@ -279,17 +282,18 @@ def _contradictions(
 
 
 def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> Iterator[str]:
-    for (i, one), (j, other) in itertools.combinations(enumerate(names, 1), 2):
+    places = [place / kind / i for i in range(len(names))]
+    for (here, one), (there, other) in itertools.combinations(zip(places, names, strict=True), 2):
         if one == other:
-            both = f"{kind}[{i}] and {kind}[{j}]"
-            yield f"{place / kind / (j - 1)}: {both} are both called {quoted(one)}. {way_out}"
+            yield f"{there}: {here.name} and {there.name} are both called {quoted(one)}. {way_out}"
 
 
 def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
     """The models of a group have one limit in common, so each has to say the same one."""
-    first: dict[str, tuple[int, Model]] = {}
-    for i, model in enumerate(models, 1):
-        group, here = model.limits.group, place / "models" / (i - 1) / "group"
+    first: dict[str, tuple[str, Model]] = {}
+    for i, model in enumerate(models):
+        entry = place / "models" / i
+        group, here = model.limits.group, entry / "group"
         if group is None:
             continue
         faults = list[str]()
@@ -298,10 +302,10 @@ def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
         yield from faults
         if group in {other.alias for other in models}:
             yield f"{here}: group {quoted(group)} is also the alias of a model. Rename one of them"
-        j, other = first.setdefault(group, (i, model))
+        named, other = first.setdefault(group, (entry.name, model))
         if other.limits != model.limits:
             yield (
-                f"{here}: models[{j}] and models[{i}] share the rate limit of group {quoted(group)}, but set "
+                f"{here}: {named} and {entry.name} share the rate limit of group {quoted(group)}, but set "
                 f"different limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}). Set the "
                 "same at both, or under `limits` of their provider"
             )
@@ -331,9 +335,9 @@ def _limits_text(limits: Limits) -> str:
 def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
     """Entries that would ask the same are a slip: nothing could tell their trials apart."""
     ways: dict[bytes, list[tuple[str, Condition]]] = {}
-    for (i, model), (j, condition) in itertools.product(enumerate(models, 1), enumerate(conditions, 1)):
-        way = f"models[{i}]" if len(conditions) == 1 else f"models[{i}] under conditions[{j}]"
-        here = place / "models" / (i - 1)
+    for (i, model), condition in itertools.product(enumerate(models), conditions):
+        way = repr(model.alias) if len(conditions) == 1 else f"{model.alias!r} under {condition.name!r}"
+        here = place / "models" / i
         try:
             json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
             alike = ways.setdefault(asked_as(model, condition), [])

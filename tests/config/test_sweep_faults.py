@@ -20,7 +20,8 @@ problems: [p.parquet]
 models:
   - model: simulated/oracle
     tempreature: 0
-    temperature: [0, 0.5, 1]
+    temperature: [0, -1, 1]
+    system: [short, long]
   - {model: simulated/noisy, key_env: sk-SECRET, stream: maybe}
   - &third {model: simulated/noisy, rpm: many}
 limts: {simulated: {rpm: 5}}
@@ -32,17 +33,18 @@ repeats: 0
 """
 TOLD = [
     "line 5: unknown key 'tempreature'. Did you mean 'temperature'?",
-    "line 6: 'temperature' must be one number, not a list. "
+    "line 6: 'temperature[2]' must be at least 0, not -1",
+    "line 7: 'system' must be text, not a list. "
     "For several, list the model once per value, each with its own alias.",
-    "line 7: 'key_env' must be the NAME of an environment variable "
+    "line 8: 'key_env' must be the NAME of an environment variable "
     "(capital letters, digits and _), not the key itself",
-    "line 7: 'stream' must be true, false or 'auto', not 'maybe'",
-    "line 8: 'rpm' must be a number, not 'many'",
-    "line 9: unknown key 'limts'. Did you mean 'limits'?",
-    "line 11: 'shots' must be at least 1 or text, not 0",
-    "line 12: unknown key 'nam'. Did you mean 'name'?",
-    "line 13: 'stop_when' must be a mapping of keys to values, not 5",
-    "line 14: 'repeats' must be more than 0, not 0",
+    "line 8: 'stream' must be true, false or 'auto', not 'maybe'",
+    "line 9: 'rpm' must be a number, not 'many'",
+    "line 10: unknown key 'limts'. Did you mean 'limits'?",
+    "line 12: 'shots' must be at least 1 or text, not 0",
+    "line 13: unknown key 'nam'. Did you mean 'name'?",
+    "line 14: 'stop_when' must be a mapping of keys to values, not 5",
+    "line 15: 'repeats' must be more than 0, not 0",
 ]
 
 
@@ -279,7 +281,9 @@ BOTH = [
 NEITHER = [
     small(limts={}),
     small(models=[{"model": "simulated/oracle", "tempreature": 0}]),
-    small(models=[{"model": "simulated/oracle", "temperature": [0, 1]}]),
+    small(models=[{"model": "simulated/oracle", "temperature": [0, -1]}]),
+    small(models=[{"model": "simulated/oracle", "effort": []}]),
+    small(models=[{"model": "simulated/oracle", "system": ["a", "b"]}]),
     small(models=[]),
     small(problems=[{"suite": "integer_addition", "triess": 5}]),
     small(limits={"opnai": {}}),

@@ -1,0 +1,134 @@
+"""Models with lists of values: an entry stands for a plain entry for each combination of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import product
+from math import prod
+from operator import truediv
+from typing import Final
+
+from asyncbench.config.entry import collected
+from asyncbench.config.place import Place
+from asyncbench.errors import ConfigError
+
+# Keys of a model that take a list, beside each of its `params`.
+VARIED: Final = (
+    *("model", "api", "temperature", "top_p", "seed", "max_tokens"),
+    *("effort", "thinking_tokens", "thinking"),
+)
+# Entries of `params` whose value is a list, in the words of one API or another: sent as they are.
+LISTS_BY_NATURE: Final = frozenset(
+    {
+        *("stop", "stop_sequences", "stopSequences", "stop_token_ids", "eos_token_id", "bad_words"),
+        *("tools", "functions", "allowed_tools", "mcp_servers", "plugins", "connectors", "transforms"),
+        *("modalities", "response_modalities", "responseModalities", "include", "betas", "models"),
+        *("fallbacks", "documents", "data_sources", "search_domain_filter", "safety_settings"),
+        *("safetySettings", "guided_choice", "samplers", "lora", "logits_processors", "logit_bias"),
+        "extra_body",  # a mapping, whatever it holds; refused as anything else
+    }
+)
+MOST_ENTRIES: Final = 10_000  # that one stands for
+
+Keys = tuple[str | int, ...]
+
+
+def expanded(raw: object, *, place: Place) -> tuple[object, Mapping[Keys, Keys]]:
+    """Return a sweep whose models are plain entries, and where each of them stands in what was written.
+
+    Keys vary in the order in which they are written, the last one fastest.
+
+    Raises:
+        ConfigError: a list is empty or holds a value twice, or they stand for too many entries; every fault
+            has a line.
+    """
+    models = raw.get("models") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(models, list):
+        return raw, {}
+    plain, written, faults = list[object](), dict[Keys, Keys](), list[str]()
+    for i, entry in enumerate(models):
+        with collected(faults):
+            for values in _combinations(entry, place / "models" / i):
+                here, there = ("models", len(plain)), ("models", i)
+                written[here] = there
+                written |= {(*here, *keys): (*there, *keys, n) for keys, (n, _) in values.items()}
+                plain.append(_plain(entry, values))
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return {**raw, "models": plain}, written
+
+
+def _combinations(entry: object, place: Place) -> Iterator[Mapping[Keys, tuple[int, object]]]:
+    """Yield the values of each entry that one stands for: by keys, with their places in the lists."""
+    lists = dict(_lists(entry))
+    for keys, values in lists.items():
+        if fault := _fault(values):
+            raise ConfigError(f"{reduce(truediv, keys, place)}: {keys[-1]!r} {fault}")
+    if (count := prod(map(len, lists.values()))) > MOST_ENTRIES:
+        raise ConfigError(
+            f"{place}: its lists stand for {count:,} entries, and {MOST_ENTRIES:,} are the most. Shorten them"
+        )
+    for chosen in product(*map(enumerate, lists.values())):
+        yield dict(zip(lists, chosen, strict=True))
+
+
+def _fault(values: Sequence[object]) -> str | None:
+    if not values:
+        return "is an empty list. Write its values, or remove it"
+    try:
+        words = [_text(value) for value in values] if len(values) > 1 else []
+    except RecursionError:
+        return "nests without end, and cannot be sent as JSON"
+    twice = next((word for word in words if words.count(word) > 1), None)
+    return None if twice is None else f"lists {twice} twice. Remove one"
+
+
+def _lists(entry: object) -> Iterator[tuple[Keys, Sequence[object]]]:
+    for key, value in entry.items() if isinstance(entry, Mapping) else ():
+        if key in VARIED and isinstance(value, list):
+            yield (key,), value
+        elif key == "params" and isinstance(value, Mapping):
+            yield from (
+                ((key, name), inner)
+                for name, inner in value.items()
+                if isinstance(inner, list) and name not in LISTS_BY_NATURE
+            )
+
+
+def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
+    """Return an entry with one value of each list, and with an alias that names those that vary."""
+    if not isinstance(entry, Mapping) or not values:
+        return entry
+    plain, words = dict(entry), list[str]()
+    for (key, *inner), (_, value) in values.items():
+        given, name = (entry[key][inner[0]], inner[0]) if inner else (entry[key], key)
+        plain[key] = {**plain[key], name: value} if inner else value
+        if len(given) > 1 and not (key == "model" and "alias" not in entry):
+            words += _words(str(name), value)
+    base = plain.get("alias") or plain.get("model")
+    return plain | {"alias": " ".join([str(base), *words])} if words else plain
+
+
+def _words(name: str, value: object) -> Iterator[str]:
+    """Yield what an alias says of a value: `effort=high`, of a mapping `reasoning.effort=high`."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _words(f"{name}.{key}", inner)
+    else:
+        yield f"{name}={_text(value)}"
+
+
+def _text(value: object) -> str:
+    """Return a value as YAML writes it, near enough."""
+    if isinstance(value, list):
+        return ",".join(map(_text, value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={_text(inner)}" for key, inner in value.items())
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def as_written(params: Mapping[str, object]) -> dict[str, object]:
+    """Return `params` that `expanded` leaves as they are: their other lists are wrapped."""
+    return {
+        name: [value] if isinstance(value, list) and name not in LISTS_BY_NATURE else value
+        for name, value in params.items()
+    }
