@@ -4,7 +4,7 @@ Each is made from the ones before it and never changed. They know nothing of Par
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from asyncbench.errors import Allowance as Allowance, ProviderError
@@ -139,6 +139,14 @@ class Model:
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
 
+    def under(self, condition: "Condition") -> "Model":
+        """Return the model as a condition has it asked: parameters of the condition's own win."""
+        own = {name: value for name in OF_CONDITIONS if (value := getattr(condition, name)) is not None}
+        return replace(self, **own) if own else self
+
+
+OF_CONDITIONS = ("effort", "temperature")  # parameters of a model that a condition may set, beside `params`
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -150,12 +158,19 @@ class Condition:
     turns: tuple["Message", ...] = ()  # said before the question: small talk, then worked examples
     shots: int | None = None  # how many of the suite's own worked examples go before each question
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body after the model's
+    effort: str | None = None
+    temperature: float | None = None
     suites: frozenset[str] | None = None  # whose problems are asked like this; None: all
+    models: frozenset[str] | None = None  # aliases of those who are asked like this; None: all
     described: Mapping[str, object] = field(default_factory=dict)  # the above in short, as results show it
 
     def is_for(self, suite: str) -> bool:
         """Whether the problems of a suite are asked like this."""
         return self.suites is None or suite in self.suites
+
+    def asks(self, alias: str) -> bool:
+        """Whether a model is asked like this."""
+        return self.models is None or alias in self.models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

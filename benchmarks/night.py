@@ -47,7 +47,7 @@ def make_night(folder: Path, *, trials: int, models: int = 20, seed: int = 0) ->
     for n, model in enumerate(sweep.models):
         ids = TrialIds(model, sweep.conditions[0])
         _add_model(folder, model.alias, problems, ids, _Draw(f"{seed}/{n}", skill=4 + 10 * n / models))
-    plan = planned_tasks(sweep, asked_once([made]))
+    plan = planned_tasks(sweep, sweep.models[0].alias, asked_once([made]))
     manifest = {
         "schema_version": 1,
         "sweep": folder.name,

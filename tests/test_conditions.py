@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from asyncbench import generate, read_trials, run_sweep
+from asyncbench.config import as_mapping, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.planning import plan
 from asyncbench.problems import open_set, write_problems
+from asyncbench.prompting import TrialIds
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.published.llm_arithmetic.tables import progress
 from asyncbench.run.summary import Exit
@@ -66,6 +68,100 @@ def test_each_condition_asks_the_suites_it_is_for_and_says_so_in_the_results(tmp
     assert described["plain"] == {}
     assert described["talk"]["context"] == talk
     assert described["brief"] == {"system": "be brief", "params": {"verbosity": "low"}}
+
+
+def test_a_condition_may_be_for_some_models_with_parameters_of_its_own(tmp_path, sets):
+    out = tmp_path / "out"
+    models = (
+        {"model": "simulated/oracle", "alias": "thinks", "effort": ["none", "low"]},
+        {"model": "simulated/noisy", "temperature": 0.5},
+    )
+    conditions = (
+        {"name": "plain"},
+        {
+            "name": "hard",
+            "models": ["thinks effort=low"],
+            "effort": "high",
+            "suites": ["string_reversal"],
+            "system": "x",
+        },
+        {"name": "cold", "models": ["*/noisy"], "temperature": 0},
+    )
+    sweep_file = sweep(out, sets, *models, conditions=list(conditions))
+    expected = {"thinks effort=none": 154, "thinks effort=low": 164, "simulated/noisy": 308}
+    assert {each.model: each.trials for each in plan(sweep_file).models} == expected
+    assert asyncio.run(run_sweep(sweep_file)).exit is Exit.COMPLETE
+
+    rows = read_trials(out).to_pylist()
+    assert Counter(row["model"] for row in rows) == expected
+    sent = {(row["model"], row["condition"]): (row["effort"], json.loads(row["params"])) for row in rows}
+    assert sent == {
+        ("thinks effort=none", "plain"): ("none", {"effort": "none"}),
+        ("thinks effort=low", "plain"): ("low", {"effort": "low"}),
+        ("thinks effort=low", "hard"): ("high", {"effort": "high"}),
+        ("simulated/noisy", "plain"): (None, {"temperature": 0.5}),
+        ("simulated/noisy", "cold"): (None, {"temperature": 0.0}),
+    }
+    plans = {(alias, name) for _, alias, name in planned(read_manifest(out))}
+    assert plans == set(sent)
+    again = asyncio.run(run_sweep(out / "sweep.yaml"))
+    assert all(counters.open == 0 and counters.attempts == 0 for counters in again.models.values())
+
+
+def test_a_condition_asks_what_a_model_with_its_parameters_would():
+    def ids(model, condition):
+        one = sweep_from({"name": "s", "problems": ["p"], "models": [model], "conditions": [condition]})
+        return TrialIds(one.models[0], one.conditions[0]).of("x", prompt_version=1, repeat=0)
+
+    own = {"model": "openai/gpt-5-mini", "effort": "high", "temperature": 1}
+    low = {"model": "openai/gpt-5-mini", "effort": "low"}
+    wins = {"name": "hard", "effort": "high", "temperature": 1, "models": ["openai/gpt-5-mini"]}
+    assert ids(own, {"name": "plain"}) == ids(low, wins) != ids(low, {"name": "plain"})
+
+
+def test_the_models_of_a_condition_are_those_that_its_patterns_fit():
+    def meant(*patterns):
+        models = [
+            {"model": "openai/gpt-5", "effort": ["low", "high"]},
+            {"model": ["openai/gpt-5-mini", "simulated/oracle"], "seed": [1, 2]},
+        ]
+        conditions = [{"name": "all"}, {"name": "some", "system": "x", "models": list(patterns)}]
+        found = sweep_from({"name": "s", "problems": ["p"], "models": models, "conditions": conditions})
+        assert sweep_from(as_mapping(found)) == found
+        return found.conditions[1].models
+
+    both = {f"openai/gpt-5 effort={effort}" for effort in ("low", "high")}
+    minis = {f"openai/gpt-5-mini seed={seed}" for seed in (1, 2)}
+    assert meant("openai/gpt-5") == both
+    assert meant("openai/*") == both | minis
+    assert meant("openai/gpt-5 effort=high", "*seed=2") == {
+        *("openai/gpt-5 effort=high", "openai/gpt-5-mini seed=2", "simulated/oracle seed=2")
+    }
+
+
+def test_a_model_streams_where_a_condition_makes_it_think():
+    models = ["openai/gpt-5", "openai/gpt-5-mini"]
+    hard = {"name": "hard", "effort": "high", "models": ["openai/gpt-5"]}
+    made = sweep_from({"name": "s", "problems": ["p"], "models": models, "conditions": [{"name": "a"}, hard]})
+    assert [model.stream for model in made.models] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("models", "condition", "said"),
+    [
+        ([], {"models": ["openai/gtp-5"]}, "no model is called 'openai/gtp-5'. Did you mean 'openai/gpt-5'?"),
+        ([], {"models": []}, "'models' must not be empty"),
+        (["simulated/oracle"], {"models": ["openai/gpt-5"]}, "no condition asks 'simulated/oracle'"),
+        ([{"model": "openai/o3", "params": {"reasoning_effort": "low"}}], {"effort": "high"}, "would win"),
+        ([{"model": "openai/o3", "params": {"temperature": 1}}], {"temperature": 1}, "would win"),
+        (["anthropic/claude-fable-5"], {"temperature": 0}, "temperature"),
+    ],
+)
+def test_a_condition_that_does_not_suit_its_models_is_refused(models, condition, said):
+    raw = {"name": "s", "problems": ["p"], "models": ["openai/gpt-5", *models]}
+    with pytest.raises(ConfigError, match=r"line|conditions|models") as caught:
+        sweep_from(raw | {"conditions": [{"name": "odd", "system": "x"} | condition]})
+    assert said in str(caught.value)
 
 
 def test_padding_is_counted_by_the_server_and_changes_no_answer(tmp_path, sets):

@@ -1,18 +1,20 @@
 """The conditions of a sweep: how its problems are asked."""
 
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat
 
 from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
 from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.prompting import PADDINGS, examples, padding
-from asyncbench.records import Condition
+from asyncbench.records import OF_CONDITIONS, Condition
 from asyncbench.suites import SUITES
 
 
@@ -40,6 +42,12 @@ class ConditionEntry(Entry):
         description="The form of the question. `nupa` also knows `completion` (plain text, for base models) "
         "and `rules` (a procedure to follow).",
     )
+    effort: Name | None = Field(
+        default=None, description="How hard models think. It wins over that of the model."
+    )
+    temperature: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
+        default=None, description="The sampling temperature. It wins over that of the model."
+    )
     params: Keys = Field(
         default_factory=dict,
         description="More parameters of the request. They win over those of the model.",
@@ -48,9 +56,14 @@ class ConditionEntry(Entry):
     suites: Annotated[list[str], Field(min_length=1)] | None = Field(
         default=None, description="The suites that this condition is for. Without it: all."
     )
+    models: Annotated[list[Name], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The models that this condition is for: aliases, or patterns such as `*/gpt-5*`. The "
+        "alias of an entry with lists means all that it stands for. Without it: all models.",
+    )
 
 
-AS_SAID = ("system", "context", "shots", "params")
+AS_SAID = ("system", "context", "shots", *OF_CONDITIONS, "params")
 
 
 def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = None) -> Condition:
@@ -76,6 +89,8 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
         turns=turns,
         shots=entry.shots if isinstance(entry.shots, int) else None,
         params=entry.params,
+        effort=entry.effort,
+        temperature=entry.temperature,
         suites=None if entry.suites is None else frozenset(entry.suites),
         described=said | digest,
     )
@@ -89,7 +104,29 @@ def condition_mapping(condition: Condition, near: Path | None = None) -> dict[st
             said[name] = str(input_path(path, near))
     style = {} if condition.style == "chat" else {"style": condition.style}
     suites = {} if condition.suites is None else {"suites": sorted(condition.suites)}
-    return {"name": condition.name, **style, **said, **suites}
+    models = {} if condition.models is None else {"models": sorted(condition.models)}
+    return {"name": condition.name, **style, **said, **suites, **models}
+
+
+def models_meant(patterns: Sequence[str], bases: Mapping[str, str], *, place: Place) -> frozenset[str]:
+    """Return the aliases that a condition is for; `bases`: by alias, that of the entry it comes from.
+
+    Raises:
+        ConfigError: a pattern fits none.
+    """
+    meant = set[str]()
+    for i, pattern in enumerate(patterns):
+        exact = {alias for alias, base in bases.items() if pattern in (alias, base)}
+        fitting = exact or {
+            alias
+            for alias, base in bases.items()
+            if fnmatchcase(alias, pattern) or fnmatchcase(base, pattern)
+        }
+        if not fitting:
+            known = dict.fromkeys([*bases.values(), *bases])
+            raise ConfigError(f"{place / i}: no model is called {pattern!r}. {suggestion(pattern, known)}")
+        meant |= fitting
+    return frozenset(meant)
 
 
 def condition_complaint(condition: Condition, suite: str) -> str | None:

@@ -300,10 +300,10 @@ def model_from(
     check_alias(model.alias, place=str(place))
     if fault := model_complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
-    return replace(model, stream=_streams(model, stream if entry.stream is None else entry.stream))
+    return replace(model, stream=streams(model, stream if entry.stream is None else entry.stream))
 
 
-def _streams(model: Model, said: Streaming) -> bool:
+def streams(model: Model, said: Streaming) -> bool:
     """Return whether answers are read as they arrive: `auto` does so where they take long."""
     if said != "auto":
         return said

@@ -10,10 +10,10 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from asyncbench.config.conditions import condition_from, condition_mapping
+from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Dollars, collected, read_entry
-from asyncbench.config.matrix import expanded
+from asyncbench.config.entry import Dollars, Streaming, collected, read_entry
+from asyncbench.config.matrix import Keys, expanded
 from asyncbench.config.models import (
     ModelEntry,
     ProviderEntry,
@@ -22,6 +22,7 @@ from asyncbench.config.models import (
     model_from,
     model_mapping,
     priced_model,
+    streams,
 )
 from asyncbench.config.notify import Notify, notify_from
 from asyncbench.config.place import Place, quoted
@@ -30,6 +31,7 @@ from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mappi
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
+from asyncbench.providers import effort_asked, known_endpoints, model_complaint
 from asyncbench.records import Condition, Limits, Model, StopWhen
 from asyncbench.store import check_sweep_file
 
@@ -59,6 +61,10 @@ class Sweep:
     def problems_of(self, model: Model) -> tuple[ProblemSource, ...]:
         """Return what a model is asked: its own problems where it names some, else the sweep's."""
         return self.own_problems.get(model.alias, self.problems)
+
+    def conditions_of(self, alias: str) -> tuple[Condition, ...]:
+        """Return how a model is asked."""
+        return tuple(condition for condition in self.conditions if condition.asks(alias))
 
     def budgeted(self, model: Model) -> bool:
         """Whether any budget holds for a model."""
@@ -176,9 +182,9 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         ConfigError: it asks for something that cannot be done; every fault has a line.
     """
     place = Place(source=place) if isinstance(place, str) else place
-    raw, moved = expanded(raw, place=place)
+    plain, moved = expanded(raw, place=place)
     place = replace(place, moved=moved)
-    entry = read_entry(SweepEntry, raw, place=place)
+    entry = read_entry(SweepEntry, plain, place=place)
     faults = list[str]()
     for provider in entry.limits:
         with collected(faults):
@@ -194,6 +200,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         with collected(faults):
             conditions.append(condition_from(condition, place=place / "conditions" / i, near=file))
     rest = _rest_of(entry, place, faults)
+    if not faults:
+        conditions = _for_models(conditions, entry, _bases(raw, entry, moved), place, faults)
+        models = [
+            _streamed(model, given, entry.stream, conditions)
+            for model, given in zip(models, entry.models, strict=True)
+        ]
     if not faults:
         faults += _contradictions(entry, models, own, conditions, place)
     if faults:
@@ -212,6 +224,40 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         max_tokens_demanded=_demanded(models, entry.models),
         **rest,
     )
+
+
+def _bases(raw: Any, entry: SweepEntry, moved: Mapping[Keys, Keys]) -> dict[str, str]:  # Any: as was checked
+    """Return the alias that each model has without the values of lists, by its alias."""
+    bases = {}
+    for i, plain in enumerate(entry.models):
+        given = raw["models"][moved["models", i][1]]
+        alias = given.get("alias") if isinstance(given, Mapping) else None
+        bases[plain.alias or plain.model] = alias or plain.model
+    return bases
+
+
+def _for_models(
+    conditions: Sequence[Condition],
+    entry: SweepEntry,
+    bases: Mapping[str, str],
+    place: Place,
+    faults: list[str],
+) -> list[Condition]:
+    """Return conditions with the aliases of the models that they are for."""
+    meant = list(conditions)
+    for i, given in enumerate(entry.conditions):
+        with collected(faults):
+            if given.models is not None:
+                aliases = models_meant(given.models, bases, place=place / "conditions" / i / "models")
+                meant[i] = replace(meant[i], models=aliases)
+    return meant
+
+
+def _streamed(model: Model, entry: ModelEntry, stream: Streaming, conditions: Sequence[Condition]) -> Model:
+    """Return a model that streams where it does so under any of its conditions."""
+    said = stream if entry.stream is None else entry.stream
+    asked = [model, *(model.under(condition) for condition in conditions if condition.asks(model.alias))]
+    return replace(model, stream=any(streams(each, said) for each in asked))
 
 
 def _demanded(models: Sequence[Model], entries: Sequence[ModelEntry]) -> frozenset[str]:
@@ -279,6 +325,7 @@ def _contradictions(
     yield from _idle_budgets(entry.limits, models, place)
     if len(set(aliases)) == len(aliases):
         yield from _equals(models, conditions, place)
+        yield from _unlike_under(models, conditions, place)
 
 
 def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> Iterator[str]:
@@ -332,10 +379,31 @@ def _limits_text(limits: Limits) -> str:
     )
 
 
+def _unlike_under(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
+    """What a condition sets has to suit each model that is asked like this."""
+    for i, model in enumerate(models):
+        asked = [condition for condition in conditions if condition.asks(model.alias)]
+        if not asked:
+            yield f"{place / 'models' / i}: no condition asks {model.alias!r}. Add it to the `models` of one"
+        for condition in asked:
+            under, fault = model.under(condition), None
+            params = {**model.params, **condition.params}
+            if condition.temperature is not None and "temperature" in params:
+                fault = "`params` set `temperature`, too, and would win. Remove one of them"
+            elif condition.effort not in (None, effort_asked(under, condition.params)):
+                fault = "`params` set an effort, too, and would win. Remove one of them"
+            elif under is not model:
+                fault = model_complaint(under, known_endpoints()[model.provider])
+            if fault is not None:
+                yield f"{place / 'conditions'}: {model.alias!r} under {condition.name!r}: {fault}"
+
+
 def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
     """Entries that would ask the same are a slip: nothing could tell their trials apart."""
     ways: dict[bytes, list[tuple[str, Condition]]] = {}
     for (i, model), condition in itertools.product(enumerate(models), conditions):
+        if not condition.asks(model.alias):
+            continue
         way = repr(model.alias) if len(conditions) == 1 else f"{model.alias!r} under {condition.name!r}"
         here = place / "models" / i
         try:

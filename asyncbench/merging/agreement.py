@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from asyncbench.config import Sweep, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
+from asyncbench.records import Condition
 from asyncbench.store import IMPORTED, SWEEP_FILE, Manifest, read_manifest, read_problems
 
 KEEP_APART = "They are not of one sweep, so keep them apart"
@@ -59,7 +60,7 @@ def _check_names(source: Source, other: Source) -> None:
     """Refuse an alias, or a condition's name, that stands for two things."""
     models = {model.alias: model for model in other.sweep.models}
     conditions = {condition.name: condition for condition in other.sweep.conditions}
-    plain = source.sweep.conditions[0]
+    plain = Condition()
     for model in source.sweep.models:
         if model.alias in models and asked_as(model, plain) != asked_as(models[model.alias], plain):
             raise ConfigError(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from asyncbench.config import ProblemSource, Sweep, as_mapping, sweep_from
 from asyncbench.merging.agreement import Source
 from asyncbench.problems import ProblemSet, open_set
+from asyncbench.records import Condition
 from asyncbench.store import copies, planned
 from asyncbench.sweeps import asked_once, planned_tasks
 
@@ -25,7 +26,9 @@ def merged_sweep(found: Sequence[Source], out: Path) -> Sweep:
         ConfigError: two aliases ask the same.
     """
     models = _by_name((model.alias, model) for source in found for model in source.sweep.models)
-    conditions = _by_name((each.name, each) for source in found for each in source.sweep.conditions)
+    conditions = _by_name(
+        (each.name, _for_all(each, found)) for source in found for each in source.sweep.conditions
+    )
     asked = {alias: _problems(alias, found) for alias in models}
     everywhere = _unlike((source, problem) for source in found for problem in source.sweep.problems)
     merged = replace(
@@ -47,6 +50,19 @@ def _by_name(named: Iterable[tuple[str, T]]) -> dict[str, T]:
     for name, bearer in named:
         found.setdefault(name, bearer)
     return found
+
+
+def _for_all(condition: Condition, found: Sequence[Source]) -> Condition:
+    """Return a condition for every model that any of the folders asks like this."""
+    namesakes = [
+        (source, each) for source in found for each in source.sweep.conditions if each.name == condition.name
+    ]
+    if all(each.models is None for _, each in namesakes):
+        return condition
+    aliases = {
+        model.alias for source, each in namesakes for model in source.sweep.models if each.asks(model.alias)
+    }
+    return replace(condition, models=frozenset(aliases))
 
 
 def _problems(alias: str, found: Sequence[Source]) -> tuple[ProblemSource, ...]:
@@ -93,7 +109,7 @@ def merged_plan(found: Sequence[Source], sweep: Sweep) -> Plan:
             _keep_larger(plan.setdefault(alias, {}).setdefault(condition, {}), suites)
     opened: dict[str, ProblemSet] = {}
     for alias, conditions in plan.items():
-        fresh = planned_tasks(sweep, asked_once(_sets(alias, found, opened)))
+        fresh = planned_tasks(sweep, alias, asked_once(_sets(alias, found, opened)))
         for condition, suites in conditions.items():
             _keep_larger(suites, fresh.get(condition, {}))
     return plan

@@ -25,7 +25,7 @@ def assumptions_of(
             continue
         if known := [rest.seen[way].used.trials for way in ways if way in rest.seen]:
             yield f"{model.alias}: mean tokens and latency of its {sum(known):,} finished trials"
-        guessed += [(model, rest.conditions[way.condition]) for way in ways if way not in rest.seen]
+        guessed += [(model, rest.conditions_of(model)[way.condition]) for way in ways if way not in rest.seen]
     if guessed:
         yield f"input: {CHARACTERS_PER_TOKEN} characters per token"
         yield from dict.fromkeys(assumption(model, condition) for model, condition in guessed)

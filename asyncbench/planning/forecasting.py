@@ -55,7 +55,7 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
 
 def _remaining(rest: Remainder, model: Model, way: Way) -> RemainingTrials:
     """Return what is left of a model of one way of asking."""
-    left, condition = rest.left[model.alias], rest.conditions[way.condition]
+    left, condition = rest.left[model.alias], rest.conditions_of(model)[way.condition]
     before = said_before(model, condition)
     prompts = Counter[Prompt]()
     for shape, count in left.shapes.items():

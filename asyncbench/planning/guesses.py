@@ -75,7 +75,7 @@ def tokens_of(
 
 def effort_of(model: Model, condition: Condition) -> str | None:
     """Return how hard a model will think, as far as the sweep or its name tells; None: it does not."""
-    if (asked := effort_asked(model, condition.params)) is not None:
+    if (asked := effort_asked(model.under(condition), condition.params)) is not None:
         return asked
     if model.thinking is not None:
         return ADAPTIVE_EFFORT
@@ -99,7 +99,7 @@ def assumption(model: Model, condition: Condition) -> str:
     effort = effort_of(model, condition)
     if effort is None:
         return f"replies without thinking: {answer}"
-    asked = effort_asked(model, condition.params) or model.thinking
+    asked = effort_asked(model.under(condition), condition.params) or model.thinking
     whose = f"with effort {effort}" if asked else "of models that think by default"
     return f"replies {whose}: {answer}, and {thinking(model, condition):,.0f} thinking tokens"
 

@@ -62,10 +62,9 @@ class Remainder:
     seen: Mapping[Way, SeenUse]
     at_s: float  # when it will be asked, for prices: UTC, seconds since 1970
 
-    @property
-    def conditions(self) -> dict[str, Condition]:
-        """The conditions of the sweep by their names."""
-        return {condition.name: condition for condition in self.sweep.conditions}
+    def conditions_of(self, model: Model) -> dict[str, Condition]:
+        """Return the conditions of a model by their names."""
+        return {condition.name: condition for condition in self.sweep.conditions_of(model.alias)}
 
     def ways_left(self, model: Model) -> list[Way]:
         """Return the ways in which a model is still asked."""
@@ -111,14 +110,15 @@ def left_by_model(
     Trials that were skipped, for enough was known of their cells, are neither left nor finished.
     """
     by_model: dict[str, Left] = {}
-    fresh: dict[tuple[str, ...], Left] = {}
+    fresh: dict[object, Left] = {}
     for model in models:
-        left = fresh.get(places := places_of(sweep, model))
+        names = tuple(condition.name for condition in sweep.conditions_of(model.alias))
+        left = fresh.get(alike := (places_of(sweep, model), names))
         if left is None:
             needed = trials_of(sweep, model, sets[model.alias], limit=limit, skip=skipped.__contains__)
             left = _left_of(needed, finished)
         if not finished:
-            fresh[places] = left
+            fresh[alike] = left
         by_model[model.alias] = left
     return by_model
 

@@ -153,7 +153,9 @@ class ShapeNeeds(NamedTuple):
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
     left, at_s = rest.left[model.alias], rest.at_s
-    rates = {name: rates_asked(model, condition, at_s) for name, condition in rest.conditions.items()}
+    rates = {
+        name: rates_asked(model, condition, at_s) for name, condition in rest.conditions_of(model).items()
+    }
     guesses = list(_guesses(rest, model, rates))
     needs = Needs.of_all(guess.needs for guess in guesses)
     lane = pace(model.limits, needs, longest_s=max((guess.call_s for guess in guesses), default=0.0))
@@ -194,7 +196,7 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
 
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
     """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
-    conditions, batch_rates = rest.conditions, batch_rates_of(model, rest.at_s)
+    conditions, batch_rates = rest.conditions_of(model), batch_rates_of(model, rest.at_s)
     before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
     most = {name: most_for(rest.sweep, model, condition, rest.at_s) for name, condition in conditions.items()}
     for shape, count in rest.left[model.alias].shapes.items():

@@ -150,7 +150,7 @@ def asked_as(model: Model, condition: Condition) -> bytes:
         "base_url": None if model.simulated else model.base_url,
         "api": model.api,
         "model_id": model.model_id,
-        "params": sent_parameters(model) | system | dict(condition.params),
+        "params": sent_parameters(model.under(condition)) | system | dict(condition.params),
         "style": condition.style,
         "condition": {name: value for name, value in said.items() if value is not None},
     }

@@ -83,7 +83,7 @@ def _trials(run: RunState, model: Model, needed: Needed | None, met: Counters) -
         per_cell=run.options.pilot,
         skip=skip if needed is None else partial(needed.passes, skip),
         left_out=None if needed is None else needed.left_out,
-        model_of=partial(run.room.model_of, model),
+        model_of=run.room.model_of,
     )
 
 

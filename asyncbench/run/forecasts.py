@@ -30,7 +30,7 @@ def write_forecast(run: RunState) -> None:
     try:
         before, now = read_forecasts(run.store.folder), time.time()
         for model in run.models:
-            rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions)
+            rates = (rates_asked(model, condition, now) for condition in run.sweep.conditions_of(model.alias))
             trials, prices, limit = planned[model.alias], prices_of(rates), run.options.limit
             if not is_forecast_told(before, model.alias, limit=limit, trials=trials, prices=prices):
                 keep_forecast(_quick_plan(run, finished), by="run")

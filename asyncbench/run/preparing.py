@@ -127,7 +127,9 @@ def _describe(run: RunState) -> None:
     before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
     recorded = ({*run.sets}, recorded_by(sweep, run.models))
-    plans = {alias: before.get(alias, {}) | planned_tasks(sweep, sets) for alias, sets in run.sets.items()}
+    plans = {
+        alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets) for alias, sets in run.sets.items()
+    }
     store.write_sweep_file(
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         {

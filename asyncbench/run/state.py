@@ -50,4 +50,6 @@ class RunState:
     def planned(self, model: Model) -> int:
         """Return how many trials this run is to ask of a model, those that are finished too."""
         options = self.options
-        return planned(self.sweep, self.sets[model.alias], limit=options.limit, per_cell=options.pilot)
+        return planned(
+            self.sweep, model.alias, self.sets[model.alias], limit=options.limit, per_cell=options.pilot
+        )

@@ -64,7 +64,8 @@ def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
     known = priced(sweep, model)
     if (known or not sweep.allow_unpriced) and (found := bills_besides(model)):
         yield f"{found}. Choose another model, or run this one in a sweep without a budget."
-    for condition in sweep.conditions if known else ():
+    conditions = sweep.conditions_of(model.alias)
+    for condition in conditions if known else ():
         if found := billed_besides(model, condition):
             yield (
                 f"{found}. Remove it, or run this model in a sweep without a budget. Tools of type "
@@ -78,7 +79,7 @@ def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
             )
         brackets = (bracket for rates in _rates(model, condition, time()) for bracket in rates.brackets)
         if longest_reply_of(model, condition) is None and any(bracket.output for bracket in brackets):
-            where = "" if len(sweep.conditions) == 1 else f" under condition {condition.name!r}"
+            where = "" if len(conditions) == 1 else f" under condition {condition.name!r}"
             yield f"the length of its replies has no limit{where}. Set `max_tokens`."
 
 
@@ -95,13 +96,13 @@ def held_models(sweep: Sweep, models: Sequence[Model]) -> tuple[Model, ...]:
 
 
 def _held(model: Model, sweep: Sweep) -> Model:
-    listed = [_listed(model, condition, time()) for condition in sweep.conditions]
+    listed = [_listed(model, condition, time()) for condition in sweep.conditions_of(model.alias)]
     return no_dearer(model, [rates for some in listed for rates in some])
 
 
 def priced(sweep: Sweep, model: Model) -> bool:
     """Whether a price is known for every way in which a model is asked."""
-    return all(_rates(model, condition, time()) for condition in sweep.conditions)
+    return all(_rates(model, condition, time()) for condition in sweep.conditions_of(model.alias))
 
 
 def unpriced(sweep: Sweep) -> tuple[str, ...]:
@@ -164,7 +165,7 @@ def most_usd_of(sweep: Sweep, model: Model) -> MostUsd:
     most = most_of(model)
     bounded = {
         condition.name
-        for condition in sweep.conditions
+        for condition in sweep.conditions_of(model.alias)
         if not is_router(model) and _can_be_held(sweep, model, condition)
     }
 
@@ -317,7 +318,9 @@ def _today(model: Model | None, sweep: Sweep) -> Sequence[Rates]:
     """Return all by which a call of a model would be charged now; none where one of them is unknown."""
     if model is None or not priced(sweep, model):
         return ()
-    return [rates for condition in sweep.conditions for rates in _rates(model, condition, time())]
+    return [
+        rates for condition in sweep.conditions_of(model.alias) for rates in _rates(model, condition, time())
+    ]
 
 
 def _bound(call: UnknownCost, rates: Sequence[Rates]) -> int | None:

@@ -158,8 +158,11 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
         ConfigError: names the condition, the suite and the way out.
     """
     models = tuple(models)
-    suites = _suites_of(sources_of(sweep, models), opened)
     for condition in sweep.conditions:
+        meant = [model for model in models if condition.asks(model.alias)]
+        if not meant:
+            continue
+        suites = _suites_of(sources_of(sweep, meant), opened)
         asked = {suite for suite in suites if condition.is_for(suite)}
         if not asked:
             raise ConfigError(
@@ -178,7 +181,7 @@ def check_conditions(sweep: Sweep, models: Iterable[Model], opened: Mapping[str,
 def _check_pairs(sweep: Sweep, model: Model, suites: Iterable[str]) -> None:
     """Refuse problems that no condition is for, and a request with two system prompts."""
     for suite in sorted(suites):
-        conditions = conditions_of(sweep, suite)
+        conditions = conditions_of(sweep, model.alias, suite)
         if not conditions:
             raise ConfigError(
                 f"{model.alias} has problems of {suite}, but no condition is for them. Add one, such as "
@@ -256,20 +259,28 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
         ConfigError: names the condition or model, and the way out.
         ProblemSetError: a set can no longer be read.
     """
-    _check_kinds(sweep.conditions, [asked for model in models for asked in sets[model.alias]])
+    _check_kinds(sweep, models, sets)
     for model in models:
-        _check_tokens(model, sweep.conditions, sets[model.alias])
+        _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
 
 
-def _check_kinds(conditions: Iterable[Condition], sets: Iterable[AskedSet]) -> None:
+def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequence[AskedSet]]) -> None:
     """Refuse problems that their suite has no words for under a condition: a task may have no rule."""
-    known = {
+    worded = {
         asked.problems.path: asked.problems
-        for asked in sets
+        for model in models
+        for asked in sets[model.alias]
         if any(SUITES[suite].asking is not None for suite in asked.tasks)
     }
-    kinds = {pair for problems in known.values() for pair in problems.kinds()}
-    for condition in conditions:
+    kinds_in = {path: problems.kinds() for path, problems in worded.items()}
+    for condition in sweep.conditions:
+        kinds = {
+            pair
+            for model in models
+            if condition.asks(model.alias)
+            for asked in sets[model.alias]
+            for pair in kinds_in.get(asked.problems.path, ())
+        }
         found = {
             asking.complaint(kind, condition.style)
             for suite, kind in kinds

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers import ANY_LONGEST_REPLY
-from asyncbench.records import Condition, Model, Outcome
+from asyncbench.records import OF_CONDITIONS, Condition, Model, Outcome
 from asyncbench.store import Store, read_trials
 
 
@@ -37,7 +37,8 @@ def check_longer(
         )
     conditions = tuple(conditions)
     for model in models:
-        for params in (model.params, *(condition.params for condition in conditions)):
+        asked = (condition.params for condition in conditions if condition.asks(model.alias))
+        for params in (model.params, *asked):
             if named := sorted(ANY_LONGEST_REPLY & params.keys()):
                 raise ConfigError(
                     f"{model.alias}: its `params` set {named[0]}, which --max-tokens does not change. Set "
@@ -55,13 +56,13 @@ class Lengths:
     of it is made once."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, int | None], Model] = {}
+        self._made: dict[tuple[object, ...], Model] = {}
 
     def of(self, model: Model, max_tokens: int | None) -> Model:
         """Return the model itself where that is its max_tokens."""
         if max_tokens == model.max_tokens:
             return model
-        key = model.alias, max_tokens
+        key = model.alias, max_tokens, *(getattr(model, name) for name in OF_CONDITIONS)
         if key not in self._made:
             self._made[key] = replace(model, max_tokens=max_tokens)
         return self._made[key]

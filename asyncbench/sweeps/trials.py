@@ -90,30 +90,32 @@ def places_of(sweep: Sweep, model: Model) -> tuple[str, ...]:
     return tuple(source.place for source in sweep.problems_of(model))
 
 
-def conditions_of(sweep: Sweep, suite: str) -> tuple[Condition, ...]:
-    """Return how the problems of a suite are asked."""
-    return tuple(condition for condition in sweep.conditions if condition.is_for(suite))
+def conditions_of(sweep: Sweep, alias: str, suite: str) -> tuple[Condition, ...]:
+    """Return how a model is asked the problems of a suite."""
+    return tuple(condition for condition in sweep.conditions_of(alias) if condition.is_for(suite))
 
 
-def planned_tasks(sweep: Sweep, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return how many trials one model has in this sweep: condition → suite → task → trials."""
+def planned_tasks(sweep: Sweep, alias: str, sets: Sequence[AskedSet]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return how many trials a model has in this sweep: condition → suite → task → trials."""
     trials: dict[str, dict[str, dict[str, int]]] = {}
     for suite, counts in (tasks for asked in sets for tasks in asked.tasks.items()):
-        for condition in conditions_of(sweep, suite):
+        for condition in conditions_of(sweep, alias, suite):
             sums = trials.setdefault(condition.name, {}).setdefault(suite, {})
             for task, rows in counts.items():
                 sums[task] = sums.get(task, 0) + rows * sweep.repeats
     return trials
 
 
-def planned(sweep: Sweep, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None) -> int:
-    """Return how many trials one model has in this sweep, or in its first problems: see `trials_of`."""
+def planned(
+    sweep: Sweep, alias: str, sets: Sequence[AskedSet], *, limit: int | None, per_cell: int | None = None
+) -> int:
+    """Return how many trials a model has in this sweep, or in its first problems: see `trials_of`."""
     if limit is None and per_cell is None:
-        plan = planned_tasks(sweep, sets)
+        plan = planned_tasks(sweep, alias, sets)
         return sum(sum(tasks.values()) for suites in plan.values() for tasks in suites.values())
     repeats = sweep.repeats if per_cell is None else 1
     first = (suite for _, _, _, _, suite, _, _ in _chosen(sets, limit, per_cell))
-    return repeats * sum(len(conditions_of(sweep, suite)) for suite in first)
+    return repeats * sum(len(conditions_of(sweep, alias, suite)) for suite in first)
 
 
 def trials_of(
@@ -125,7 +127,7 @@ def trials_of(
     per_cell: int | None = None,
     skip: Callable[[str], bool] = lambda _: False,
     left_out: Callable[[str, Cell, str], None] | None = None,
-    model_of: Callable[[str], Model] | None = None,
+    model_of: Callable[[Model, str], Model] = lambda model, _: model,
 ) -> Iterator[Trial]:
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
@@ -137,18 +139,18 @@ def trials_of(
         per_cell: of each cell at most this many of them, each once whatever `repeats` says; None: all.
         skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
         left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
-        model_of: returns the model as the trial of an id is asked it. None: as given.
+        model_of: returns the model as a trial is asked it, of its condition's model and the trial's id.
     """
     ids = {
         suite: [
-            (condition, TrialIds(model, condition), SUITES[suite].prompt_version)
-            for condition in conditions_of(sweep, suite)
+            (condition, model.under(condition), TrialIds(model, condition), SUITES[suite].prompt_version)
+            for condition in conditions_of(sweep, model.alias, suite)
         ]
         for suite in {suite for asked in sets for suite in asked.tasks}
     }
     for repeat in range(sweep.repeats if per_cell is None else 1):
         for _, _, row, problem_id, suite, name, rows in _chosen(sets, limit, per_cell):
-            for condition, trial_ids, version in ids[suite]:
+            for condition, asked, trial_ids, version in ids[suite]:
                 trial_id = trial_ids.of(problem_id, prompt_version=version, repeat=repeat)
                 if skip(trial_id):
                     if left_out is not None and not repeat:
@@ -160,7 +162,7 @@ def trials_of(
                     sweep=sweep.name,
                     problem_set=name,
                     problem=rows.problem(row),
-                    model=model if model_of is None else model_of(trial_id),
+                    model=model_of(asked, trial_id),
                     condition=condition,
                     repeat=repeat,
                 )
