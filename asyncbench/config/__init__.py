@@ -8,6 +8,7 @@ sweep file. Each module imports only from lines above its own:
     sources · conditions · deadline · notify · matrix
     models
     sweep_file
+    contradictions
     sweep · starter
 """
 

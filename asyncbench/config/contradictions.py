@@ -1,0 +1,127 @@
+"""What each part of a sweep says alone is fine, but not together."""
+
+import itertools
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from asyncbench.config.entry import collected
+from asyncbench.config.models import ProviderEntry, check_alias
+from asyncbench.config.place import Place, quoted
+from asyncbench.config.sweep_file import SweepEntry
+from asyncbench.prompting import asked_as
+from asyncbench.providers import effort_asked, known_endpoints, model_complaint
+from asyncbench.records import Condition, Limits, Model
+
+
+def contradictions(
+    entry: SweepEntry,
+    models: Sequence[Model],
+    own: Collection[str],
+    conditions: Sequence[Condition],
+    place: Place,
+) -> Iterator[str]:
+    """Yield what cannot be together; `own`: aliases of models with problems of their own."""
+    if not entry.problems and len(own) < len(models):
+        yield f"{place}: no problems. List problem sets under `problems:`"
+    aliases, names = [model.alias for model in models], [condition.name for condition in conditions]
+    yield from _namesakes("models", aliases, "Give one of them another `alias`", place)
+    yield from _namesakes("conditions", names, "Rename one", place)
+    yield from _unlike_in_group(models, place)
+    yield from _idle_budgets(entry.limits, models, place)
+    if len(set(aliases)) == len(aliases):
+        yield from _equals(models, conditions, place)
+        yield from _unlike_under(models, conditions, place)
+
+
+def _namesakes(kind: str, names: Sequence[str], way_out: str, place: Place) -> Iterator[str]:
+    places = [place / kind / i for i in range(len(names))]
+    for (here, one), (there, other) in itertools.combinations(zip(places, names, strict=True), 2):
+        if one == other:
+            yield f"{there}: {here.name} and {there.name} are both called {quoted(one)}. {way_out}"
+
+
+def _unlike_in_group(models: Sequence[Model], place: Place) -> Iterator[str]:
+    """The models of a group have one limit in common, so each has to say the same one."""
+    first: dict[str, tuple[str, Model]] = {}
+    for i, model in enumerate(models):
+        entry = place / "models" / i
+        group, here = model.limits.group, entry / "group"
+        if group is None:
+            continue
+        faults = list[str]()
+        with collected(faults):
+            check_alias(group, place=str(here))
+        yield from faults
+        if group in {other.alias for other in models}:
+            yield f"{here}: group {quoted(group)} is also the alias of a model. Rename one of them"
+        named, other = first.setdefault(group, (entry.name, model))
+        if other.limits != model.limits:
+            yield (
+                f"{here}: {named} and {entry.name} share the rate limit of group {quoted(group)}, but set "
+                f"different limits ({_limits_text(other.limits)}; {_limits_text(model.limits)}). Set the "
+                "same at both, or under `limits` of their provider"
+            )
+
+
+def _idle_budgets(
+    limits: Mapping[str, ProviderEntry], models: Sequence[Model], place: Place
+) -> Iterator[str]:
+    """A budget that covers no model is a slip: somebody thinks that it does."""
+    asked = {model.provider for model in models}
+    for provider, limit in limits.items():
+        if limit.budget_usd is not None and provider not in asked:
+            yield (
+                f"{place / 'limits' / provider}: `budget_usd` of {provider} covers no model of this sweep, "
+                f"which asks {', '.join(sorted(asked))}. Move it to one of these, or remove it"
+            )
+
+
+def _limits_text(limits: Limits) -> str:
+    hidden = ("group", "most")
+    said = {name: value for name, value in asdict(limits).items() if value is not None and name not in hidden}
+    return ", ".join(
+        f"{name} {value:g}" if name != "counts" else f"{name} {value}" for name, value in said.items()
+    )
+
+
+def _unlike_under(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
+    """What a condition sets has to suit each model that is asked like this."""
+    for i, model in enumerate(models):
+        asked = [condition for condition in conditions if condition.asks(model.alias)]
+        if not asked:
+            yield f"{place / 'models' / i}: no condition asks {model.alias!r}. Add it to the `models` of one"
+        for condition in asked:
+            under, fault = model.under(condition), None
+            params = {**model.params, **condition.params}
+            if condition.temperature is not None and "temperature" in params:
+                fault = "`params` set `temperature`, too, and would win. Remove one of them"
+            elif condition.effort not in (None, effort_asked(under, condition.params)):
+                fault = "`params` set an effort, too, and would win. Remove one of them"
+            elif under is not model:
+                fault = model_complaint(under, known_endpoints()[model.provider])
+            if fault is not None:
+                yield f"{place / 'conditions'}: {model.alias!r} under {condition.name!r}: {fault}"
+
+
+def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
+    """Entries that would ask the same are a slip: nothing could tell their trials apart."""
+    ways: dict[bytes, list[tuple[str, Condition]]] = {}
+    for (i, model), condition in itertools.product(enumerate(models), conditions):
+        if not condition.asks(model.alias):
+            continue
+        way = repr(model.alias) if len(conditions) == 1 else f"{model.alias!r} under {condition.name!r}"
+        here = place / "models" / i
+        try:
+            json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
+            alike = ways.setdefault(asked_as(model, condition), [])
+        except (TypeError, ValueError, RecursionError) as error:
+            yield f"{here}: a parameter of {way} cannot be sent as JSON: {error}"
+            continue
+        for earlier, other in alike:
+            if condition.suites is None or any(map(other.is_for, condition.suites)):
+                yield (
+                    f"{here}: {earlier} and {way} ask the same model the same way. Remove one, or change a "
+                    "parameter. For several answers to each question, set `repeats`"
+                )
+        alike.append((way, condition))
