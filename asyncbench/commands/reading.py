@@ -46,9 +46,19 @@ Prices = Annotated[
 ]
 
 
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="Compare the values of what the sweep varied: a parameter such as effort, or condition.",
+    ),
+]
+
+
 def report(
     folder: Folder,
     style: Style = None,
+    by: By = None,
     min_depth: MinDepth = None,
     grader: OneGrader = None,
     published: Published = False,
@@ -67,6 +77,8 @@ def report(
     asyncbench report results/overnight --html
 
     asyncbench report results/overnight --style heatmap
+
+    asyncbench report results/overnight --by effort
 
     asyncbench report results/overnight --figures paper/figures
 
@@ -88,7 +100,7 @@ def report(
 
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
-    printed: dict[str, object] = {"style": style, "json": as_json}
+    printed: dict[str, object] = {"style": style, "by": by, "json": as_json}
     printed |= {"min_depth": min_depth, "grader": grader, "prices": prices, "published": published}
     if figures:
         printed |= {"markdown": markdown, "latex": latex, "html": html, "out": out}
@@ -99,7 +111,7 @@ def report(
         from asyncbench.reports import report as report_of
 
         found = report_of(
-            folder, style, prices=prices, min_depth=min_depth, grader=grader, published=published
+            folder, style, by=by, prices=prices, min_depth=min_depth, grader=grader, published=published
         )
         show(found, as_json=as_json, markdown=markdown, latex=latex)
 

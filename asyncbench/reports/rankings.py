@@ -379,7 +379,7 @@ class _Counts:
     ) -> Standing:
         key = (*entrant, suite)
         sums, (at_90, at_50) = dict(self._sums[key]), self._digits.get(key, (None, None))
-        share, interval = _share(marks)
+        share, interval = share_of(marks)
         repeats, any_right, all_right = _repeated(marks)
         run, model, condition = entrant
         return Standing(
@@ -418,7 +418,7 @@ def _repeated(marks: Marks) -> tuple[int, float | None, float | None]:
     return repeats, mean(pass_at_k), mean(pass_hat_k)
 
 
-def _share(marks: Marks) -> tuple[float, tuple[float, float]]:
+def share_of(marks: Marks) -> tuple[float, tuple[float, float]]:
     """Return the share of a ranking's trials that are right, with its interval."""
     if len(list(filter(None, marks.asked))) == 1:
         once = Proportion(successes=marks.correct, trials=marks.trials)

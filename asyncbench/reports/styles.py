@@ -8,6 +8,7 @@ from typing import Any
 from asyncbench.errors import ConfigError
 from asyncbench.reports.anatomy_report import anatomy_on
 from asyncbench.reports.cost import cost_report_on
+from asyncbench.reports.effects import effects_on
 from asyncbench.reports.heatmap import accuracy_maps_on
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
@@ -32,6 +33,7 @@ def report(
     folder: Path | str,
     style: str | None = None,
     *,
+    by: str | None = None,
     prices: str | None = None,
     min_depth: int | None = None,
     grader: str | None = None,
@@ -46,6 +48,8 @@ def report(
         folder: the results folder.
         style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `llm-arithmetic`,
             `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
+        by: `condition`, or a parameter that the sweep varied, such as `effort`: compare its values on the
+            same problems. Without a style, or with `standings`.
         prices: `now`, without a style: also what the same calls would cost today.
         min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
@@ -64,17 +68,28 @@ def report(
     styles = (*_OWN, *_PUBLISHED)
     if style is not None and style not in styles:
         raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
-    given = {"prices": prices, "min_depth": min_depth, "grader": grader, "published": published or None}
+    given = {
+        "by": by,
+        "prices": prices,
+        "min_depth": min_depth,
+        "grader": grader,
+        "published": published or None,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     fitting = {
-        None: {"prices"},
+        None: {"by", "prices"},
+        "standings": {"by"},
         "llm-arithmetic": {"min_depth", "grader", "published"},
         "nupa": {"published"},
     }.get(style, set())
     if odd := sorted(options.keys() - fitting):
         said = f"--style {style}" if style else "a report without --style"
         raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
+    if len(options) > 1 and by is not None:
+        raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
     try:
+        if by is not None:
+            return effects_on(folder, by)
         return _made(Path(folder), style, options)
     except NothingToShowError as nothing:
         return nothing.page

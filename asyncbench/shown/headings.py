@@ -26,6 +26,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "task": "the task",
     "outcome": "what became of a trial: correct, wrong, no_answer, truncated, refused or failed",
     "status": "how an attempt ended",
+    "value": "what the parameter of `--by` was set to",
     "effort": "the reasoning effort that was asked for",
     # trials
     "planned": "trials of the whole sweep",
@@ -69,6 +70,7 @@ HEADINGS: Final[Mapping[str, str]] = {
     "A − B": "difference in accuracy, in percentage points",
     "A trials": "all trials of model A",
     "B trials": "all trials of model B",
+    "beside the first (95 % CI)": "difference in accuracy to the first value, in percentage points",
     "p (unpaired)": "p of a test that does not use the common problems",
     # grades
     "grader": "the grader",

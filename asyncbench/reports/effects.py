@@ -1,0 +1,293 @@
+"""`report --by`: what a parameter does, each of its values beside the first on the same problems."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from math import fsum
+from operator import and_
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import orjson
+
+from asyncbench.errors import ConfigError
+from asyncbench.reports.rankings import difference_interval, share_of
+from asyncbench.reports.standings import SKIPPED
+from asyncbench.results import (
+    Entrant,
+    Marked,
+    Marks,
+    NothingToShowError,
+    any_simulated,
+    in_order,
+    keep_skips,
+    lost_notes,
+    marked,
+    names_of,
+    no_trials,
+    pair,
+)
+from asyncbench.shown import ACCURACY, SIMULATED, Report, Sheet, dollars, filled, p_text, percent, points
+from asyncbench.stats import holm, sign_flip
+from asyncbench.store import ENTRANT, read_manifest
+from asyncbench.views import FolderViews, counted
+
+CONDITION: Final = "condition"  # what `--by` calls the condition as a whole
+TOGETHER: Final = "all together"
+DIFFERENCE: Final = "beside the first (95 % CI)"
+PER_TRIAL: Final = "output tokens per trial"
+HEAD: Final = ("model", "value", "problems", ACCURACY, DIFFERENCE, "p (Holm)", PER_TRIAL, "cost")
+PAIRED: Final = (
+    "Each value is compared with the first one of the same model, on the problems that were asked with all "
+    "of its values. Differences are in percentage points (paired bootstrap). p: exact paired tests, "
+    "Holm-corrected for all rows."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectLine:
+    """One value of what was varied, with everything else alike."""
+
+    name: str  # who was asked
+    value: str
+    problems: int  # that were asked with all values
+    accuracy: float
+    interval: tuple[float, float]  # 95 %
+    difference: float | None  # in accuracy, to the first value; None: it is the first
+    difference_interval: tuple[float, float] | None
+    p: float | None  # exact and two-sided, of the two being equally good
+    p_holm: float | None  # adjusted for all lines
+    output_tokens: float | None  # a trial, on average over all of its own; None: unknown
+    cost_usd: float | None  # of its priced trials
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects(Report):
+    """What the values of a parameter come to, over all models together, then model by model."""
+
+    folder: str
+    simulated: bool
+    by: str
+    lines: tuple[EffectLine, ...]
+    outcomes: Mapping[str, Mapping[str, int]]  # by who was asked, with the value
+    skipped: int  # trials that `stop_when` leaves out
+
+    def _data(self) -> dict[str, object]:
+        return asdict(self)
+
+    def _notes(self) -> Iterator[str]:
+        if self.simulated:
+            yield SIMULATED
+        yield PAIRED
+        if self.skipped:
+            yield f"{self.skipped:,} {SKIPPED}"
+        yield from lost_notes(self.outcomes)
+
+    def _sheets(self) -> Iterator[Sheet]:
+        rows = list(map(_row, self.lines))
+        yield filled(Sheet(title=f"By {self.by}", head=HEAD, rows=rows, labels=2))
+
+
+def effects_on(folder: Path | str, by: str) -> Effects:
+    """Return what a parameter does on the problems that were asked with all of its values.
+
+    Args:
+        folder: the results folder; nothing is written to it.
+        by: `condition`, or a parameter as the columns `params` and `condition_params` have it.
+
+    Raises:
+        ConfigError: it is not a results folder, or nobody was asked with several values.
+        StoreError: it cannot be read.
+    """
+    return counted(folder, lambda views: _effects(folder, views, by))
+
+
+def _effects(folder: Path | str, views: FolderViews, by: str) -> Effects:
+    skips, found = keep_skips(views, folder), marked(views, _COLUMNS)
+    if not found.marks:
+        raise NothingToShowError(folder, no_trials(folder))
+    ways = {tuple(row[name] for name in ENTRANT): _Way.of(row) for row in views.rows(_WAYS)}
+    asked = {who: ways[who] for who in in_order(found.marks, read_manifest(Path(folder)))}
+    groups = _groups(asked, by)
+    if not groups:
+        keys = dict.fromkeys(key for way in asked.values() for key in (CONDITION, *way.params))
+        varied = ", ".join(key for key in keys if _groups(asked, key)) or "nothing"
+        raise ConfigError(
+            f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
+            f"What varies there: {varied}."
+        )
+    use = {tuple(row.pop(name) for name in ENTRANT): row for row in views.rows(_USE)}
+    lines = list(_lines(groups, found, use))
+    chances = iter(holm([line[1] for line in lines if line[1] is not None]))
+    return Effects(
+        folder=str(folder),
+        simulated=any_simulated(views, "answers"),
+        by=by,
+        lines=tuple(
+            EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
+        ),
+        outcomes={
+            f"{name}, {by} {value}": _ended(found, who)
+            for name, values in groups.items()
+            for value, who in values.items()
+        },
+        skipped=skips.trials,
+    )
+
+
+# ── who was asked alike but for one value ────────────────────────────────────────────────────
+
+_COLUMNS: Final = (
+    *("provider", "upstream", "model_id", "style", "params", "condition_params"),
+    *("output_tokens", "cost_usd"),
+)
+# The last row of each is the most frequent: trials that were given more room later have other `params`.
+_WAYS: Final = """
+SELECT run, model, condition, provider, model_id, style, params, condition_params FROM answers
+GROUP BY ALL ORDER BY count(*)
+"""
+_USE: Final = """
+SELECT run, model, condition, avg(output_tokens) AS output_tokens, sum_usd(cost_usd) AS cost_usd
+FROM answers GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How somebody was asked, as the results tell it."""
+
+    whom: tuple[str, str]  # provider and model id
+    of_model: Mapping[str, object]
+    params: Mapping[str, object]  # those of the condition over the model's
+    rest: Mapping[str, object]  # of the condition
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "_Way":
+        model, said = (orjson.loads(row[name] or "{}") for name in ("params", "condition_params"))
+        params = {**model, **said.pop("params", {})}
+        params |= {name: said.pop(name) for name in ("effort", "temperature", "system") if name in said}
+        rest = {**said, "style": row["style"]}
+        return cls(whom=(row["provider"], row["model_id"]), of_model=model, params=params, rest=rest)
+
+    def value(self, by: str, condition: str) -> object:
+        return condition if by == CONDITION else self.params.get(by)
+
+    def beside(self, by: str) -> bytes:
+        """Return all but one parameter: equal for two that differ only there."""
+        if by == CONDITION:
+            return orjson.dumps([self.whom, self.of_model], option=orjson.OPT_SORT_KEYS)
+        params = {name: value for name, value in self.params.items() if name != by}
+        return orjson.dumps([self.whom, params, self.rest], option=orjson.OPT_SORT_KEYS)
+
+
+def _groups(asked: Mapping[Entrant, _Way], by: str) -> dict[str, dict[str, Entrant]]:
+    """Return who was asked alike but for one value, in the planned order: by name, then by value."""
+    alike = defaultdict[object, dict[str, Entrant]](dict)
+    for who, way in asked.items():
+        run, model, condition = who
+        group = (run, way.beside(by), model if by == CONDITION else None)
+        value = _text(way.value(by, condition))
+        # asked of another server: nothing in the results tells the two apart but their aliases
+        alike[group if value not in alike[group] else (*group, model)][value] = who
+    several = [values for values in alike.values() if len(values) > 1]
+    entrants = {_base(values, by): values for values in several}
+    names = names_of(entrants)
+    return {names[who]: values for who, values in entrants.items()}
+
+
+def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
+    """Return what those are called together that differ in one value: run, model, condition."""
+    bases = {f"{model} ".replace(f" {by}={value} ", " ")[:-1] for value, (_, model, _) in values.items()}
+    run, _, condition = next(iter(values.values()))
+    conditions = dict.fromkeys(name for _, _, name in values.values())
+    name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())
+    return run, name, condition if len(conditions) == 1 else ", ".join(conditions)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "not set"
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+# ── what the values come to ──────────────────────────────────────────────────────────────────
+
+
+def _lines(
+    groups: Mapping[str, Mapping[str, Entrant]], found: Marked, use: Mapping[Entrant, Mapping[str, Any]]
+) -> Iterator[tuple[dict[str, Any], float | None]]:
+    """Yield the fields of each line, and p, all models together first; the first value has no p."""
+    order = list(dict.fromkeys(value for values in groups.values() for value in values))
+    marks = {
+        name: _in_common({value: found.marks[values[value]] for value in order if value in values})
+        for name, values in groups.items()
+    }
+    whole = [name for name, values in groups.items() if len(values) == len(order)]
+    if len(groups) > 1 and whole:
+        joined = {value: _joined([marks[name][value] for name in whole]) for value in order}
+        for value, line, p in _beside_the_first(joined):
+            used = [use[groups[name][value]] for name in whole]
+            yield {"name": TOGETHER, "value": value, **line, **_use_of(used)}, p
+    for name, values in groups.items():
+        for value, line, p in _beside_the_first(marks[name]):
+            yield {"name": name, "value": value, **line, **_use_of([use[values[value]]])}, p
+
+
+def _use_of(used: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    tokens, costs = ([each[name] for each in used] for name in ("output_tokens", "cost_usd"))
+    return {
+        "output_tokens": None if None in tokens else fmean(tokens),
+        "cost_usd": None if None in costs else fsum(costs),
+    }
+
+
+def _beside_the_first(marks: Mapping[str, Marks]) -> Iterator[tuple[str, dict[str, Any], float | None]]:
+    first = next(iter(marks.values()))
+    for value, own in marks.items():
+        share, interval = share_of(own) if own.trials else (0.0, (0.0, 1.0))
+        line: dict[str, Any] = {
+            "problems": own.problems.bit_count(),
+            "accuracy": share,
+            "interval": interval,
+            "difference": None,
+            "difference_interval": None,
+        }
+        both = pair(own, first)
+        if own is first or not both.trials:
+            yield value, line, None
+            continue
+        line |= {"difference": both.difference, "difference_interval": difference_interval(both)}
+        yield value, line, sign_flip(both.differences)
+
+
+def _in_common(marks: Mapping[str, Marks]) -> dict[str, Marks]:
+    """Return the marks of the problems that were asked with all values, repeat by repeat."""
+    common = [reduce(and_, turns) for turns in zip(*(each.asked for each in marks.values()), strict=True)]
+    return {
+        value: Marks(asked=tuple(common), right=tuple(a & b for a, b in zip(each.right, common, strict=True)))
+        for value, each in marks.items()
+    }
+
+
+def _joined(each: Sequence[Marks]) -> Marks:
+    """Return the marks of several on the same problems: theirs are further turns of a problem."""
+    return Marks(
+        asked=tuple(bits for marks in each for bits in marks.asked),
+        right=tuple(bits for marks in each for bits in marks.right),
+    )
+
+
+def _ended(found: Marked, who: Entrant) -> dict[str, int]:
+    return {outcome: sum(map(int.bit_count, turns)) for outcome, turns in found.ended[who].items()}
+
+
+def _row(line: EffectLine) -> tuple[str, ...]:
+    return (
+        *(line.name, line.value, f"{line.problems:,}", percent(line.accuracy, line.interval)),
+        "-" if line.difference is None else points(line.difference, line.difference_interval),
+        "-" if line.p_holm is None else p_text(line.p_holm),
+        "-" if line.output_tokens is None else f"{line.output_tokens:,.0f}",
+        "-" if line.cost_usd is None else dollars(line.cost_usd),
+    )
