@@ -1,7 +1,7 @@
 """The figures of a plan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from asyncbench.planning.estimates import Range, TokensAndCost
@@ -53,6 +53,16 @@ class StillAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionPlan:
+    """What is left of one model under one condition."""
+
+    name: str
+    trials: int
+    left: int
+    cost_usd: float | None  # of those left; None: no price is known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPlan:
     """What is left of one model: tokens, cost and time are those of the trials left alone.
 
@@ -79,6 +89,8 @@ class ModelPlan:
     forecast: Forecast | None = None  # None: too little is known, or nothing is left; figures are guesses
     replies: int = 0  # that are known of it, whose length is
     too_few: tuple[str, ...] = ()  # ways in which it is still asked, and of which too few of them are
+    varied: Mapping[str, object] = field(default_factory=dict)  # what tells it from entries of the same model
+    conditions: tuple[ConditionPlan, ...] = ()
 
     @property
     def guessed(self) -> bool:
@@ -88,11 +100,13 @@ class ModelPlan:
     def forecast_by(self, forecast: Forecast) -> "ModelPlan":
         """Return the plan with what finished trials tell in place of guesses."""
         left = forecast.left
+        cost_usd = None if left.cost_usd is None else left.cost_usd.p50
         return replace(
             self,
+            conditions=tuple(_scaled(each, cost_usd, self.cost_usd) for each in self.conditions),
             input_tokens=round(left.input_tokens.p50),
             output_tokens=round(left.output_tokens.p50),
-            cost_usd=None if left.cost_usd is None else left.cost_usd.p50,
+            cost_usd=cost_usd,
             batch_usd=None if forecast.batch_usd is None else forecast.batch_usd.p50,
             price_source=self.price_source or (BILLED if left.cost_usd is not None else None),
             seconds=forecast.seconds.p50,
@@ -111,6 +125,13 @@ class ModelPlan:
         if self.forecast is None or outlook is Outlook.USUAL:
             return self.seconds
         return self.forecast.seconds.p95
+
+
+def _scaled(plan: ConditionPlan, cost_usd: float | None, guessed_usd: float | None) -> ConditionPlan:
+    """Return a condition's plan with its part of what all conditions are forecast to cost."""
+    if cost_usd is None or plan.cost_usd is None or not guessed_usd:
+        return replace(plan, cost_usd=None if cost_usd is None else plan.cost_usd)
+    return replace(plan, cost_usd=cost_usd * plan.cost_usd / guessed_usd)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import cast
 
 from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
+from asyncbench.planning.matrix import matrix_sheets
 from asyncbench.planning.records import Cut, ModelPlan, PlannedSet
 from asyncbench.shown import Report, Sheet, dollars, duration
 
@@ -76,6 +77,7 @@ class Plan(Report):
             yield self._guesses(guessed)
         sets = [(problems.name, f"{problems.rows:,}") for problems in self.problem_sets]
         yield Sheet(title="Problems", head=("problem set", "problems"), rows=sets)
+        yield from matrix_sheets(self.models)
         yield Sheet(title="What is left", head=TRIALS_HEAD, rows=list(map(_trials_row, self.models)))
         yield self._costs()
         if forecasts := [_forecast_row(model) for model in self.models if model.forecast is not None]:

@@ -1,6 +1,7 @@
 """plan(): counts what is left of a sweep, then says what that takes."""
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
 from asyncbench.planning.guesses import batch_rates_of, latency_of, pace, prices_of, rates_asked, tokens_of
-from asyncbench.planning.records import ModelPlan, PlannedSet
+from asyncbench.planning.matrix import varied_in
+from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
 from asyncbench.planning.report import Plan
 from asyncbench.pricing import Rates, cost_usd
@@ -145,6 +147,7 @@ def bounded_plan(
 class ShapeNeeds(NamedTuple):
     """What the trials of one shape take of one model, by the means of those seen or by a guess."""
 
+    condition: str
     needs: Needs
     call_s: float  # of one of them
     output_most: int | None  # tokens of all of them; None: nothing limits them
@@ -190,8 +193,28 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
             for way in ways
             if not rest.is_known(way)
         ),
+        varied=varied_in(rest.models)[model.alias],
+        conditions=tuple(_condition_plans(rest, model, guesses, priced=source is not None)),
     )
     return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)
+
+
+def _condition_plans(
+    rest: Remainder, model: Model, guesses: Sequence[ShapeNeeds], *, priced: bool
+) -> Iterator[ConditionPlan]:
+    left, done = Counter[str](), Counter[str]()
+    for shape, count in rest.left[model.alias].shapes.items():
+        left[shape.condition] += count
+    for (name, _), count in rest.left[model.alias].finished.items():
+        done[name] += count
+    for name in rest.conditions_of(model):
+        needs = Needs.of_all(guess.needs for guess in guesses if guess.condition == name)
+        yield ConditionPlan(
+            name=name,
+            trials=done[name] + left[name],
+            left=left[name],
+            cost_usd=needs.cost_usd if priced else None,
+        )
 
 
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
@@ -214,6 +237,7 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
         )
         usd, batch_usd, usd_most = (None if one_call is None else one_call * count for one_call in costs)
         yield ShapeNeeds(
+            name,
             Needs(count, count * tokens.input, count * tokens.output, count * call_s, usd, batch_usd),
             call_s,
             None if tokens.output_most is None else count * tokens.output_most,

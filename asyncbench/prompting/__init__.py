@@ -21,5 +21,6 @@ from asyncbench.prompting.requests import (
     recorded_parameters as recorded_parameters,
     request_for as request_for,
     said_before as said_before,
+    sent_parameters as sent_parameters,
     worded_size as worded_size,
 )

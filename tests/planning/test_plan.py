@@ -45,6 +45,44 @@ def everything_in(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
+def test_the_matrix_is_shown_with_what_each_combination_would_cost():
+    raw = {
+        "name": "s",
+        "problems": [{"suite": "integer_addition", "tries": 7}],
+        "models": [
+            {
+                "model": ["openai/gpt-5-mini", "openai/gpt-5-nano"],
+                "effort": ["low", "high"],
+                "max_tokens": 2000,
+                "price": PRICE,
+            },
+            {"model": "openai/gpt-4.1", "price": PRICE},
+        ],
+        "conditions": [
+            {"name": "plain"},
+            {"name": "terse", "system": "Be brief.", "models": ["openai/gpt-5*"]},
+        ],
+    }
+    found = plan(sweep_from(raw))
+    costs = {(each.model, row.name): row.cost_usd for each in found.models for row in each.conditions}
+    assert [each.varied for each in found.models] == [*[{"effort": "low"}, {"effort": "high"}] * 2, {}]
+    assert len(costs) == 2 * 2 * 2 + 1
+    assert sum(filter(None, costs.values())) == pytest.approx(found.cost_usd)
+    (sheet,) = (part for part in found._parts() if not isinstance(part, str) and "Matrix" in part.title)
+    assert sheet.title == "Matrix: 5 entries, 9 with their conditions"
+    assert [row[:5] for row in sheet.rows] == [
+        ("low", "plain", "2", "14", "14"),
+        ("low", "terse", "2", "14", "14"),
+        ("high", "plain", "2", "14", "14"),
+        ("high", "terse", "2", "14", "14"),
+        ("", "plain", "1", "7", "7"),
+    ]
+    assert (
+        "Matrix"
+        not in plan(sweep_from(raw | {"models": ["openai/gpt-4.1"], "conditions": [{"name": "a"}]})).as_text()
+    )
+
+
 def test_nothing_is_written_and_no_key_is_needed(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
