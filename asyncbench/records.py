@@ -138,6 +138,17 @@ class Model:
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
+    compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
+
+    @property
+    def compared_limits(self) -> dict[str, float | None]:
+        """The limits that are compared, by name."""
+        return {name: getattr(self.limits, name) for name in self.compared}
+
+    @property
+    def turn(self) -> str | None:
+        """What it has in common with models that are asked one after the other; None: it waits for nobody."""
+        return f"{self.base_url or self.provider} {self.model_id}" if self.compared else None
 
     def under(self, condition: "Condition") -> "Model":
         """Return the model as a condition has it asked: parameters of the condition's own win."""

@@ -16,6 +16,8 @@ VARIED: Final = (
     *("model", "api", "temperature", "top_p", "seed", "max_tokens"),
     *("effort", "thinking_tokens", "thinking"),
 )
+# Limits that take one, too: they change no reply, so an entry has to say that its trials are its own.
+COMPARED: Final = ("rpm", "tpm", "input_tpm", "output_tpm", "concurrency", "fraction")
 # Entries of `params` whose value is a list, in the words of one API or another: sent as they are.
 LISTS_BY_NATURE: Final = frozenset(
     {
@@ -84,7 +86,7 @@ def _fault(values: Sequence[object]) -> str | None:
 
 def _lists(entry: object) -> Iterator[tuple[Keys, Sequence[object]]]:
     for key, value in entry.items() if isinstance(entry, Mapping) else ():
-        if key in VARIED and isinstance(value, list):
+        if key in (*VARIED, *COMPARED) and isinstance(value, list):
             yield (key,), value
         elif key == "params" and isinstance(value, Mapping):
             yield from (
@@ -102,6 +104,8 @@ def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
     for (key, *inner), (_, value) in values.items():
         given, name = (entry[key][inner[0]], inner[0]) if inner else (entry[key], key)
         plain[key] = {**plain[key], name: value} if inner else value
+        if len(given) > 1 and key in COMPARED:
+            plain["compare"] = [*plain.get("compare", []), key]
         if len(given) > 1 and not (key == "model" and "alias" not in entry):
             words += _words(str(name), value)
     base = plain.get("alias") or plain.get("model")

@@ -22,7 +22,7 @@ from asyncbench.config.entry import (
     read_entry,
     suggestion,
 )
-from asyncbench.config.matrix import VARIED, as_written
+from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
@@ -222,7 +222,7 @@ class WhomEntry(Entry):
 
 def _with_lists(schema: dict[str, Any]) -> None:
     """Let a key that varies be a list, too."""
-    for name in VARIED:
+    for name in (*VARIED, *COMPARED):
         rule = schema["properties"][name]
         kinds = [{key: rule.pop(key) for key in rule.keys() - {"default", "description"}}]
         kinds = kinds[0].get("anyOf", kinds)
@@ -239,6 +239,14 @@ class ModelEntry(LimitsEntry, WhomEntry):
     """
 
     model_config = ConfigDict(json_schema_extra=_with_lists)
+
+    compare: list[Literal["rpm", "tpm", "input_tpm", "output_tpm", "concurrency", "fraction"]] = Field(
+        default_factory=list,
+        description="Limits to compare. They become part of each trial, so that the same problems are asked "
+        "again at other limits. Entries of one model that compare limits are asked one after the other. A "
+        "list of limits sets this key.",
+        json_schema_extra={"default": []},
+    )
 
 
 def as_model_mapping(given: object) -> object:
@@ -295,9 +303,13 @@ def model_from(
         limits=_limits(endpoint, limits.get(provider), entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
+        compared=tuple(dict.fromkeys(entry.compare)),
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
     check_alias(model.alias, place=str(place))
+    if None in model.compared_limits.values():
+        unset = ", ".join(name for name, limit in model.compared_limits.items() if limit is None)
+        raise ConfigError(f"{place / 'compare'}: {unset} is not set, so it cannot be compared. Set it")
     if fault := model_complaint(model, endpoint):
         raise ConfigError(f"{place}: {fault}")
     return replace(model, stream=streams(model, stream if entry.stream is None else entry.stream))
@@ -396,6 +408,7 @@ def model_mapping(
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": as_written(model.params), "price": model.price and asdict(model.price)}
+    mapping |= {"compare": list(model.compared)}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
     mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}

@@ -8,7 +8,7 @@ import heapq
 import itertools
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,6 +47,7 @@ class Lane:
     say: Callable[[str], None]  # to a person, once
     lag: LoopLag
     epoch_s: float  # UTC at zero of the loop's clock
+    turn: str | None = None  # lanes with the same one run one after the other; None: it waits for none
     _retries: list[tuple[float, int, LaneModel, Turn]] = field(default_factory=list)  # a heap by due time
     _ties: Iterator[int] = field(default_factory=itertools.count)  # equal due times stay in order
     _stopped: bool = False
@@ -311,7 +312,7 @@ class Lane:
 
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
-    """Runs lanes side by side; a slow or suspended lane never holds up another."""
+    """Runs lanes side by side; a slow or suspended lane holds up none but those that take turns with it."""
 
     lanes: Sequence[Lane]
     lag: LoopLag
@@ -330,13 +331,22 @@ class Scheduler:
             async with asyncio.timeout(None) as self._bound, asyncio.TaskGroup() as tasks:
                 meter = tasks.create_task(self.lag.measure(), name="event-loop lag")
                 async with asyncio.TaskGroup() as lanes:
-                    for lane in self.lanes:
-                        lanes.create_task(lane.run(), name=f"lane {lane.name}")
+                    for in_turn in self._queues():
+                        lanes.create_task(_one_by_one(in_turn), name=f"lane {in_turn[0].name}")
                 meter.cancel()
         except TimeoutError:
             self.abandoned = True
         finally:
             self._bound = None
+
+    def _queues(self) -> Collection[list[Lane]]:
+        """Return the lanes that run one after the other, every other by itself."""
+        queues: dict[str, list[Lane]] = {}
+        for lane in self.lanes:
+            queues.setdefault(f"alone {lane.name}" if lane.turn is None else f"turn {lane.turn}", []).append(
+                lane
+            )
+        return queues.values()
 
     def pass_deadline(self, *, drain_s: float) -> None:
         """Stop because there is no more time."""
@@ -350,3 +360,8 @@ class Scheduler:
             lane.stop()
         if self._bound is not None and not self._bound.expired():
             self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
+
+
+async def _one_by_one(lanes: Sequence[Lane]) -> None:
+    for lane in lanes:
+        await lane.run()

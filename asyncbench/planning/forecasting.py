@@ -49,7 +49,7 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
         seconds=Range.of(seconds),
         bound_by=Counter(lane.bound_by for lane in paces).most_common(1)[0][0],
     )
-    lane = model.limits.group or model.alias
+    lane = model.limits.group or model.turn or model.alias
     return Drawing(lane=lane, forecast=forecast, spent=spent, draws=drawn, seconds=seconds)
 
 

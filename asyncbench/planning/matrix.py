@@ -14,7 +14,9 @@ def varied_in(models: Sequence[Model]) -> dict[str, dict[str, object]]:
     """Return the parameters that tell each entry from others of the same model, by alias."""
     alike: dict[tuple[str, ...], dict[str, dict[str, object]]] = {}
     for model in models:
-        alike.setdefault((model.provider, model.model_id), {})[model.alias] = sent_parameters(model)
+        alike.setdefault((model.provider, model.model_id), {})[model.alias] = (
+            sent_parameters(model) | model.compared_limits
+        )
     return {
         alias: dict(_varied(own, entries.values()))
         for entries in alike.values()

@@ -81,7 +81,7 @@ class ModelPlan:
     batch_usd: float | None  # the same calls in a batch; None: no such price is known
     price_source: str | None
     prices: Sequence[Mapping[str, float]]  # USD for a million tokens of a kind, each bracket; none: unknown
-    group: str | None  # whose lane it shares
+    group: str | None  # whose lane it shares, or who is asked before it
     seconds: float
     bound_by: str | None  # the limit it waits for: rpm, tpm, …, or concurrency; None: nothing is left
     max_tokens: int | None

@@ -171,7 +171,7 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
     done, count = left.finished.total(), left.shapes.total()
     plan = ModelPlan(
         model=model.alias,
-        group=model.limits.group,
+        group=model.limits.group or model.turn,
         trials=done + count,
         done=done,
         left=count,

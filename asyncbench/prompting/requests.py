@@ -120,9 +120,10 @@ def sent_parameters(model: Model) -> dict[str, object]:
 def recorded_parameters(model: Model) -> dict[str, object]:
     """Return all that goes along with the question: what the sweep sets, and what a budget adds to it.
 
-    The latter says who may serve a call, as a limit does, and makes no trial another.
+    Limits that are compared are told, too, though not sent. What a budget adds says who may serve a call, as
+    a limit does, and makes no trial another.
     """
-    return merged_params(model.budget_params, sent_parameters(model))
+    return merged_params(model.budget_params, sent_parameters(model)) | model.compared_limits
 
 
 def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> dict[str, object]:
@@ -138,7 +139,8 @@ def merged_params(ours: Mapping[str, object], given: Mapping[str, object]) -> di
 def asked_as(model: Model, condition: Condition) -> bytes:
     """Return the way of asking as canonical JSON: equal for two entries that would ask alike.
 
-    Alias, price, limits, deadlines and retries are left out: they change no reply. So is the address
+    Alias, price, limits, deadlines and retries are left out: they change no reply. Limits are a part of it
+    only where they are compared. So is the address
     of a simulator, which is a free port of this machine.
     """
     system = {} if condition.system is None else {"system": condition.system}
@@ -155,7 +157,8 @@ def asked_as(model: Model, condition: Condition) -> bytes:
         "condition": {name: value for name, value in said.items() if value is not None},
     }
     replayed = {} if model.replay is None else {"replay": model.replay}  # whose answers are given again
-    return orjson.dumps(asked | replayed, option=orjson.OPT_SORT_KEYS)
+    limits = {"limits": model.compared_limits} if model.compared else {}
+    return orjson.dumps(asked | replayed | limits, option=orjson.OPT_SORT_KEYS)
 
 
 class TrialIds:

@@ -61,6 +61,7 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
                     say=run.screen.say,
                     lag=lag,
                     epoch_s=askers[0].epoch_s,
+                    turn=askers[0].model.turn,
                 )
                 for name, askers in lanes.items()
             ],

@@ -100,7 +100,7 @@ _TRIALS = (
     *_always(
         TEXT,
         params="What was sent beside the messages, as JSON: system prompt, sampling, limits, your `params` "
-        "and what a budget adds.",
+        "and what a budget adds. Limits that the sweep compares stand here, too.",
         expected="The right answer in its canonical form.",
     ),
     *_maybe(

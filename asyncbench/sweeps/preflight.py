@@ -1,6 +1,7 @@
 """Before anything is spent: keys, problem sets, limits and open files, each with a clear complaint."""
 
 import resource
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -329,12 +330,18 @@ def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     bounded = hard != resource.RLIM_INFINITY
     if bounded:
-        said = {model.limits.group or model.alias: model.limits.concurrency for model in models}
+        said = dict[str, int | None]()
+        for model in models:
+            lane = model.turn or model.limits.group or model.alias
+            said[lane] = max(filter(None, (said.get(lane), model.limits.concurrency)), default=None)
         unset = sum(concurrency is None for concurrency in said.values())
         left = hard - SPARE_FILES - sum(filter(None, said.values()))
         most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
         models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
-    lanes = {model.limits.group or model.alias: model.limits.most_in_flight for model in models}
+    lanes = Counter[str]()
+    for model in models:
+        lane = model.turn or model.limits.group or model.alias
+        lanes[lane] = max(lanes[lane], model.limits.most_in_flight)
     needed = sum(lanes.values()) + SPARE_FILES
     if bounded and needed > hard:
         raise ConfigError(

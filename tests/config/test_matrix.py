@@ -11,6 +11,7 @@ from asyncbench.config.place import Place
 from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
+from asyncbench.records import Condition
 
 SMALL = {"name": "s", "problems": ["p.parquet"]}
 HERE = Place(source="s.yaml")
@@ -183,3 +184,34 @@ def test_editors_are_told_that_lists_may_stand_there():
     assert any(rule.get("type") == "array" for rule in rules["effort"]["anyOf"])
     assert not any(rule.get("type") == "array" for rule in rules["system"]["anyOf"])
     assert yaml.safe_dump(rules["effort"]["default"])
+
+
+def test_limits_in_a_list_make_trials_of_their_own():
+    entry = {"model": "simulated/oracle", "effort": ["low", "high"], "concurrency": [8, 16]}
+    sweep = sweep_from(SMALL | {"models": [entry]})
+    assert [(model.alias, model.limits.concurrency, model.compared) for model in sweep.models] == [
+        (f"simulated/oracle effort={effort} concurrency={n}", n, ("concurrency",))
+        for effort in ("low", "high")
+        for n in (8, 16)
+    ]
+    assert len({asked_as(model, sweep.conditions[0]) for model in sweep.models}) == 4
+    assert len({model.turn for model in sweep.models}) == 1
+    assert sweep_from(json.loads(json.dumps(as_mapping(sweep)))) == sweep
+
+
+def test_a_limit_that_is_not_compared_is_no_part_of_a_trial():
+    plain, fast = (models_of({"model": "simulated/oracle"} | limit)[0] for limit in ({}, {"rpm": [60]}))
+    assert asked_as(plain, Condition()) == asked_as(fast, Condition())
+    assert (fast.turn, fast.limits.rpm) == (None, 60)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"compare": ["rpm"]}, "models[1].compare: rpm is not set, so it cannot be compared"),
+        ({"concurrency": [8, 16], "group": "g"}, "share the rate limit of group 'g'"),
+        ({"concurrency": [8, 0]}, "'concurrency[2]' must be more than 0, not 0"),
+    ],
+)
+def test_limits_that_cannot_be_compared_are_refused(entry, said):
+    assert said in complaint_about({"model": "simulated/oracle"} | entry)
