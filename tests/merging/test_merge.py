@@ -391,6 +391,38 @@ def test_limits_and_prices_may_differ_and_the_first_folder_has_the_say(tmp_path)
     assert load_sweep(tmp_path / "out" / "sweep.yaml").models[0].limits.concurrency == 3
 
 
+def test_a_condition_is_for_all_that_any_of_the_folders_asks_like_this(tmp_path):
+    folders = [
+        folder_of(
+            tmp_path / alias,
+            content={
+                "models": [{"model": f"openai/{alias}", "alias": alias}],
+                "conditions": [{"name": "plain"}, {"name": "hard", "effort": "high", "models": [alias]}],
+            },
+        )
+        for alias in ("a", "b")
+    ]
+    merge_folders(folders, tmp_path / "out")
+    plain, hard = load_sweep(tmp_path / "out" / "sweep.yaml").conditions
+    assert (plain.models, hard.models) == (None, {"a", "b"})
+
+
+def test_models_of_one_alias_at_other_efforts_are_refused_whatever_a_condition_sets(tmp_path):
+    hard = [{"name": "hard", "effort": "high"}]
+    folders = [
+        folder_of(
+            tmp_path / effort,
+            content={
+                "models": [{"model": "openai/m", "alias": "small", "effort": effort}],
+                "conditions": hard,
+            },
+        )
+        for effort in ("low", "none")
+    ]
+    with pytest.raises(ConfigError, match="the alias 'small' for different models"):
+        merge_folders(folders, tmp_path / "out")
+
+
 def test_another_answer_to_the_same_problem_is_refused(tmp_path):
     folders = [folder_of(tmp_path / name) for name in "ab"]
     (copy,) = (folders[1] / "problems").glob("*.parquet")
