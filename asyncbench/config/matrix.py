@@ -1,5 +1,6 @@
 """Models with lists of values: an entry stands for a plain entry for each combination of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
@@ -29,7 +30,7 @@ LISTS_BY_NATURE: Final = frozenset(
         "extra_body",  # a mapping, whatever it holds; refused as anything else
     }
 )
-MOST_ENTRIES: Final = 10_000  # that one stands for
+MOST_ENTRIES: Final = 1_000  # that one stands for
 
 Keys = tuple[str | int, ...]
 
@@ -80,7 +81,7 @@ def _fault(values: Sequence[object]) -> str | None:
         words = [_text(value) for value in values] if len(values) > 1 else []
     except RecursionError:
         return "nests without end, and cannot be sent as JSON"
-    twice = next((word for word in words if words.count(word) > 1), None)
+    twice = next((word for word, times in Counter(words).items() if times > 1), None)
     return None if twice is None else f"lists {twice} twice. Remove one"
 
 

@@ -133,7 +133,7 @@ def test_a_sweep_without_lists_stays_what_it_is():
             {"temperature": [0, 0.0]},
             "'simulated/oracle temperature=0' and 'simulated/oracle temperature=0.0'",
         ),
-        ({"seed": [*range(101)], "max_tokens": [*range(1, 101)]}, "10,100 entries, and 10,000 are the most"),
+        ({"seed": [*range(101)], "max_tokens": [*range(1, 11)]}, "1,010 entries, and 1,000 are the most"),
         ({"effort": ["low", 5]}, "s.yaml, models[1]: 'effort[2]' must be text, not 5. Put it in quotes"),
         ({"effort": ["low", "x\ny"]}, "names a folder"),
         ({"params": {"a": [1, nested(5000)]}}, "'a' nests without end"),
