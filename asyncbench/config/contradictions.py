@@ -88,20 +88,21 @@ def _limits_text(limits: Limits) -> str:
 def _unlike_under(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
     """What a condition sets has to suit each model that is asked like this."""
     for i, model in enumerate(models):
-        asked = [condition for condition in conditions if condition.asks(model.alias)]
+        asked = [(j, condition) for j, condition in enumerate(conditions) if condition.asks(model.alias)]
         if not asked:
             yield f"{place / 'models' / i}: no condition asks {model.alias!r}. Add it to the `models` of one"
-        for condition in asked:
-            under, fault = model.under(condition), None
-            params = {**model.params, **condition.params}
-            if condition.temperature is not None and "temperature" in params:
-                fault = "`params` set `temperature`, too, and would win. Remove one of them"
-            elif condition.effort not in (None, effort_asked(under, condition.params)):
-                fault = "`params` set an effort, too, and would win. Remove one of them"
-            elif under is not model:
-                fault = model_complaint(under, known_endpoints()[model.provider])
-            if fault is not None:
-                yield f"{place / 'conditions'}: {model.alias!r} under {condition.name!r}: {fault}"
+        for j, condition in asked:
+            if fault := _fault_under(model, condition):
+                yield f"{place / 'conditions' / j}: {model.alias!r} under {condition.name!r}: {fault}"
+
+
+def _fault_under(model: Model, condition: Condition) -> str | None:
+    under = model.under(condition)
+    if condition.temperature is not None and "temperature" in {**model.params, **condition.params}:
+        return "`params` set `temperature`, too, and would win. Remove one of them"
+    if condition.effort not in (None, effort_asked(under, condition.params)):
+        return "`params` set an effort, too, and would win. Remove one of them"
+    return None if under is model else model_complaint(under, known_endpoints()[model.provider])
 
 
 def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Place) -> Iterator[str]:
