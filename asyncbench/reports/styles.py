@@ -27,6 +27,12 @@ _OWN: Mapping[str, Callable[[Path], Report]] = {
     "cost": cost_report_on,
     "quota": quota_report_on,
 }
+_FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not listed have none
+    None: {"by", "prices"},
+    "standings": {"by"},
+    "llm-arithmetic": {"min_depth", "grader", "published"},
+    "nupa": {"published"},
+}
 
 
 def report(
@@ -65,34 +71,28 @@ def report(
             another style.
         StoreError, ProblemSetError: The folder cannot be read.
     """
-    styles = (*_OWN, *_PUBLISHED)
-    if style is not None and style not in styles:
-        raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
-    given = {
-        "by": by,
-        "prices": prices,
-        "min_depth": min_depth,
-        "grader": grader,
-        "published": published or None,
-    }
+    given: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
     options = {name: value for name, value in given.items() if value is not None}
-    fitting = {
-        None: {"by", "prices"},
-        "standings": {"by"},
-        "llm-arithmetic": {"min_depth", "grader", "published"},
-        "nupa": {"published"},
-    }.get(style, set())
-    if odd := sorted(options.keys() - fitting):
-        said = f"--style {style}" if style else "a report without --style"
-        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
-    if len(options) > 1 and by is not None:
-        raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
+    if published:
+        options["published"] = True
+    _check(style, options)
     try:
         if by is not None:
             return effects_on(folder, by)
         return _made(Path(folder), style, options)
     except NothingToShowError as nothing:
         return nothing.page
+
+
+def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of the style
+    styles = (*_OWN, *_PUBLISHED)
+    if style is not None and style not in styles:
+        raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
+    if odd := sorted(options.keys() - _FITTING.get(style, set())):
+        said = f"--style {style}" if style else "a report without --style"
+        raise ConfigError(f"--{odd[0].replace('_', '-')} cannot be used with {said}. Leave one of them out.")
+    if {"by", "prices"} <= options.keys():
+        raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
 
 
 def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
