@@ -167,6 +167,9 @@ class Condition:
     style: str = "chat"  # chat, completion or rules: the form that grading must know
     system: str | None = None
     turns: tuple["Message", ...] = ()  # said before the question: small talk, then worked examples
+    examples: int = 0  # how many of these turns, the last ones, are worked examples
+    template: str | None = None  # what the question is said in; then `system` and small talk are some, too
+    digits: tuple[str, ...] = ()  # the forms that its numbers are written in, as they are applied
     shots: int | None = None  # how many of the suite's own worked examples go before each question
     params: Mapping[str, object] = field(default_factory=dict)  # merged into the body after the model's
     effort: str | None = None

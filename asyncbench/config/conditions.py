@@ -1,6 +1,7 @@
 """The conditions of a sweep: how its problems are asked."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from pathlib import Path
@@ -13,9 +14,11 @@ from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
 from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
-from asyncbench.prompting import PADDINGS, examples, padding
-from asyncbench.records import OF_CONDITIONS, Condition
-from asyncbench.suites import SUITES
+from asyncbench.prompting import FIELDS, PADDINGS, QUESTION, examples, fields_in, padding
+from asyncbench.records import OF_CONDITIONS, Condition, Message
+from asyncbench.suites import DIGIT_FORMS, EXCLUSIVE, SUITES, rewritten
+
+DigitForm = Literal["reversed", "zero_padded", "spaced", "grouped", "indexed"]
 
 
 class ConditionEntry(Entry):
@@ -26,6 +29,22 @@ class ConditionEntry(Entry):
         default=None,
         description="A system prompt. Without it: the model's own, if it has one. "
         "Only one of the two may be set.",
+    )
+    template: Name | None = Field(
+        default=None,
+        description='The words around the question, such as `"{question}\\nThink step by step."`. Worked '
+        "examples are asked in it, too. With a template, `system` and the messages of `context` are some "
+        "as well. Fields: `{question}`, `{operands}`, `{suite}`, `{task}`, `{variant}`, `{representation}`, "
+        "`{answer_type}`. Write `{{` and `}}` for braces. Without it: the question as it stands.",
+    )
+    digits: DigitForm | list[DigitForm] | None = Field(
+        default=None,
+        description="Another form for the numbers of the question and of worked examples. With 1205: "
+        "`reversed` (5021), `zero_padded` (as many digits as the longest number of the question), `spaced` "
+        "(1 2 0 5), `grouped` (1,205) or `indexed` (d1c2b0a5: a letter for each place). A list combines "
+        "`zero_padded`, `reversed` and one of the others. Numbers in the reply must have this form, too; ask "
+        "for it in `template`. For grading they are brought back to plain digits. The reply is stored as it "
+        "came. Without it: plain digits.",
     )
     context: Name | None = Field(
         default=None,
@@ -63,7 +82,7 @@ class ConditionEntry(Entry):
     )
 
 
-AS_SAID = ("system", "context", "shots", *OF_CONDITIONS, "params")
+AS_SAID = ("system", "template", "digits", "context", "shots", *OF_CONDITIONS, "params")
 
 
 def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = None) -> Condition:
@@ -77,6 +96,9 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
     talk = () if entry.context is None else padding(entry.context, place=str(place / "context"), near=near)
     own = isinstance(entry.shots, str)
     shots = examples(str(entry.shots), place=str(place / "shots"), near=near) if own else ()
+    entry.digits = digits = _digits_from(entry, place=place / "digits")
+    shots = tuple(replace(turn, content=rewritten(turn.content, digits or ())) for turn in shots)
+    _check_templates(entry, talk, place=place)
     turns = (*talk, *shots)  # small talk first, so that worked examples stand next to the question
     # What tells one text of a file from another: its path alone would not.
     text = orjson.dumps([{"role": turn.role, "content": turn.content} for turn in turns])
@@ -87,6 +109,9 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
         style=entry.style,
         system=entry.system,
         turns=turns,
+        examples=len(shots),
+        template=entry.template,
+        digits=tuple(digits or ()),
         shots=entry.shots if isinstance(entry.shots, int) else None,
         params=entry.params,
         effort=entry.effort,
@@ -94,6 +119,48 @@ def condition_from(entry: ConditionEntry, *, place: Place, near: Path | None = N
         suites=None if entry.suites is None else frozenset(entry.suites),
         described=said | digest,
     )
+
+
+def _digits_from(entry: ConditionEntry, *, place: Place) -> list[DigitForm] | None:
+    """Return the forms of numbers in the order in which they are applied; None: there are none."""
+    if not entry.digits:
+        return None
+    given = [entry.digits] if isinstance(entry.digits, str) else entry.digits
+    if len(clash := [form for form in given if form in EXCLUSIVE]) > 1:
+        raise ConfigError(f"{place}: 'digits' cannot be both {clash[0]} and {clash[1]}. Keep one of the two.")
+    return sorted(set(given), key=DIGIT_FORMS.index)
+
+
+def _check_templates(entry: ConditionEntry, talk: Sequence[Message], *, place: Place) -> None:
+    """Refuse a template that cannot be filled for every problem; without `template` nothing else is one."""
+    if entry.template is None:
+        return
+    _check_template(entry.template, "template", place=place / "template")
+    if QUESTION not in fields_in(entry.template):
+        raise ConfigError(
+            f"{place / 'template'}: 'template' does not say where the question goes. Add {{question}}."
+        )
+    if entry.shots is not None and "operands" in fields_in(entry.template):
+        raise ConfigError(
+            f"{place / 'template'}: worked examples (`shots`) are asked in 'template', too, and have no "
+            "{operands} of their own. Remove one of the two."
+        )
+    if entry.system is not None:
+        _check_template(entry.system, "system", place=place / "system")
+    for number, turn in enumerate(talk, 1):
+        _check_template(turn.content, f"messages[{number}] of {entry.context}", place=place / "context")
+
+
+def _check_template(text: str, name: str, *, place: Place) -> None:
+    braces = "Write {{ and }} for braces that are text."
+    try:
+        unknown = next((field for field in fields_in(text) if field not in FIELDS), None)
+    except ValueError:
+        raise ConfigError(f"{place}: {name!r} has a brace without its other half. {braces}") from None
+    if unknown is not None:
+        meant = suggestion(unknown, FIELDS)
+        known = "" if meant.startswith("Known") else f" Known: {', '.join(FIELDS)}."
+        raise ConfigError(f"{place}: {name!r} has an unknown field {{{unknown}}}. {meant}{known} {braces}")
 
 
 def condition_mapping(condition: Condition, near: Path | None = None) -> dict[str, object]:
@@ -129,11 +196,25 @@ def models_meant(patterns: Sequence[str], bases: Mapping[str, str], *, place: Pl
     return frozenset(meant)
 
 
+def _fields_of(condition: Condition) -> set[str]:
+    """Return the fields of all templates of a condition."""
+    if condition.template is None:
+        return set()
+    talk = condition.turns[: len(condition.turns) - condition.examples]
+    texts = (condition.template, condition.system or "", *(turn.content for turn in talk))
+    return {field for text in texts for field in fields_in(text)}
+
+
 def condition_complaint(condition: Condition, suite: str) -> str | None:
     """Return why the problems of a suite cannot be asked under a condition; None: they can."""
     known = SUITES[suite]
     if condition.style not in known.styles:
         return f"{suite} has no style {condition.style!r}, only {', '.join(known.styles)}"
+    if condition.digits and condition.style not in known.rewritable:
+        where = f" in style {condition.style!r}" if known.rewritable else ""
+        return f"{suite} cannot bring replies{where} back to plain digits, so `digits` cannot be set"
+    if known.generate is None and "operands" in _fields_of(condition):
+        return f"problems of {suite} have no operands, so a template cannot show {{operands}}"
     if (shots := condition.shots) is not None:
         if known.asking is None:
             return f"{suite} defines no worked examples, so `shots: {shots}` cannot be asked"

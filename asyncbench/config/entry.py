@@ -199,7 +199,11 @@ def _wrong_value(name: str, faults: Sequence[ErrorDetails], keys: Sequence[str |
     said += " or ".join(dict.fromkeys(rules))
     if not secret:
         said += f", not {_shown(found)}"
-    if faults[0]["type"] == "string_type" and isinstance(found, int | float | date):
+    # {question} without quotes is a mapping in YAML
+    unquoted = isinstance(found, int | float | date) or (
+        isinstance(found, Mapping) and not any(found.values())
+    )
+    if faults[0]["type"] == "string_type" and unquoted:
         return f"{said}. Put it in quotes"
     several = isinstance(found, list) and "models" in keys and faults[0]["type"] != "list_type"
     return f"{said}. {_SEVERAL}" if several else said

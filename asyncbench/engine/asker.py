@@ -10,7 +10,7 @@ from asyncbench.engine.stopping import Stopping
 from asyncbench.engine.telemetry import Counters, LoopLag
 from asyncbench.errors import ProviderError
 from asyncbench.pricing import RatesAt
-from asyncbench.records import Event, Grade, History, Model, Problem, Reply, Request, Trial
+from asyncbench.records import Condition, Event, Grade, History, Model, Problem, Reply, Request, Trial
 
 Keep = Callable[[Event], None]
 MostUsd = Callable[[Request, float], float | None]  # that a call may cost, sent then (UTC); None: unknown
@@ -25,7 +25,7 @@ class Asker:
     history_of: Callable[[Trial], History | None]  # what earlier runs know; None: it need not be asked
     request_for: Callable[[Trial], Request]
     ask: Callable[[Request], Awaitable[Reply]]
-    grade: Callable[[Problem, Reply | None, str], tuple[Grade, ...]]
+    grade: Callable[[Problem, Reply | None, Condition], tuple[Grade, ...]]
     keep: Keep
     characters: Callable[[Request], int]  # what is sent, for token estimates
     longest: Callable[[Request], int | None]  # the most tokens of a reply; None: nothing limits it

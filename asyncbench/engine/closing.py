@@ -33,12 +33,12 @@ class Closing:
         """Grade a reply and close its trial."""
         self._answers += turn.tries > 0
         self.accept()
-        problem, style = turn.request.trial.problem, turn.request.trial.condition.style
+        trial = turn.request.trial
         reply = replace(reply, max_tokens=attempt.max_tokens)
         if len(reply.text) > LONG_REPLY:
-            grades = await asyncio.to_thread(self._asker.grade, problem, reply, style)
+            grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)
         else:
-            grades = self._asker.grade(problem, reply, style)
+            grades = self._asker.grade(trial.problem, reply, trial.condition)
         self._write(turn, attempt, reply, grades)
 
     def accept(self) -> None:
@@ -100,7 +100,7 @@ class Closing:
         return turn.same_words >= SAME_WORDS and answers >= WELL * max(1, others)
 
     def _close_failed(self, turn: Turn, error: ProviderError) -> None:
-        grades = self._asker.grade(turn.request.trial.problem, None, turn.request.trial.condition.style)
+        grades = self._asker.grade(turn.request.trial.problem, None, turn.request.trial.condition)
         self._write(turn, None, error, grades)
 
     def _write(

@@ -15,7 +15,6 @@ from asyncbench.prompting.requests import (
     asked_as as asked_as,
     characters as characters,
     merged_params as merged_params,
-    most_beside as most_beside,
     most_input_tokens as most_input_tokens,
     most_tokens_before as most_tokens_before,
     recorded_parameters as recorded_parameters,
@@ -23,4 +22,12 @@ from asyncbench.prompting.requests import (
     said_before as said_before,
     sent_parameters as sent_parameters,
     worded_size as worded_size,
+)
+from asyncbench.prompting.wording import (
+    FIELDS as FIELDS,
+    QUESTION as QUESTION,
+    digits_stored as digits_stored,
+    fields_in as fields_in,
+    most_characters as most_characters,
+    wording_of as wording_of,
 )

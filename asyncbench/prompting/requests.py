@@ -6,8 +6,8 @@ from typing import Final
 
 import orjson
 
+from asyncbench.prompting.wording import on_top_of, wording_of
 from asyncbench.records import Condition, Message, Model, Problem, Request, Trial
-from asyncbench.suites import SUITES, Wording
 
 SENT_WHEN_SET = (
     *("system", "temperature", "top_p", "seed", "max_tokens"),
@@ -18,28 +18,22 @@ JOIN: Final = "\n\n"  # between the system prompts of a model and of a suite
 
 
 def request_for(trial: Trial) -> Request:
-    """Return what is asked for a trial: the question as the suite words it, nothing added.
+    """Return what is asked for a trial: the question as suite and template word it, nothing added.
 
     What its condition says first comes before it, then a suite's own worked examples. The system prompt is
     the condition's, or else the model's and the suite's, one after the other.
     """
     condition, model = trial.condition, trial.model
     worded = wording_of(trial.problem, condition)
-    said = [text for text in (model.system, worded.system) if text is not None]
+    own, turns = on_top_of(condition)
+    of_model = model.system if condition.system is None else None
+    said = [text for text in (of_model, worded.system) if text is not None]
     system = JOIN.join(said) if said else None
     return Request(
         trial=trial,
-        system=system if condition.system is None else condition.system,
-        messages=(*condition.turns, *worded.turns, Message(role="user", content=worded.question)),
+        system=system if own is None else own,
+        messages=(*turns, *worded.turns, Message(role="user", content=worded.question)),
     )
-
-
-def wording_of(problem: Problem, condition: Condition) -> Wording:
-    """Return what the suite of a problem says when it is asked under a condition."""
-    suite = SUITES.get(problem.suite)
-    if suite is None or suite.asking is None:
-        return Wording(question=problem.question)
-    return suite.asking.wording(problem, condition.style, condition.shots or 0)
 
 
 def characters(request: Request) -> int:
@@ -69,8 +63,8 @@ def most_tokens_before(model: Model, condition: Condition) -> int:
     With that of `worded_size` it is never too few, and two too many where only a model has a system prompt.
     """
     joined = "" if model.system is None else model.system + JOIN
-    texts = [joined if condition.system is None else condition.system]
-    texts += [turn.content for turn in condition.turns]
+    own, turns = on_top_of(condition)
+    texts = [joined if condition.system is None else own or "", *(turn.content for turn in turns)]
     return _most_read(texts) + _most_beside_texts(model, condition)
 
 
@@ -94,21 +88,16 @@ def worded_size(problem: Problem, condition: Condition) -> tuple[int, int]:
     It is all that `said_before` and `most_tokens_before` leave out, and the same for every model.
     """
     worded = wording_of(problem, condition)
-    system = "" if worded.system is None or condition.system is not None else worded.system
+    system = "" if worded.system is None or on_top_of(condition)[0] is not None else worded.system
     texts = [*(turn.content for turn in worded.turns), worded.question]
     return len(system) + sum(map(len, texts)), _most_read(texts) + _bytes(system)
 
 
 def said_before(model: Model, condition: Condition) -> int:
     """Return the characters that go along with every question of a model under a condition."""
-    system = model.system if condition.system is None else condition.system
-    return len(system or "") + sum(len(turn.content) for turn in condition.turns)
-
-
-def most_beside(condition: Condition, suite: str) -> int:
-    """Return the most characters that a suite says beside a question under a condition."""
-    asking = SUITES[suite].asking
-    return 0 if asking is None else asking.beside(condition.style, condition.shots or 0)
+    own, turns = on_top_of(condition)
+    system = model.system if condition.system is None else own
+    return len(system or "") + sum(len(turn.content) for turn in turns)
 
 
 def sent_parameters(model: Model) -> dict[str, object]:
@@ -146,7 +135,12 @@ def asked_as(model: Model, condition: Condition) -> bytes:
     system = {} if condition.system is None else {"system": condition.system}
     # What comes before the question: the words themselves, whatever file they came from.
     turns = [(turn.role, turn.content) for turn in condition.turns]
-    said = {"turns": turns or None, "shots": condition.shots}
+    said = {
+        "turns": turns or None,
+        "shots": condition.shots,
+        "template": condition.template,
+        "digits": condition.digits or None,
+    }
     asked = {
         "provider": model.provider,
         "base_url": None if model.simulated else model.base_url,

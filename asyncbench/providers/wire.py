@@ -109,10 +109,14 @@ class Wire(Protocol):
 def finished(body: Mapping[str, object], model: Model, condition: Condition) -> dict[str, object]:
     """Return a body without what is not set, what a budget adds and then `params` merged into it last.
 
+    A simulator is told the form of digits, by which alone it knows the question of `22 + 33`.
+
     Where we write an object ourselves, `params` add to it: `reasoning: {summary: auto}` leaves the effort
     of the sweep in its place.
     """
     said = {name: value for name, value in body.items() if value is not None}
+    if model.simulated and condition.digits:
+        said["simulate"] = {"digits": list(condition.digits)}
     return merged_params(merged_params(said, model.budget_params), {**model.params, **condition.params})
 
 

@@ -8,8 +8,9 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asyncbench.prompting import digits_stored
 from asyncbench.providers import longest_stored
-from asyncbench.records import Grade, Problem, Reply, Usage
+from asyncbench.records import Condition, Grade, Problem, Reply, Usage
 from asyncbench.store import GRADES, OF_THE_TRIAL
 from asyncbench.suites import SUITES
 from asyncbench.sweeps import graded
@@ -59,7 +60,9 @@ def _grades(trials: pa.Table, problems: Sequence[Problem | None]) -> list[tuple[
     """Return the grades of each trial; none of one that cannot be graded."""
     replies = zip(*(trials[name].to_pylist() for name in REPLY), strict=True)
     return [
-        () if problem is None or problem.suite not in SUITES else graded(problem, _reply(*stored), style)
+        ()
+        if problem is None or problem.suite not in SUITES
+        else graded(problem, _reply(*stored), Condition(style=style, digits=digits_stored(stored[-1])))
         for problem, (style, *stored) in zip(problems, replies, strict=True)
     ]
 

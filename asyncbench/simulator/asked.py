@@ -3,10 +3,10 @@
 import math
 import random
 from collections.abc import Iterator, Mapping
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from asyncbench.simulator.wire import Json, RefusedError, Why, WireRequest
-from asyncbench.suites import SUITES
+from asyncbench.suites import DIGIT_FORMS, SUITES
 
 LONGEST_S = 3600.0  # that a request may ask its answer to take
 TAILS = 100  # of a prompt without roles: how many lines back its question may begin
@@ -75,14 +75,15 @@ class PlainlyAsked(TypedDict):
     max_tokens: int | None  # the longest reply wanted
     stream: bool | None  # None: the request does not say
     stream_usage: bool
+    digits: tuple[str, ...]
     pace: Mapping[str, float]
 
 
 def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
-    """Read model, longest reply, streaming and pace; raises RefusedError.
+    """Read model, longest reply, streaming, pace and digits; raises RefusedError.
 
     `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}` is an addition of ours to every format. Its keys are those
-    of `AnswerPace`; what it leaves out is as the server was started.
+    of `AnswerPace`; what it leaves out is as the server was started. `digits` are the forms of numbers.
     """
     model, stream, simulate = body.get("model"), body.get("stream"), body.get("simulate")
     if not isinstance(model, str):
@@ -92,12 +93,23 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
     most = None if max_tokens is None else _whole(max_tokens, 1)
     if max_tokens is not None and most is None:
         raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - _PACES):
-        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)}.")
-    for key, value in _within(body, "simulate").items():
+    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - _PACES - {"digits"}):
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)} and digits.")
+    pace = dict(_within(body, "simulate"))
+    digits = pace.pop("digits", [])
+    if not (isinstance(digits, list) and all(form in DIGIT_FORMS for form in digits)):
+        raise RefusedError(Why.BAD_REQUEST, f"Simulated digits must be some of {', '.join(DIGIT_FORMS)}.")
+    for key, value in pace.items():
         _check_pace(key, value)
     usage = _within(body, "stream_options").get("include_usage") is True
-    return PlainlyAsked(model=model, max_tokens=most, stream=stream, stream_usage=usage, pace=simulate or {})
+    return PlainlyAsked(
+        model=model,
+        max_tokens=most,
+        stream=stream,
+        stream_usage=usage,
+        digits=tuple(digits),
+        pace=cast("Mapping[str, float]", pace),
+    )
 
 
 def tails(prompt: str) -> Iterator[str]:

@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.suites import rewritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,16 @@ DOCTORS_QUESTION: Final = "What is 2 + 2? Answer with the number alone."
 DOCTORS_ANSWER: Final = "4"
 
 
+OPENING: Final = 6  # characters of a question by which it is looked for in a longer text
+
+
+class InForm(NamedTuple):
+    """The questions with their numbers in one form."""
+
+    known: dict[bytes, KnownAnswer]  # by the digest of a question
+    lengths: dict[str, set[int]]  # of the questions, by how they begin
+
+
 class Questions:
     """Question → what is known of it; holds digests, not the questions."""
 
@@ -34,21 +45,48 @@ class Questions:
         Raises:
             ProblemSetError: a file is missing, is not Parquet or lacks a column.
         """
-        self._known: dict[bytes, KnownAnswer] = {}
-        for path in problem_sets:
-            for row in rows(path, ["question", "expected"], also=["length"]):
-                expected, length = row["expected"], row.get("length")
-                known = KnownAnswer(expected, len(expected) if length is None else length)
-                self._known.setdefault(digest(row["question"]), known)
+        self._sets = tuple(problem_sets)
+        self._by_form: dict[tuple[str, ...], InForm] = {(): self._read(())}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._by_form[()].known)
 
-    def find(self, question: str) -> KnownAnswer | None:
-        """Return what is known of a question; None: it is in no problem set."""
-        if (known := self._known.get(digest(question))) is None and question == DOCTORS_QUESTION:
+    def find(self, question: str, digits: tuple[str, ...] = ()) -> KnownAnswer | None:
+        """Return what is known of a question; None: it is in no problem set.
+
+        With `digits` its numbers are in these forms, and so are those of the answer.
+        """
+        if (known := self._in(digits).known.get(digest(question))) is None and question == DOCTORS_QUESTION:
             return KnownAnswer(DOCTORS_ANSWER, len(DOCTORS_ANSWER))
         return known
+
+    def within(self, message: str, digits: tuple[str, ...] = ()) -> str | None:
+        """Return the longest question that a message holds, the last of several; None: it holds none."""
+        found, asked = "", self._in(digits)
+        openings = {len(opening) for opening in asked.lengths}
+        for place in range(len(message)):
+            for opening in openings:
+                for length in asked.lengths.get(message[place : place + opening], ()):
+                    question = message[place : place + length]
+                    if length >= len(found) and digest(question) in asked.known:
+                        found = question
+        return found or None
+
+    def _in(self, digits: tuple[str, ...]) -> InForm:
+        if digits not in self._by_form:
+            self._by_form[digits] = self._read(digits)
+        return self._by_form[digits]
+
+    def _read(self, digits: tuple[str, ...]) -> InForm:
+        known, lengths = dict[bytes, KnownAnswer](), dict[str, set[int]]()
+        for path in self._sets:
+            for row in rows(path, ["question", "expected"], also=["length", "operands"]):
+                question = rewritten(row["question"], digits, row.get("operands") or ())
+                expected, length = row["expected"], row.get("length")
+                answer = KnownAnswer(rewritten(expected, digits), len(expected) if length is None else length)
+                known.setdefault(digest(question), answer)
+                lengths.setdefault(question[:OPENING], set()).add(len(question))
+        return InForm(known, lengths)
 
 
 def digest(question: str) -> bytes:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import orjson
 from aiohttp import web
@@ -244,11 +245,13 @@ def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
 
 
 def _found(asked: WireRequest, voice: Voice) -> WireRequest:
-    """Return the request with its question: in what a suite says, or where a prompt without roles ends."""
-    if voice.knows(asked.question):
+    """Return the request with its question: in a suite's words, at the end of a prompt, in a template."""
+    knows = partial(voice.knows, digits=asked.digits)
+    if knows(asked.question):
         return asked
     meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
-    return replace(asked, question=next(filter(voice.knows, meant), asked.question))
+    found = next(filter(knows, meant), None) or voice.found_in(asked)
+    return asked if found is None else replace(asked, question=found)
 
 
 async def _body(request: web.BaseRequest) -> Json:

@@ -26,8 +26,12 @@ class Taken:
 class Voice(Protocol):
     """Where a model's answers come from."""
 
-    def knows(self, question: str) -> bool:
-        """Tell whether there is an answer to a question."""
+    def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
+        """Tell whether there is an answer to a question, with its numbers in these forms."""
+        ...
+
+    def found_in(self, asked: WireRequest, /) -> str | None:
+        """Return the known question that a message holds; None: it holds none, or nobody looked."""
         ...
 
     def take(self, asked: WireRequest) -> Taken:
@@ -46,11 +50,14 @@ class MadeUp:
         self._answerer, self._questions = answerer, questions
         self._seed = f"{seed}/{name}"
 
-    def knows(self, question: str) -> bool:
-        return self._questions.find(question) is not None
+    def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
+        return self._questions.find(question, digits) is not None
+
+    def found_in(self, asked: WireRequest, /) -> str | None:
+        return self._questions.within(asked.question, asked.digits)
 
     def take(self, asked: WireRequest) -> Taken:
-        if (known := self._questions.find(asked.question)) is None:
+        if (known := self._questions.find(asked.question, asked.digits)) is None:
             raise RefusedError(
                 Why.UNKNOWN_QUESTION,
                 f"The last user message, {asked.question[:80]!r}, is none of the {len(self._questions)} "
@@ -74,8 +81,11 @@ class Replay:
         self._recording = recording
         self._gone = defaultdict[bytes, set[int]](set)  # of each question: delivered, or out on a call
 
-    def knows(self, question: str) -> bool:
-        return digest(question) in self._recording.records
+    def knows(self, question: str, digits: tuple[str, ...] = ()) -> bool:
+        return not digits and digest(question) in self._recording.records
+
+    def found_in(self, _asked: WireRequest, /) -> str | None:
+        return None
 
     def take(self, asked: WireRequest) -> Taken:
         question = digest(asked.question)

@@ -58,6 +58,7 @@ class WireRequest:
     stream: bool | None  # None: the request does not say
     stream_usage: bool = False  # OpenAI's `stream_options.include_usage`
     summary: bool = False  # of the thinking: OpenAI's `reasoning.summary`
+    digits: tuple[str, ...] = ()  # the forms of its numbers, where the request itself says
     pace: Mapping[str, float] = field(
         default_factory=dict
     )  # fields of AnswerPace, where the request itself says

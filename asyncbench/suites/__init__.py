@@ -8,6 +8,13 @@ from asyncbench.suites.custom import (
     check_custom as check_custom,
     check_expected as check_expected,
 )
+from asyncbench.suites.digits import (
+    DIGIT_FORMS as DIGIT_FORMS,
+    EXCLUSIVE as EXCLUSIVE,
+    MOST_GROWTH as MOST_GROWTH,
+    plain as plain,
+    rewritten as rewritten,
+)
 from asyncbench.suites.extraction import (
     layered_number as layered_number,
     without_thinking as without_thinking,

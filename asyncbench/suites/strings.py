@@ -101,6 +101,7 @@ def _suite(name: str, task: StringTask) -> Suite:
         generator_version=GENERATOR_VERSION,
         prompt_version=1,
         graders=("exact",),
+        rewritable=(),  # a digit of these texts is a character, and no number
         parameters={
             "tries": Parameter(default=100, parse=whole_number(1), help="problems"),
             "min_length": Parameter(default=task.shortest, parse=length, help="fewest characters"),

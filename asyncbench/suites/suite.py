@@ -39,16 +39,16 @@ class Wording:
 class Asking:
     """How a suite asks that says more than the question of a problem; a pure function of what it is given.
 
-    `wording(problem, style, shots)` is what is said, `question_in(message)` finds the question again in the
-    last message of the user (None: there is none), `beside(style, shots)` are the most characters that are
-    said beside a question, and `complaint(kind, style)` tells why problems of a kind cannot be asked in a
-    style (None: they can).
+    `wording(problem, style, shots, digits)` is what is said, `question_in(message)` finds the question again
+    in the last message of the user (None: there is none), `beside(style, shots)` are the most characters that
+    are said beside a question, and `complaint(kind, style, digits)` tells why problems of a kind cannot be
+    asked in a style or with their numbers in other forms (None: they can).
     """
 
-    wording: Callable[[Problem, str, int], Wording]
+    wording: Callable[[Problem, str, int, Sequence[str]], Wording]
     question_in: Callable[[str], str | None]
     beside: Callable[[str, int], int]
-    complaint: Callable[[Kind, str], str | None]
+    complaint: Callable[[Kind, str, Sequence[str]], str | None]
     shots: Mapping[str, int]  # by style: how many worked examples it has; a style without any is left out
 
 
@@ -71,6 +71,7 @@ class Suite:
     styles: tuple[str, ...] = ("chat",)  # the forms of asking that its graders know
     shots_from_file: bool = False  # worked examples of the user's own may stand before its questions
     asking: Asking | None = None  # None: the question of a problem is asked as it stands
+    rewritable: tuple[str, ...] = ("chat",)  # the styles in which its numbers may take other forms (`digits`)
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # what each `preset` sets
     check: Callable[[Mapping[str, object]], None] | None = None  # ValueError: values that do not go together

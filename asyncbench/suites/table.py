@@ -1,12 +1,13 @@
 """Suites: what is asked and what counts as right. Pure, exact and seeded; no files and no network."""
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from asyncbench.errors import ProblemSetError
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
+from asyncbench.suites.digits import plain
 from asyncbench.suites.suite import Suite
 
 SUITES: Mapping[str, Suite] = {
@@ -22,8 +23,12 @@ SUITES: Mapping[str, Suite] = {
 }
 
 
-def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[Grade, ...]:
+def grade(
+    problem: Problem, reply: Reply | None, style: str = "chat", digits: Sequence[str] = ()
+) -> tuple[Grade, ...]:
     """Return the grades of a reply by the graders of its suite, headline first; reply None: none came.
+
+    Numbers in the forms `digits` are read as plain digits.
 
     Raises:
         ProblemSetError: the problem is of no suite we know.
@@ -31,10 +36,14 @@ def grade(problem: Problem, reply: Reply | None, style: str = "chat") -> tuple[G
     if problem.suite not in SUITES:
         known = ", ".join(SUITES)
         raise ProblemSetError(f"problem {problem.problem_id}: no suite {problem.suite!r}. Known: {known}.")
+    if digits and reply is not None:
+        reply = replace(reply, text=plain(reply.text, digits))
     return SUITES[problem.suite].grade(problem, reply, style)
 
 
-def grade_text(problem: Problem | Mapping[str, object], text: str, style: str = "chat") -> tuple[Grade, ...]:
+def grade_text(
+    problem: Problem | Mapping[str, object], text: str, style: str = "chat", digits: Sequence[str] = ()
+) -> tuple[Grade, ...]:
     """Grade the text of a reply with the graders of the problem's suite. No model is called.
 
         problem = ab.read_problems("results/night").to_pylist()[0]
@@ -44,6 +53,7 @@ def grade_text(problem: Problem | Mapping[str, object], text: str, style: str = 
         problem: a row as `read_problems` gives it, or a `Problem`.
         text: the reply.
         style: how the question was asked, for suites that read replies differently. [chat]
+        digits: the forms that the reply has its numbers in, as `condition_params` lists them. [none]
 
     Returns:
         One `Grade` per grader, the headline grade first. Each has the columns of `grades`.
@@ -51,7 +61,8 @@ def grade_text(problem: Problem | Mapping[str, object], text: str, style: str = 
     Raises:
         ProblemSetError: The row lacks a column of a problem, or no suite has that name.
     """
-    return grade(problem if isinstance(problem, Problem) else _problem_of(problem), Reply(text=text), style)
+    problem = problem if isinstance(problem, Problem) else _problem_of(problem)
+    return grade(problem, Reply(text=text), style, digits)
 
 
 def _problem_of(row: Mapping[str, Any]) -> Problem:

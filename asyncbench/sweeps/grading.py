@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from asyncbench.engine import GRADER_ERROR
 from asyncbench.problems import ROWS_AT_ONCE, contract_batches
-from asyncbench.records import Grade, Problem, Reply, outcome_of
+from asyncbench.records import Condition, Grade, Problem, Reply, outcome_of
 from asyncbench.store import read_trials
 from asyncbench.suites import SUITES, grade
 
@@ -16,15 +16,16 @@ from asyncbench.suites import SUITES, grade
 def graded(
     problem: Problem,
     reply: Reply | None,
-    style: str,
+    condition: Condition,
     tell_fault: Callable[[Exception], None] = lambda _: None,
 ) -> tuple[Grade, ...]:
     """Return the grades of a reply, headline first; of one that a grader stumbles over, the mark of that.
 
-    Such a reply was paid for: it is kept, and can be graded again.
+    The condition says how the problem was asked: in which style, and in which form its numbers. A reply that
+    a grader stumbles over was paid for: it is kept, and can be graded again.
     """
     try:
-        return grade(problem, reply, style)
+        return grade(problem, reply, condition.style, condition.digits)
     except Exception as error:
         tell_fault(error)
         mark = Grade(

@@ -14,11 +14,12 @@ from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import found_input, input_path, text_of
 from asyncbench.problems import ProblemSet, copy_into, generate, open_set, run_called, runs_said
-from asyncbench.prompting import most_beside, said_before
+from asyncbench.prompting import most_characters, said_before
 from asyncbench.providers import ignored
-from asyncbench.records import MOST_IN_FLIGHT, Condition, Model
+from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
 from asyncbench.store import planned, read_manifest
-from asyncbench.suites import SUITES
+from asyncbench.suites import SUITES, rewritten
+from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
 
 # The simulator takes any key, but asks for one as the vendors do. No word of any message: keys are cut out
@@ -261,6 +262,11 @@ def check_sets(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Sequenc
         ProblemSetError: a set can no longer be read.
     """
     _check_kinds(sweep, models, sets)
+    for condition in sweep.conditions:
+        if condition.digits:
+            asked_so = (sets[model.alias] for model in models if condition.asks(model.alias))
+            every = {asked.problems.path: asked.problems for some in asked_so for asked in some}
+            _check_answers(condition, every.values())
     for model in models:
         _check_tokens(model, sweep.conditions_of(model.alias), sets[model.alias])
 
@@ -283,7 +289,7 @@ def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Seque
             for pair in kinds_in.get(asked.problems.path, ())
         }
         found = {
-            asking.complaint(kind, condition.style)
+            asking.complaint(kind, condition.style, condition.digits)
             for suite, kind in kinds
             if condition.is_for(suite) and (asking := SUITES[suite].asking)
         }
@@ -295,13 +301,29 @@ def _check_kinds(sweep: Sweep, models: Sequence[Model], sets: Mapping[str, Seque
             )
 
 
+def _check_answers(condition: Condition, sets: Iterable[ProblemSet]) -> None:
+    """Refuse an answer that would be graded wrong after its numbers were brought back to plain digits."""
+    for problem in (problem for problems in sets for problem in problems.read()):
+        if not condition.is_for(problem.suite):
+            continue
+        reply = Reply(text=rewritten(problem.expected, condition.digits))
+        if graded(problem, reply, condition)[0].exact_match:
+            continue
+        if graded(problem, Reply(text=problem.expected), Condition(style=condition.style))[0].exact_match:
+            raise ConfigError(
+                f"condition {condition.name!r}: the answer {problem.expected!r:.60} of problem "
+                f"{problem.problem_id} ({problem.suite}, {problem.task}) does not survive `digits: "
+                f"{', '.join(condition.digits)}`. Use another form, or ask these problems in another sweep."
+            )
+
+
 def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[AskedSet]) -> None:
     """Refuse a model whose largest request would never be admitted as its limits say."""
     limits, given = model.limits, model.max_tokens or 0
     if (limits.tpm, limits.input_tpm) == (None, None):
         return
     characters = (
-        asked.problems.longest_question + said_before(model, condition) + most_beside(condition, suite)
+        said_before(model, condition) + most_characters(condition, suite, asked.problems.longest_question)
         for asked in sets
         for suite in asked.tasks
         for condition in conditions

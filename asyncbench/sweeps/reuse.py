@@ -197,7 +197,7 @@ def _result(trial: Trial, row: Mapping[str, Any], history: History) -> Result:
         trial=trial,
         reply=reply,
         error=None,
-        grades=graded(trial.problem, reply, trial.condition.style),
+        grades=graded(trial.problem, reply, trial.condition),
         attempts=history.attempts,
         cost_usd=history.cost_usd,
         price_source=REUSED,

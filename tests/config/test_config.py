@@ -575,6 +575,14 @@ def test_resolved_conditions_read_back_as_themselves():
     raw = with_conditions(
         {"name": "plain"},
         {"name": "talk", "context": "2k", "system": "s", "params": {"a": 1}, "suites": ["llm_arithmetic"]},
+        {
+            "name": "cot",
+            "template": "{question}\nThink.",
+            "system": "{task}",
+            "context": "1k",
+            "digits": "spaced",
+        },
+        {"name": "both", "digits": ["reversed", "zero_padded"]},
         models=[{"model": "simulated/x", "replay": "results/x"}],
     )
     sweep = sweep_from(raw)

@@ -281,8 +281,8 @@ def known_of(kept: Sequence[Event]) -> dict[str, History]:
     }
 
 
-def _grade(problem: Problem, reply: Reply | None, style: str) -> tuple[Grade, ...]:
-    assert style == "chat"
+def _grade(problem: Problem, reply: Reply | None, condition: Condition) -> tuple[Grade, ...]:
+    assert condition.style == "chat"
     right = reply is not None and reply.text == problem.expected
     outcome = outcome_of(reply, answer=reply.text if reply else None, exact_match=right)
     answer = reply.text if reply else None

@@ -10,7 +10,6 @@ from asyncbench.prompting.requests import (
     TrialIds,
     asked_as,
     characters,
-    most_beside,
     most_input_tokens,
     most_tokens_before,
     request_for,
@@ -18,6 +17,7 @@ from asyncbench.prompting.requests import (
     sent_parameters,
     worded_size,
 )
+from asyncbench.prompting.wording import FIELDS, most_characters
 from asyncbench.records import Condition, Limits, Message, Model, Price, RetryPolicy, Timeouts, Trial
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS
@@ -82,8 +82,11 @@ def test_a_models_system_prompt_goes_before_the_suites_and_a_conditions_takes_it
         Condition(style="completion", shots=3),
         Condition(style="rules"),
         Condition(system="s", turns=TALK),
+        Condition(shots=2, digits=("spaced",)),
+        Condition(template="{question}\n{question}", system="{task}!", turns=TALK, shots=2),
+        Condition(template="{suite}: {question}", digits=("indexed",), style="completion", shots=1),
     ],
-    ids=["chat", "shots", "completion", "rules", "system"],
+    ids=["chat", "shots", "completion", "rules", "system", "digits", "template", "both"],
 )
 def test_what_is_counted_before_a_request_is_made_is_what_it_holds(condition):
     trial = nupa(condition)
@@ -91,8 +94,8 @@ def test_what_is_counted_before_a_request_is_made_is_what_it_holds(condition):
     assert counted == characters(request_for(trial))
     most = worded_size(trial.problem, condition)[1] + most_tokens_before(trial.model, condition)
     assert most == most_input_tokens(request_for(trial))
-    beside = said_before(trial.model, condition) + most_beside(condition, "nupa")
-    assert counted - len(trial.problem.question) <= beside
+    longest = most_characters(condition, "nupa", len(trial.problem.question))
+    assert counted <= said_before(trial.model, condition) + longest
 
 
 def test_only_what_the_sweep_sets_is_sent():
@@ -148,7 +151,15 @@ def test_what_a_condition_is_called_and_where_it_holds_leaves_the_trial_the_same
 
 @pytest.mark.parametrize(
     "change",
-    [{"style": "completion"}, {"system": "s"}, {"turns": TALK}, {"shots": 5}, {"params": {"a": 1}}],
+    [
+        {"style": "completion"},
+        {"system": "s"},
+        {"turns": TALK},
+        {"shots": 5},
+        {"params": {"a": 1}},
+        {"template": "{question}"},
+        {"digits": ("reversed",)},
+    ],
     ids=lambda change: next(iter(change)),
 )
 def test_what_a_condition_changes_in_a_request_makes_another_trial(change):
@@ -178,6 +189,56 @@ def test_a_trial_id_is_32_hex_characters_and_stays_what_it_was():
 def test_an_imported_trial_is_another_in_every_run():
     ids = {run: TrialIds(MODEL, PLAIN, run=run) for run in (None, "a", "b")}
     assert len({one.of("p", prompt_version=1, repeat=0) for one in ids.values()}) == 3
+
+
+def test_so_does_one_of_a_condition_without_a_template():
+    spoken = Condition(system="s {x}", turns=TALK, shots=2, params={"a": 1})
+    ids = TrialIds(MODEL, spoken)
+    assert ids.of("p", prompt_version=1, repeat=0) == "544a82c461362ec11ae103b306516c1e"
+
+
+ASKED_IN = "Task {task}: {question}\n{{{operands}}}"
+
+
+def test_a_template_is_filled_with_what_a_problem_is_and_never_with_its_answer():
+    (problem,) = identified([draft_nupa(TASKS["add_Integer_Integer_Integer"], ("744", "543"))])
+    talk = (Message(role="user", content="A {suite}?"), Message(role="assistant", content="{{}}"))
+    example = (Message(role="user", content="1 + {1}"), Message(role="assistant", content="{2}"))
+    condition = Condition(
+        template=ASKED_IN,
+        system="{representation}",
+        turns=(*talk, *example),
+        examples=2,
+        digits=("reversed",),
+    )
+    request = request_for(replace(nupa(condition), problem=problem))
+    assert request.system == "integer"
+    said = [message.content for message in request.messages]
+    assert said[:2] == ["A nupa?", "{}"]
+    assert said[2:4] == ["Task add: 1 + {1}\n{447, 345}", "{2}"]
+    assert said[4].startswith("Task add: Directly return")
+    assert said[4].endswith("like 123 . Add two numbers: 447 + 345 =\n{447, 345}")
+    assert "expected" not in FIELDS
+    assert "extra" not in FIELDS
+
+
+@given(st.text(), st.text())
+def test_braces_in_data_are_safe(question, task):
+    trial = requests(1)[0].trial
+    problem = replace(trial.problem, question=question, task=task)
+    condition = Condition(template="{task}|{question}|{{}}")
+    (asked,) = request_for(replace(trial, problem=problem, condition=condition)).messages
+    assert asked.content == f"{task}|{question}|{{}}"
+
+
+def test_worked_examples_of_a_suite_are_asked_in_the_template_and_in_the_form():
+    shown = request_for(nupa(Condition(shots=1, template="Q: {question}", digits=("grouped",))))
+    plain = request_for(nupa(Condition(shots=1)))
+    assert shown.messages[0].content.startswith("Q: Directly")
+    (asked, said), (bare, answer) = shown.messages[:2], plain.messages[:2]
+    assert asked.content.replace(",", "") == f"Q: {bare.content}".replace(",", "")
+    assert "," in said.content
+    assert said.content.replace(",", "") == answer.content
 
 
 @given(st.sets(st.tuples(st.text("ab", max_size=3), st.integers(1, 3), st.integers(0, 3)), min_size=2))

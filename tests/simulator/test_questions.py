@@ -27,6 +27,34 @@ def test_without_a_length_the_answer_s_own_counts(tmp_path, length):
     assert Questions([path]).find("q") == KnownAnswer("12345", 5)
 
 
+def test_a_question_is_found_in_a_longer_text_the_longest_first(tmp_path):
+    path = problem_set(tmp_path / "a.parquet", question=["12 + 3", "2 + 3", "q"], expected=["15", "5", "r"])
+    questions = Questions([path])
+
+    assert questions.within("Well: 12 + 3\nThink.") == "12 + 3"
+    assert questions.within("2 + 3, q") == "2 + 3"
+    assert questions.within("equal?") == "q"
+    assert questions.within("nothing") is None
+
+
+def test_numbers_in_another_form_have_answers_in_the_same(tmp_path):
+    path = problem_set(
+        tmp_path / "a.parquet",
+        question=["Like 123: 45 + 5?", "22?"],
+        expected=["50", "24"],
+        operands=[["45", "5"], ["22"]],
+    )
+    questions = Questions([path])
+
+    assert questions.find("Like 123: 54 + 5?", ("reversed",)) == KnownAnswer("05", 2)
+    assert questions.find("Like 123: 54 + 5?") is None
+    assert [questions.find("22?", form) for form in ((), ("reversed",))] == [
+        KnownAnswer("24", 2),
+        KnownAnswer("42", 2),
+    ]
+    assert questions.within("So: Like 123: 54 + 5? Now.", ("reversed",)) == "Like 123: 54 + 5?"
+
+
 def test_columns_may_be_dictionary_encoded(tmp_path):
     words = pa.array(["q"]).dictionary_encode()
     path = problem_set(tmp_path / "a.parquet", question=words, expected=words)

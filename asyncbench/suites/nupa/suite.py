@@ -14,7 +14,8 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import NamedTuple, cast
 
-from asyncbench.records import Message, Problem
+from asyncbench.records import Draft, Message, Problem
+from asyncbench.suites.digits import rewritten
 from asyncbench.suites.nupa import grading, rules
 from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
 from asyncbench.suites.nupa.grading import ANSWER
@@ -55,8 +56,8 @@ REGEXES: Mapping[str, str] = {  # by answer_type, as the system prompt shows the
 LONGEST_NUMBER = 210  # characters: the longest answer has about 203
 
 
-def wording(problem: Problem, style: str, shots: int) -> Wording:
-    """Return what is said to ask a problem.
+def wording(problem: Problem, style: str, shots: int, digits: Sequence[str] = ()) -> Wording:
+    """Return what is said to ask a problem; `digits`: the forms of its numbers and of those of examples.
 
     Raises:
         ValueError: examples of a task that is none of NUPA's.
@@ -65,16 +66,17 @@ def wording(problem: Problem, style: str, shots: int) -> Wording:
     if style == "rules":
         asked = rules.prompt(problem.question, task=problem.task, representation=problem.representation)
         return Wording(question=asked)
-    shown = examples_for(problem, shots) if shots else ()
+    shown = [example.rewritten(digits) for example in (examples_for(problem, shots) if shots else ())]
+    asked = rewritten(problem.question, digits, problem.operands)
     if style == "completion":
-        lines = [f"{question} {answer}" for question, answer in shown]
-        return Wording(question="\n".join([*lines, problem.question]))
+        lines = [f"{example.question} {example.answer}" for example in shown]
+        return Wording(question="\n".join([*lines, asked]))
     turns: list[Message] = []
-    for question, answer in shown:
-        turns.append(Message(role="user", content=question))
-        turns.append(Message(role="assistant", content=f"{ANSWER} {answer}"))
+    for example in shown:
+        turns.append(Message(role="user", content=example.question))
+        turns.append(Message(role="assistant", content=f"{ANSWER} {example.answer}"))
     system = SYSTEM.format(REGEXES[problem.answer_type])
-    return Wording(system=system, turns=tuple(turns), question=problem.question)
+    return Wording(system=system, turns=tuple(turns), question=asked)
 
 
 def question_in(message: str) -> str | None:
@@ -93,13 +95,25 @@ def beside(style: str, shots: int) -> int:
     return system + shots * longest
 
 
-def complaint(kind: Kind, style: str) -> str | None:
-    """Return why problems of a kind cannot be asked in a style: most tasks have a rule, some have none."""
+# Of numbers in these forms the task asks something else: digits stand elsewhere, or there are more of them.
+OTHER_DIGITS: Mapping[str, frozenset[str]] = {
+    "reversed": frozenset({"get_digit"}),
+    "zero_padded": frozenset({"get_digit", "length", "count"}),
+}
+
+
+def complaint(kind: Kind, style: str, digits: Sequence[str] = ()) -> str | None:
+    """Return why problems of a kind cannot be asked in a style, or with their numbers in other forms.
+
+    Most tasks have a rule, some have none.
+    """
     task, _, representation = kind
     try:
         task_of(*kind)
     except ValueError as error:  # a set of one's own may call anything a task of this suite
         return str(error)
+    if lost := [form for form in digits if task in OTHER_DIGITS.get(form, ())]:
+        return f"nupa's {task} has another answer if its numbers are {lost[0]}"
     if style != "rules" or (task, representation) in rules.RULES:
         return None
     return f"nupa has no rule for {task} of representation {representation!r}"
@@ -119,6 +133,12 @@ class Shot(NamedTuple):
 
     question: str
     answer: str
+    numbers: tuple[str, ...]  # its operands
+
+    def rewritten(self, digits: Sequence[str]) -> "Shot":
+        """Return it with its numbers in other forms."""
+        question = rewritten(self.question, digits, self.numbers)
+        return self._replace(question=question, answer=rewritten(self.answer, digits))
 
 
 def examples_for(problem: Problem, shots: int) -> tuple[Shot, ...]:
@@ -140,11 +160,13 @@ def _drawn(name: str, shots: int, profile: str) -> tuple[tuple[Shot, Shot], ...]
     """Return each example with the one that may take its place."""
     task = TASKS[name]
     rows = rows_of(task, lengths_of(task, shots), seed=0, profile=profile, stream=EXAMPLES)
-    firsts, spares = (
-        [Shot(draft.question, json.loads(draft.extra).get("expected_exact", draft.expected)) for draft in row]
-        for row in islice(rows, 2)
-    )
+    firsts, spares = ([_shot(draft) for draft in row] for row in islice(rows, 2))
     return tuple(zip(firsts, spares, strict=True))
+
+
+def _shot(draft: Draft) -> Shot:
+    right = json.loads(draft.extra).get("expected_exact", draft.expected)
+    return Shot(draft.question, right, draft.operands)
 
 
 def lengths_of(task: NupaTask, shots: int) -> Sequence[int]:
@@ -180,6 +202,7 @@ SUITE = Suite(
     prompt_version=1,
     graders=tuple(grading.GRADERS),
     styles=STYLES,
+    rewritable=("chat", "completion"),  # a rule counts on plain digits
     asking=Asking(
         wording=wording,
         question_in=question_in,
