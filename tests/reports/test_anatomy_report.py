@@ -159,6 +159,21 @@ def test_without_problem_files_the_digits_still_tell_the_kind(problems, tmp_path
     assert findings.by_carries == ()
 
 
+def test_a_reply_in_another_form_of_digits_is_looked_at_in_plain_ones(tmp_path):
+    sums = tmp_path / "made.parquet"
+    generate("nupa", sums, seed=3, per_length=3, tasks="add", representations="integer", lengths="5")
+    reversed_digits = Condition(digits=("reversed",), described={"digits": ["reversed"]})
+    results = []
+    for one in open_set(sums).read():
+        text = f"It is {one.expected[::-1]}"  # which the strict grader does not read
+        made_so = result(0, one, text, model="bad")
+        trial = replace(made_so.trial, condition=reversed_digits)
+        results.append(replace(made_so, trial=trial, grades=grade(one, made_so.reply, "chat", ("reversed",))))
+    found = anatomy_on(folder_of(tmp_path / "out", results, problems=sums))
+    (findings,) = found.findings
+    assert (findings.unread, findings.flags["right_value"]) == (3, 3)
+
+
 def test_a_folder_without_wrong_answers_says_so(problems, tmp_path):
     found = anatomy_on(folder_of(tmp_path, [result(0, one, one.expected, model="m") for one in problems[1]]))
     assert "No answer is wrong." in found.as_text()

@@ -12,6 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from asyncbench.prompting import digits_stored
 from asyncbench.records import Outcome
 from asyncbench.results.anatomy.carries import (
     GROUP,
@@ -24,6 +25,7 @@ from asyncbench.results.anatomy.carries import (
 from asyncbench.results.anatomy.error import MOST_PLACES, Error, anatomy
 from asyncbench.results.anatomy.kinds import ORDER, UNCLASSIFIED
 from asyncbench.stats import Proportion
+from asyncbench.suites import plain
 from asyncbench.views import FolderViews
 
 MOST_OF_A_GROUP: Final = 500
@@ -133,7 +135,7 @@ def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindin
     keep_examined(views, most_of_a_group(found.values()))
     asked = {row["problem_id"] for row in views.rows("SELECT DISTINCT problem_id FROM examined")}
     problems, carried = problems_of(Path(folder), asked)
-    texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text
+    texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text, condition_params
         FROM trials SEMI JOIN examined USING (trial_id)"""  # noqa: S608  made of our own words alone
     for batch in views.batches(texts, rows=TEXT_ROWS):
         for i in range(batch.num_rows):  # the text of one reply at a time is Python's
@@ -167,7 +169,7 @@ def _examine(row: Mapping[str, Any], problem: CarryProblem | None, into: ErrorFi
     error = anatomy(
         row["expected"],
         row["answer"],
-        reply,
+        plain(reply, digits_stored(row["condition_params"])),  # the answer stands in plain digits, too
         answer_type=known.answer_type,
         task=row["task"],
         operands=known.operands,
