@@ -19,6 +19,7 @@ from asyncbench.reports import (
     morning_on,
     quota_report_on,
     regrade_report,
+    report as styled,
     report_on,
     standings_on,
     status_of,
@@ -113,13 +114,13 @@ def test_a_simulator_that_is_asked_in_the_name_of_a_vendor_is_called_simulated(t
 FAST = {"simulate": {"speedup": 1000}}
 
 
-def of_recording(out, *, replay):
+def of_recording(out, *, replay, **also):
     """Ask three problems of a recording: whom it recorded, or a model that makes its answers up."""
     recording, name = str(ROOT / "data" / "recorded.parquet"), "gpt-4.1-nano-2025-04-14"
     made_up = {"models": [{"model": "simulated/noisy", "alias": "x"}]}
     made_up["problems"] = [{"path": recording, "run": name}]
     replayed = {"models": [{"model": f"simulated/{name}", "alias": "x", "replay": recording, "params": FAST}]}
-    asked = sweep_from({"name": "test", "out": str(out), **(replayed if replay else made_up)})
+    asked = sweep_from({"name": "test", "out": str(out), **(replayed if replay else made_up), **also})
     return asyncio.run(run_sweep(asked, limit=3))
 
 
@@ -148,3 +149,9 @@ def test_merged_recordings_with_made_up_answers_are_not_called_recorded(tmp_path
 
 def told_by(folder):
     return " ".join(morning_on(folder).as_text(width=100).split())
+
+
+def test_effects_of_recorded_answers_are_called_recorded(tmp_path):
+    conditions = [{"name": "plain"}, {"name": "terse", "system": "Be brief."}]
+    of_recording(tmp_path / "out", replay=True, conditions=conditions)
+    assert styled(tmp_path / "out", by="condition").as_text().startswith("RECORDED: 1 model")

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from math import fsum
 from operator import and_
@@ -17,19 +17,20 @@ from asyncbench.reports.rankings import difference_interval, share_of
 from asyncbench.reports.standings import SKIPPED
 from asyncbench.results import (
     Entrant,
+    FolderReport,
     Marked,
     Marks,
     NothingToShowError,
-    any_simulated,
     in_order,
     keep_skips,
     lost_notes,
     marked,
     names_of,
     no_trials,
+    note_of_simulated,
     pair,
 )
-from asyncbench.shown import ACCURACY, SIMULATED, Report, Sheet, dollars, filled, p_text, percent, points
+from asyncbench.shown import ACCURACY, Sheet, dollars, filled, p_text, percent, points
 from asyncbench.stats import holm, sign_flip
 from asyncbench.store import ENTRANT, read_manifest
 from asyncbench.views import FolderViews, counted
@@ -64,22 +65,16 @@ class EffectLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effects(Report):
+class Effects(FolderReport):
     """What the values of a parameter come to, over all models together, then model by model."""
 
-    folder: str
-    simulated: bool
     by: str
     lines: tuple[EffectLine, ...]
     outcomes: Mapping[str, Mapping[str, int]]  # by who was asked, with the value
     skipped: int  # trials that `stop_when` leaves out
 
-    def _data(self) -> dict[str, object]:
-        return asdict(self)
-
     def _notes(self) -> Iterator[str]:
-        if self.simulated:
-            yield SIMULATED
+        yield from self._simulated()
         yield PAIRED
         if self.skipped:
             yield f"{self.skipped:,} {SKIPPED}"
@@ -109,7 +104,8 @@ def _effects(folder: Path | str, views: FolderViews, by: str) -> Effects:
     if not found.marks:
         raise NothingToShowError(folder, no_trials(folder))
     ways = {tuple(row[name] for name in ENTRANT): _Way.of(row) for row in views.rows(_WAYS)}
-    asked = {who: ways[who] for who in in_order(found.marks, read_manifest(Path(folder)))}
+    manifest = read_manifest(Path(folder))
+    asked = {who: ways[who] for who in in_order(found.marks, manifest)}
     groups = _groups(asked, by)
     if not groups:
         keys = dict.fromkeys(key for way in asked.values() for key in (CONDITION, *way.params))
@@ -123,7 +119,7 @@ def _effects(folder: Path | str, views: FolderViews, by: str) -> Effects:
     chances = iter(holm([line[1] for line in lines if line[1] is not None]))
     return Effects(
         folder=str(folder),
-        simulated=any_simulated(views, "answers"),
+        simulated_note=note_of_simulated(views, manifest, table="answers"),
         by=by,
         lines=tuple(
             EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
