@@ -30,9 +30,12 @@ class ProblemSource:
 
 
 class ProblemsEntry(Entry):
-    """A problem set in a Parquet file: its path alone, or a mapping with these keys."""
+    """A problem set in a file: its path alone, or a mapping with these keys."""
 
-    path: Name = Field(description="The path of a Parquet file.")
+    path: Name = Field(
+        description="The path of a Parquet file. With `suite: custom` also of a CSV, TSV, JSON lines or "
+        "JSON file."
+    )
     suite: Literal["custom"] | None = Field(
         default=None,
         description="`custom`, for a file of your own. Leave it out for files of `asyncbench generate`.",
@@ -40,7 +43,8 @@ class ProblemsEntry(Entry):
     columns: dict[str, str] = Field(
         default_factory=dict,
         description="Only for `custom`: the columns of your file. Keys are asyncbench's names, such as "
-        "`question` and `expected`. Values are yours.",
+        "`question` and `expected`. Values are yours. You may leave out columns with usual names, such as "
+        "`prompt` or `answer`: `asyncbench problems inspect FILE` shows them.",
         json_schema_extra={"default": {}},
     )
     grader: str | None = Field(

@@ -38,7 +38,7 @@ class SweepEntry(Entry):
     name: Name = Field(description="The sweep's name. A results folder belongs to the sweep of this name.")
     problems: Problems = Field(
         default_factory=list,
-        description="The problem sets: Parquet files, or suites to generate them with. "
+        description="The problem sets: files, or suites to generate them with. "
         "You may leave this out if every model has its own.",
         json_schema_extra={"default": []},
     )

@@ -1,8 +1,9 @@
-"""Custom problem sets: any Parquet with a question and an expected answer, its columns mapped to ours."""
+"""Custom problem sets: any file with a question and an expected answer, its columns mapped to ours."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,20 @@ import pyarrow as pa
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
+from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
 from asyncbench.suites import check_expected
 
 SUITE = "custom"
 REQUIRED = ("question", "expected")
 OPTIONAL = ("task", "variant", "length", "representation")
+KNOWN_NAMES: Mapping[str, Sequence[str]] = {  # what others call such columns, the likeliest first
+    "question": ("question", "prompt", "problem", "input", "query", "instruction"),
+    "expected": (
+        *("expected", "answer", "final_answer", "final", "target", "correct_answer", "expected_answer"),
+        *("expected_output", "output", "label", "result", "solution", "reference"),
+    ),
+}
 DEFAULTS: Mapping[str, Any] = {  # of a draft; what a row says wins
     "suite": SUITE,
     "task": SUITE,
@@ -33,19 +42,47 @@ class Custom:
     columns: Mapping[str, str]  # our name → the file's
     grader: str
     pattern: str | None = None
+    guessed: Mapping[str, str] = field(default_factory=dict)  # of `columns`, what nobody named
 
 
-def mapping(columns: Mapping[str, str] | None, *, place: str) -> dict[str, str]:
-    """Return where our columns are in a file; question and expected under their own names by default."""
+def columns_in(path: Path) -> list[str]:
+    """Return the columns of a file; of JSON, those of its first object.
+
+    Raises:
+        ProblemSetError: it cannot be read.
+    """
+    if is_text_file(path):
+        return names_in(path)
+    with opened_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def mapping(columns: Mapping[str, str] | None, path: Path) -> dict[str, str]:
+    """Return where our columns are in a file: as given, else under a known name, else under our own.
+
+    Raises:
+        ConfigError: a name that is none of ours.
+        ProblemSetError: the file cannot be read.
+    """
     given = columns or {}
     for name in given:
         if name not in REQUIRED + OPTIONAL:
             known = ", ".join(REQUIRED + OPTIONAL)
             raise ConfigError(
-                f"{place}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
+                f"{path}: columns: asyncbench has no column {name!r}. Give its name first, then yours: "
                 f"`columns: {{question: YOUR_COLUMN}}`. Its names: {known}."
             )
-    return {name: name for name in REQUIRED} | dict(given)
+    return {name: name for name in REQUIRED} | guessed(columns_in(path), given) | dict(given)
+
+
+def guessed(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns with a known name for what is not given; no column is taken twice."""
+    found = dict[str, str]()
+    by_name = {name.lower(): name for name in names if name not in given.values()}
+    for ours, known in KNOWN_NAMES.items():
+        if ours not in given and (theirs := next(filter(by_name.__contains__, known), None)):
+            found[ours] = by_name.pop(theirs)
+    return found
 
 
 def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
@@ -56,26 +93,63 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     """
     pattern = {} if custom.pattern is None else {"pattern": custom.pattern}
     extra = json.dumps({"grader": custom.grader} | pattern)
-    expected = f"{path}: column {custom.columns['expected']!r}"
+    found = _text_rows if is_text_file(path) else _parquet_rows
+    for place, row in found(path, custom.columns, rows):
+        check_expected(
+            custom.grader, row["expected"], place=f"{place}: column {custom.columns['expected']!r}"
+        )
+        yield Draft(**{**DEFAULTS, **row, "extra": extra})
+
+
+def _text_rows(path: Path, columns: Mapping[str, str], _rows: int) -> Iterator[tuple[str, Row]]:
+    for place, row in text_rows(path):
+        for name, column in columns.items():
+            if column not in row:
+                raise _without(column, name, list(row), place=place)
+        ours = {
+            name: text_value(row, column, place=place) for name, column in columns.items() if name != "length"
+        }
+        yield (
+            place,
+            ours | ({"length": _length(row, columns["length"], place)} if "length" in columns else {}),
+        )
+
+
+def _length(row: Row, column: str, place: str) -> int | None:
+    if row[column] in (None, ""):
+        return None
+    text = text_value(row, column, place=place)
+    if not re.fullmatch("-?[0-9]{1,9}", text):
+        raise ProblemSetError(
+            f"{place}: column {column!r} holds {text!r:.60}, not a whole number below 1,000,000,000. "
+            "Write it as that, or leave it empty."
+        )
+    return int(text)
+
+
+def _parquet_rows(path: Path, columns: Mapping[str, str], rows: int) -> Iterator[tuple[str, Row]]:
     with opened_parquet(path) as file:
-        for name, column in custom.columns.items():
+        for name, column in columns.items():
             _check_column(column, name, file.schema_arrow, path=path)
-        for batch in read_batches(file, sorted(set(custom.columns.values())), path=path, rows=rows):
+        for batch in read_batches(file, sorted(set(columns.values())), path=path, rows=rows):
             ours = {
                 name: _ours(batch.column(column), name, place=f"{path}: column {column!r}")
-                for name, column in custom.columns.items()
+                for name, column in columns.items()
             }
             for row in pa.RecordBatch.from_pydict(ours).to_pylist():
-                check_expected(custom.grader, row["expected"], place=expected)
-                yield Draft(**{**DEFAULTS, **row, "extra": extra})
+                yield str(path), row
+
+
+def _without(column: str, name: str, names: Sequence[str], *, place: Path | str) -> ProblemSetError:
+    return ProblemSetError(
+        f"{place}: {lacking(column, names)} Name the column to use as {name}: `columns: {{{name}: …}}`."
+    )
 
 
 def _check_column(column: str, name: str, schema: pa.Schema, *, path: Path) -> None:
     index = schema.get_field_index(column)  # -1 where the name stands twice, too
     if index < 0:
-        raise ProblemSetError(
-            f"{path}: {lacking(column, schema)} Name the column to use as {name}: `columns: {{{name}: …}}`."
-        )
+        raise _without(column, name, schema.names, place=path)
     given = schema.field(index).type
     whole = pa.types.is_integer(given)
     if not whole and (name == "length" or not (is_text(given) or pa.types.is_decimal(given))):

@@ -4,9 +4,7 @@ A few kilobytes can hold gigabytes: a text may stand once, and rows name it a mi
 as a dictionary, measured, and written out for as many rows as fit.
 """
 
-import json
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, cast
@@ -22,10 +20,6 @@ from asyncbench.problems.schema import Column
 LONGEST_TEXT: Final = 10_000_000  # bytes: more than the longest context of any model takes
 MOST_AT_ONCE: Final = 16_000_000  # bytes of text in a batch, unless a single row has more
 MOST_IN_A_GROUP: Final = 1_000_000_000  # bytes of a column in a row group: all may be one page
-_TEXTS: Final[Mapping[str, str]] = {
-    **dict.fromkeys((".csv", ".tsv"), "CSV"),
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "JSON"),
-}
 
 
 @contextmanager
@@ -38,55 +32,50 @@ def opened_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(local(path), pre_buffer=False) as file:  # pre-buffered, a row group is held whole
             yield file
-    except FileNotFoundError:
-        raise ProblemSetError(
-            f"{path}: no such file. Correct the path, or make the file with `asyncbench generate`."
-        ) from None
-    except PermissionError as error:
-        raise ProblemSetError(
-            f"{path}: permission denied. Get permission to read the file, or name another one."
-        ) from error
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
-        raise ProblemSetError(f"{path}: {_instead(path, error)}") from error
+        raise refusal(path, error) from error
 
 
-def _instead(path: Path, error: Exception) -> str:
+def refusal(path: Path, error: Exception) -> ProblemSetError:
+    """Return what it comes to that a file cannot be read, with the way out."""
+    if isinstance(error, FileNotFoundError):
+        said = "no such file. Correct the path, or make the file with `asyncbench generate`."
+    elif isinstance(error, PermissionError):
+        said = "permission denied. Get permission to read the file, or name another one."
+    elif path.is_dir():
+        said = "cannot be read as a Parquet file: it is a folder. Name a file in it."
+    else:
+        said = _instead(path, str(error).partition("\n")[0])
+    return ProblemSetError(f"{path}: {said}")
+
+
+def _instead(path: Path, reason: str) -> str:
     """Return what a file is that is not Parquet, and the way out."""
-    if path.is_dir():
-        return "cannot be read as a Parquet file: it is a folder. Name a file in it."
-    if (kind := _kind_of_text(path)) is None:
-        reason = str(error).partition("\n")[0]
-        return (
-            f"cannot be read as a Parquet file ({reason}). If it is cut short or damaged, download it or "
-            "make it again."
-        )
-    new = path.with_suffix(".parquet") if path.suffix != ".parquet" else path.with_stem(f"{path.stem}-new")
-    name = json.dumps(str(path))
-    read = f"read_csv({name}, all_varchar=True)" if kind == "CSV" else f"read_json({name})"
-    code = f"import duckdb; duckdb.{read}.write_parquet({json.dumps(str(new))})"
+    first, ending = _first_line(path), ""
+    if first.startswith(("[", "{")):
+        ending = ".json" if first.startswith("[") else ".jsonl"
+    elif "," in first and first.isprintable():
+        ending = ".csv"
+    if ending:
+        kind = {".json": "JSON", ".jsonl": "JSON lines", ".csv": "CSV"}[ending]
+        return f"this is {kind}, not Parquet. Rename it to {path.with_suffix(ending)}."
     return (
-        f"this is {kind}, and a problem set must be Parquet. Convert it, and name the new file: "
-        f"python -c {shlex.quote(code)}"
+        f"cannot be read as a Parquet file ({reason}). If it is cut short or damaged, download it or "
+        "make it again."
     )
 
 
-def _kind_of_text(path: Path) -> str | None:
-    if path.suffix in _TEXTS:
-        return _TEXTS[path.suffix]
+def _first_line(path: Path) -> str:
     with suppress(OSError, UnicodeDecodeError), path.open("rb") as file:
-        first = file.readline(4096).decode("utf-8-sig").strip()
-        if first.startswith(("{", "[")):
-            return "JSON"
-        if "," in first and first.isprintable():
-            return "CSV"
-    return None
+        return file.readline(4096).decode("utf-8-sig").strip()
+    return ""
 
 
-def lacking(column: str, schema: pa.Schema) -> str:
+def lacking(column: str, names: Sequence[str]) -> str:
     """Return that a file has no such column, or several, and which it has."""
-    several = schema.names.count(column)
+    several = names.count(column)
     found = f"it has {several} columns {column!r}" if several else f"it has no column {column!r}"
-    return f"{found}. Its columns: {', '.join(schema.names)}."
+    return f"{found}. Its columns: {', '.join(names)}."
 
 
 def read_batches(

@@ -1,6 +1,6 @@
 """Opening a problem set: everything is checked once, in one pass, before any call."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.custom import SUITE, Custom, drafts, mapping
+from asyncbench.problems.custom import REQUIRED, SUITE, Custom, columns_in, drafts, guessed, mapping
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
@@ -22,16 +22,13 @@ from asyncbench.problems.schema import (
     is_text,
 )
 from asyncbench.problems.survey import Survey
+from asyncbench.problems.text_files import is_text_file
 from asyncbench.suites import CUSTOM_GRADERS, SUITES, check_custom as check_grader
 
 KNOWN: Mapping[str, Collection[str]] = {  # the words that a column may hold
     "suite": SUITES,
     "representation": ("integer", "float", "fraction", "scientific", "text"),
     "answer_type": ("integer", "decimal", "fraction", "scientific", "text"),
-}
-_LIKELY: Mapping[str, Collection[str]] = {  # what others call such columns
-    "question": ("question", "prompt", "problem", "input", "query"),
-    "expected": ("expected", "answer", "target", "final", "solution", "output", "label", "result"),
 }
 
 
@@ -48,11 +45,12 @@ def open_set(
     """Check a problem set from its first row to its last.
 
     Args:
-        path: a Parquet file.
+        path: a Parquet file; with `custom` a CSV or JSON file, too.
         name: what results call the set; None: the file's name without its ending.
         suite: the only suite whose problems it may hold; None: any. With `custom` the file is anybody's,
             and what follows says how to read it.
-        columns: custom: our name of a column → the file's; question and expected by default as ours.
+        columns: custom: our name of a column → the file's; question and expected may be left out where
+            they have known names.
         grader: custom: exact, number, choice or regex.
         pattern: custom, with the grader `regex`: its first group is the answer.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
@@ -83,7 +81,13 @@ def _open_custom(
     if grader is None:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
     check_grader(grader, pattern, place=str(path))
-    custom = Custom(columns=mapping(columns, place=str(path)), grader=grader, pattern=pattern)
+    found = mapping(columns, path)
+    custom = Custom(
+        columns=found,
+        grader=grader,
+        pattern=pattern,
+        guessed={ours: theirs for ours, theirs in found.items() if ours not in (columns or {})},
+    )
     survey = Survey()
     for batch in batches_of(identified(drafts(path, custom, rows=ROWS_AT_ONCE)), rows=ROWS_AT_ONCE):
         _check_values(batch, path=path)
@@ -101,6 +105,8 @@ def _open_recorded(path: Path, run: str) -> ProblemSet:
 
 
 def _open_contract(path: Path, name: str | None) -> ProblemSet:
+    if is_text_file(path):
+        raise _no_contract(path, columns_in(path), "it is a text file.")
     with opened_parquet(path) as file:
         _check_types(file.schema_arrow, path=path)
         try:
@@ -151,10 +157,7 @@ def _check_types(schema: pa.Schema, *, path: Path) -> None:
     for field in PROBLEM_FIELDS:
         index = schema.get_field_index(field.name)  # -1 where the name stands twice, too
         if index < 0:
-            raise ProblemSetError(
-                f"{path}: this is not a problem set of asyncbench: {lacking(field.name, schema)} For data "
-                f"of your own write {_as_custom(path, schema)}. Or make a set with `asyncbench generate`."
-            )
+            raise _no_contract(path, schema.names, lacking(field.name, schema.names))
         given = schema.field(index).type
         if not _fits(given, field.type):
             raise ProblemSetError(
@@ -163,14 +166,15 @@ def _check_types(schema: pa.Schema, *, path: Path) -> None:
             )
 
 
-def _as_custom(path: Path, schema: pa.Schema) -> str:
-    """Return the entry of a sweep for somebody's own file, with the columns that it most likely means."""
-    columns = dict.fromkeys(_LIKELY, "…")
-    for ours, words in _LIKELY.items():
-        found = (name for word in words for name in schema.names if word in name.lower())
-        columns[ours] = next((name for name in found if name not in columns.values()), "…")
+def _no_contract(path: Path, names: Sequence[str], why: str) -> ProblemSetError:
+    """Return the refusal of somebody's own file, with the entry of a sweep that takes it."""
+    columns = dict.fromkeys(REQUIRED, "…") | guessed(names, {})
     named = ", ".join(f"{ours}: {theirs}" for ours, theirs in columns.items())
-    return f"{{path: {path}, suite: {SUITE}, grader: number, columns: {{{named}}}}}"
+    entry = f"{{path: {path}, suite: {SUITE}, grader: number, columns: {{{named}}}}}"
+    return ProblemSetError(
+        f"{path}: this is not a problem set of asyncbench: {why} For data of your own write {entry}. Or make "
+        "a set with `asyncbench generate`."
+    )
 
 
 def _fits(given: pa.DataType, wanted: pa.DataType) -> bool:

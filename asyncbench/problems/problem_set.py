@@ -50,6 +50,12 @@ class ProblemSet:
         """The suites whose problems it holds, as they first appear."""
         return tuple(self.tasks)
 
+    @property
+    def guessed_columns(self) -> Mapping[str, str]:
+        """Columns of somebody's own file that were found by a usual name: our name → the file's."""
+        said = self.custom.guessed if isinstance(self.custom, Custom) else {}
+        return {ours: theirs for ours, theirs in said.items() if ours != theirs}
+
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.
 

@@ -169,6 +169,10 @@ def _cautions(run: RunState) -> Iterator[str]:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
+    for problems in run.opened.values():
+        if guessed := problems.guessed_columns:
+            said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
+            yield f"{problems.path}: {said}. To choose others, set `columns`."
     if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
         outside = ", and no budget holds them" if run.caps else ""
         yield (
