@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.queries import sql
     from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
-    from asyncbench.reports import compare_on as compare, report, status_of as status
+    from asyncbench.reports import compare_on as compare, inspect_problems, report, status_of as status
     from asyncbench.run import run_sweep
     from asyncbench.store import (
         iter_attempts,
@@ -57,6 +57,7 @@ _HOMES = {
     "grade": ("asyncbench.suites", "grade_text"),
     "import_files": ("asyncbench.published", "import_files"),
     "import_problems": ("asyncbench.published", "import_problems"),
+    "inspect_problems": ("asyncbench.reports", "inspect_problems"),
     "iter_attempts": ("asyncbench.store", "iter_attempts"),
     "iter_grades": ("asyncbench.store", "iter_grades"),
     "iter_problems": ("asyncbench.store", "iter_problems"),
@@ -89,6 +90,7 @@ __all__ = [
     "grade",
     "import_files",
     "import_problems",
+    "inspect_problems",
     "iter_attempts",
     "iter_grades",
     "iter_problems",

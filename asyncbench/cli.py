@@ -23,6 +23,7 @@ from asyncbench.commands import (
     merge,
     models,
     plan,
+    problems,
     reconcile,
     regrade,
     report,
@@ -41,7 +42,13 @@ from asyncbench.files import NO_ROOM, unwritten
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run},
     "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
-    "Data": {"generate": generate, "suites": suites, "models": models, "schema": schema},
+    "Data": {
+        "generate": generate,
+        "problems": problems,
+        "suites": suites,
+        "models": models,
+        "schema": schema,
+    },
     "Keep": {
         "regrade": regrade,
         "merge": merge,

@@ -11,7 +11,12 @@ from asyncbench.commands.keeping import (
     merge as merge,
     regrade as regrade,
 )
-from asyncbench.commands.making import generate as generate, schema as schema, suites as suites
+from asyncbench.commands.making import (
+    generate as generate,
+    problems as problems,
+    schema as schema,
+    suites as suites,
+)
 from asyncbench.commands.providers import doctor as doctor, models as models, simulate as simulate
 from asyncbench.commands.reading import (
     compare_two as compare_two,

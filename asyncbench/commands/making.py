@@ -1,12 +1,12 @@
-"""Problem sets made, and what a sweep file may hold: generate, suites, schema."""
+"""Problem sets made and looked at, and what a sweep file may hold: generate, problems, suites, schema."""
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from asyncbench.commands.terminal import Json
+from asyncbench.commands.terminal import Json, show
 from asyncbench.errors import ConfigError
 
 
@@ -50,6 +50,46 @@ def _parameters(arguments: list[str]) -> dict[str, str]:
             raise ConfigError(f"{name!r}: unknown argument. Write parameters of the suite as --name value")
         parameters[name.removeprefix("--").replace("-", "_")] = value
     return parameters
+
+
+def problems(
+    action: Annotated[Literal["inspect"], typer.Argument(metavar="inspect", help="What to do: inspect.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A problem file: Parquet, CSV or JSON.")],
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=COLUMN,…", help="Read these columns, such as question=prompt. Default: usual names."
+        ),
+    ] = None,
+    grader: Annotated[
+        str | None, typer.Option(metavar="GRADER", help="Grade with this grader. Default: one that fits.")
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Only with --grader regex: its first group is the answer."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the columns and questions of a problem file.
+
+    asyncbench problems inspect my.jsonl
+
+    asyncbench problems inspect my.csv --columns question=text,expected=final
+
+    You see the columns that were found, ten problems as they would be asked, and the lines for a sweep file.
+    """
+    from asyncbench.reports import inspect_problems
+
+    del action  # there is one
+    named = dict(_pair(said) for said in columns.split(",")) if columns else None
+    show(inspect_problems(file, columns=named, grader=grader, pattern=pattern), as_json=as_json)
+
+
+def _pair(said: str) -> tuple[str, str]:
+    ours, equals, theirs = (part.strip() for part in said.partition("="))
+    if not (ours and equals and theirs):
+        raise ConfigError(f"--columns {said}: this is no NAME=COLUMN. Write it as question=YOUR_COLUMN.")
+    return ours, theirs
 
 
 def suites(as_json: Json = False) -> None:

@@ -51,6 +51,11 @@ class ProblemSet:
         return tuple(self.tasks)
 
     @property
+    def own_columns(self) -> Mapping[str, str]:
+        """The columns of somebody's own file: our name → the file's."""
+        return self.custom.columns if isinstance(self.custom, Custom) else {}
+
+    @property
     def guessed_columns(self) -> Mapping[str, str]:
         """Columns of somebody's own file that were found by a usual name: our name → the file's."""
         said = self.custom.guessed if isinstance(self.custom, Custom) else {}

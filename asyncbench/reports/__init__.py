@@ -10,6 +10,7 @@ from asyncbench.reports.following import follow_status as follow_status
 from asyncbench.reports.heatmap import accuracy_maps_on as accuracy_maps_on
 from asyncbench.reports.morning import morning_on as morning_on
 from asyncbench.reports.overview import report_on as report_on
+from asyncbench.reports.problem_file import inspect_problems as inspect_problems
 from asyncbench.reports.quota import (
     LimitUse as LimitUse,
     QuotaReport as QuotaReport,

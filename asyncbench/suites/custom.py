@@ -13,7 +13,7 @@ classification is `correct`, `wrong` (an answer was read, another one) or `none`
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple, Protocol
@@ -87,6 +87,20 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
             f"{place}: grader {grader!r} finds no answer in the expected value {expected!r}. Correct it, use "
             "another grader, or remove the problem."
         )
+
+
+def likely_grader(expected: Iterable[str]) -> str:
+    """Return the grader that expected answers look made for: choice, number or exact."""
+    left = {"choice": _is_letter, "number": last_number}
+    for text in expected:
+        left = {name: reads for name, reads in left.items() if reads(text) is not None}
+        if not left:
+            break
+    return next(iter(left), "exact")
+
+
+def _is_letter(text: str) -> str | None:
+    return last_letter(text) if len(text.strip(" ().")) == 1 else None
 
 
 def last_number(text: str) -> Decimal | None:

@@ -193,7 +193,8 @@ def test_guessed_columns_are_told_before_anything_is_asked(tmp_path):
     screen = Said()
     asyncio.run(run_sweep(sweep, screen=screen))
 
-    said = f"{path}: question is read from column 'prompt', expected is read from column 'answer'. To choose others,"
+    columns = "question is read from column 'prompt', expected is read from column 'answer'"
+    said = f"{path}: {columns}. To choose others, set `columns`"
     assert [line for line in screen.lines if line.startswith(said)] != []
     assert list(outcomes(tmp_path / "out").values()) == ["correct"]
     again = Said()

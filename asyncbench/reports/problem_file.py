@@ -1,0 +1,186 @@
+"""What asyncbench makes of a problem file: its columns, its grader, and problems as they would be asked."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+
+import yaml
+
+from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set
+from asyncbench.prompting import wording_of
+from asyncbench.records import Condition, Problem, Reply
+from asyncbench.shown import Report, Sheet, safe_notes
+from asyncbench.suites import likely_grader
+from asyncbench.sweeps import graded
+
+EXAMPLES = 10
+LONGEST = 1_500  # characters of a question, on a screen
+EXAMPLE_HEAD = ("problem", "task", "question", "expected", "read as")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedProblem:
+    """A problem as it would be asked, and what its grader makes of the expected answer as a reply."""
+
+    problem_id: str
+    task: str
+    messages: tuple[Mapping[str, str], ...]  # role and content, in order
+    expected: str
+    answer: str | None  # what is read in the expected answer
+    outcome: str  # of the expected answer as a reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemFile(Report):
+    """A problem file, looked at before anything is asked."""
+
+    file: str
+    problems: int
+    tasks: Mapping[str, Mapping[str, int]]  # suite → task → problems
+    columns: Mapping[str, str]  # asyncbench's name → the file's; empty: the file has asyncbench's own
+    guessed: tuple[str, ...]  # which of them nobody named
+    unused: tuple[str, ...]  # other columns of the file
+    grader: str | None  # of a file of one's own
+    grader_guessed: bool
+    sweep: str  # the lines of a sweep file
+    examples: tuple[AskedProblem, ...]
+
+    def _notes(self) -> Iterator[str]:
+        yield f"{self.file}: {self.problems:,} problems."
+        for ours, theirs in self.columns.items():
+            said = " (guessed from its name)" if ours in self.guessed else ""
+            yield f"{ours} is read from column {theirs!r}{said}."
+        if self.unused:
+            yield f"Other columns are not used: {', '.join(self.unused)}."
+        if self.grader:
+            said = " (guessed from the expected answers)" if self.grader_guessed else ""
+            yield f"Replies are graded by {self.grader!r}{said}."
+        # A pattern may look for words beside the answer, which a file does not hold.
+        if self.grader != "regex" and (wrong := sum(shown.outcome != "correct" for shown in self.examples)):
+            yield f"! {wrong:,} expected answers would be wrong as replies. Check column and grader."
+
+    def _sheets(self) -> Iterator[Sheet]:
+        counts = [
+            (suite, task, f"{count:,}")
+            for suite, tasks in self.tasks.items()
+            for task, count in tasks.items()
+        ]
+        yield Sheet(title="", head=("suite", "task", "problems"), rows=counts, labels=2)
+        rows = [
+            (shown.problem_id, shown.task, _text_of(shown), shown.expected, shown.answer or "-")
+            for shown in self.examples
+        ]
+        yield Sheet(
+            title="As they would be asked", head=EXAMPLE_HEAD, rows=rows, labels=5, drawn=self._drawn_examples
+        )
+        lines = [(line,) for line in self.sweep.splitlines()]
+        yield Sheet(title="For your sweep file", head=("line",), rows=lines, drawn=self._drawn_lines)
+
+    def _drawn_examples(self, width: int | None) -> str:
+        return "\n\n".join(
+            "\n".join(
+                [
+                    *safe_notes([f"─── {number} of {self.problems:,}, {shown.task}"], width=width),
+                    *safe_notes(_cut(_text_of(shown)).splitlines(), width=width),
+                    *safe_notes(
+                        [f"expected: {_cut(shown.expected)}", f"read as: {shown.answer or '-'}"], width=width
+                    ),
+                ]
+            )
+            for number, shown in enumerate(self.examples, 1)
+        )
+
+    def _drawn_lines(self, _width: int | None) -> str:
+        return f"For your sweep file:\n\n{self.sweep.rstrip()}"  # YAML writes nothing that harms a terminal
+
+
+def _text_of(shown: AskedProblem) -> str:
+    if len(shown.messages) == 1:
+        return shown.messages[0]["content"]
+    return "\n".join(f"{message['role']}: {message['content']}" for message in shown.messages)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text):,} characters in all)"
+
+
+def inspect_problems(
+    path: str | PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    grader: str | None = None,
+    pattern: str | None = None,
+) -> ProblemFile:
+    """Look at a problem file before you ask it. No model is called.
+
+        print(ab.inspect_problems("my.jsonl").as_text())
+
+    Args:
+        path: a problem set of asyncbench, or a Parquet, CSV, TSV, JSON lines or JSON file of your own.
+        columns: asyncbench's name of a column → yours. [those with usual names]
+        grader: the grader of your own file. [one that fits the expected answers]
+        pattern: with the grader `regex`: its first group is the answer.
+
+    Returns:
+        A `ProblemFile`: columns, counts, ten problems as they would be asked, and the lines of a sweep file.
+
+    Raises:
+        ConfigError: The arguments do not go together.
+        ProblemSetError: The file cannot be read as problems.
+    """
+    names = columns_in(Path(path))
+    if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
+        return _inspected(open_set(path), names, {"path": str(path)}, grader_guessed=False)
+    chosen = grader or _likely(path, columns)
+    problems = open_set(path, suite="custom", columns=columns, grader=chosen, pattern=pattern)
+    own = {"columns": dict(problems.own_columns), "pattern": pattern}
+    said = {name: value for name, value in own.items() if value}
+    entry = {"path": str(path), "suite": "custom", "grader": chosen, **said}
+    return _inspected(problems, names, entry, grader_guessed=grader is None)
+
+
+def _likely(path: str | PathLike[str], columns: Mapping[str, str] | None) -> str:
+    problems = open_set(path, suite="custom", columns=columns, grader="exact")
+    return likely_grader(problem.expected for problem in problems.read())
+
+
+def _inspected(
+    problems: ProblemSet, names: list[str], entry: Mapping[str, object], *, grader_guessed: bool
+) -> ProblemFile:
+    used = problems.own_columns
+    return ProblemFile(
+        file=str(problems.path),
+        problems=problems.rows,
+        tasks={suite: dict(tasks) for suite, tasks in problems.tasks.items()},
+        columns=dict(used),
+        guessed=tuple(problems.guessed_columns),
+        unused=tuple(name for name in names if name not in used.values()) if used else (),
+        grader=str(entry["grader"]) if "grader" in entry else None,
+        grader_guessed=grader_guessed,
+        sweep=yaml.safe_dump(
+            {"problems": [dict(entry) if len(entry) > 1 else entry["path"]]},
+            sort_keys=False,
+            default_flow_style=None,
+            width=1_000,
+            allow_unicode=True,
+        ),
+        examples=tuple(map(_asked, islice(problems.read(EXAMPLES), EXAMPLES))),
+    )
+
+
+def _asked(problem: Problem) -> AskedProblem:
+    plain = Condition(name="plain")
+    worded = wording_of(problem, plain)
+    system = [{"role": "system", "content": worded.system}] if worded.system else []
+    turns = [asdict(turn) for turn in worded.turns]
+    headline = graded(problem, Reply(text=problem.expected), plain)[0]
+    return AskedProblem(
+        problem_id=problem.problem_id,
+        task=problem.task,
+        messages=(*system, *turns, {"role": "user", "content": worded.question}),
+        expected=problem.expected,
+        answer=headline.answer,
+        outcome=headline.outcome.value,
+    )
