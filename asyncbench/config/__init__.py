@@ -45,6 +45,7 @@ from asyncbench.config.starter import (
 from asyncbench.config.sweep import (
     AnySweep as AnySweep,
     Sweep as Sweep,
+    all_sources as all_sources,
     as_mapping as as_mapping,
     load_sweep as load_sweep,
     priced_models as priced_models,

@@ -11,6 +11,7 @@ from asyncbench.config.entry import Entry, Name, suggestion
 from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
+from asyncbench.plugins import file_named, is_in_file
 from asyncbench.suites import SUITES
 
 
@@ -49,8 +50,10 @@ class ProblemsEntry(Entry):
     )
     grader: str | None = Field(
         default=None,
-        description="Only for `custom`: exact, number, choice or regex.",
-        json_schema_extra={"examples": ["exact", "number", "choice", "regex"]},
+        description="Only for `custom`: exact, number, choice, regex, or a function of your own. "
+        "`my_module:function` is the function in `my_module.py`, beside the sweep file or else in the "
+        "working directory.",
+        json_schema_extra={"examples": ["exact", "number", "choice", "regex", "my_module:function"]},
     )
     pattern: str | None = Field(
         default=None,
@@ -147,6 +150,9 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
         return {"path": path, "run": source.run}
     if source.suite is None:
         return path
-    custom = {"columns": dict(source.columns), "grader": source.grader, "pattern": source.pattern}
+    grader = source.grader
+    if grader is not None and is_in_file(grader):
+        grader = file_named(grader, near)
+    custom = {"columns": dict(source.columns), "grader": grader, "pattern": source.pattern}
     said = {name: value for name, value in custom.items() if value}
     return {"path": path, "suite": source.suite, **said}

@@ -301,6 +301,11 @@ def _stop_when(entry: StopEntry, *, place: Place) -> StopWhen:
     return StopWhen(ci_width=entry.ci_width, saturated=entry.saturated)
 
 
+def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
+    """Return every problem set that a sweep names, those of single models, too."""
+    return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
+
+
 # ── and back, for the results folder ─────────────────────────────────────────────────────────
 
 

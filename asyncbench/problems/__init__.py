@@ -3,7 +3,7 @@
 In: a suite's parameters, a Parquet file, or recorded answers. Out: a `ProblemSet`, which yields problems.
 """
 
-from asyncbench.problems.custom import columns_in as columns_in
+from asyncbench.problems.custom import columns_in as columns_in, used_grader as used_grader
 from asyncbench.problems.files import opened_parquet as opened_parquet, read_batches as read_batches
 from asyncbench.problems.identity import identified as identified
 from asyncbench.problems.making import (

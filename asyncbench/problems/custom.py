@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.plugins import OwnFunction, function_named
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.schema import Column, converted, is_text
 from asyncbench.problems.text_files import Row, is_text_file, names_in, text_rows, text_value
 from asyncbench.records import Draft
-from asyncbench.suites import check_expected
+from asyncbench.suites import TAKES, check_expected, use_grader
 
 SUITE = "custom"
 REQUIRED = ("question", "expected")
@@ -42,7 +43,21 @@ class Custom:
     columns: Mapping[str, str]  # our name → the file's
     grader: str
     pattern: str | None = None
+    source: str | None = None  # the digest of the grader's source, if it is somebody's own
     guessed: Mapping[str, str] = field(default_factory=dict)  # of `columns`, what nobody named
+
+
+def used_grader(name: str, near: Path | None, *, place: str) -> OwnFunction:
+    """Load a grader of somebody's own, make it known to the problems that name it, and return it.
+
+    `near` is the sweep file, beside which it is looked for first.
+
+    Raises:
+        ConfigError: it cannot be imported, or does not take a reply and a problem.
+    """
+    grader = function_named(name, near, place=f"{place}: grader {name!r}", takes=TAKES)
+    use_grader(grader)
+    return grader
 
 
 def columns_in(path: Path) -> list[str]:
@@ -91,8 +106,8 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     Raises:
         ProblemSetError: a column is missing, holds a NULL, or cannot be turned into text exactly.
     """
-    pattern = {} if custom.pattern is None else {"pattern": custom.pattern}
-    extra = json.dumps({"grader": custom.grader} | pattern)
+    said = {"grader": custom.grader, "pattern": custom.pattern, "source": custom.source}
+    extra = json.dumps({name: value for name, value in said.items() if value is not None})
     found = _text_rows if is_text_file(path) else _parquet_rows
     for place, row in found(path, custom.columns, rows):
         check_expected(

@@ -8,7 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, ProblemSetError
-from asyncbench.problems.custom import REQUIRED, SUITE, Custom, columns_in, drafts, guessed, mapping
+from asyncbench.plugins import is_in_file
+from asyncbench.problems.custom import (
+    REQUIRED,
+    SUITE,
+    Custom,
+    columns_in,
+    drafts,
+    guessed,
+    mapping,
+    used_grader,
+)
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
@@ -41,6 +51,7 @@ def open_set(
     grader: str | None = None,
     pattern: str | None = None,
     run: str | None = None,
+    near: Path | None = None,
 ) -> ProblemSet:
     """Check a problem set from its first row to its last.
 
@@ -51,9 +62,10 @@ def open_set(
             and what follows says how to read it.
         columns: custom: our name of a column → the file's; question and expected may be left out where
             they have known names.
-        grader: custom: exact, number, choice or regex.
+        grader: custom: exact, number, choice, regex, or `my_module:function`.
         pattern: custom, with the grader `regex`: its first group is the answer.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
+        near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
 
     Raises:
         ProblemSetError: the file is not what it should be; names the file, the column and the way out.
@@ -63,7 +75,7 @@ def open_set(
     if run is not None:
         return _open_recorded(path, run)
     if suite == SUITE:
-        return _open_custom(path, name, columns, grader, pattern)
+        return _open_custom(path, name, columns, grader, pattern, near)
     if columns or grader or pattern:
         raise ConfigError(f"{path}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
     found = _open_contract(path, name)
@@ -76,15 +88,22 @@ def open_set(
 
 
 def _open_custom(
-    path: Path, name: str | None, columns: Mapping[str, str] | None, grader: str | None, pattern: str | None
+    path: Path,
+    name: str | None,
+    columns: Mapping[str, str] | None,
+    grader: str | None,
+    pattern: str | None,
+    near: Path | None,
 ) -> ProblemSet:
     if grader is None:
         raise ConfigError(f"{path}: suite {SUITE!r} needs a `grader`: {', '.join(CUSTOM_GRADERS)}. Add one.")
     check_grader(grader, pattern, place=str(path))
+    own = used_grader(grader, near, place=str(path)) if is_in_file(grader) else None
     found = mapping(columns, path)
     custom = Custom(
         columns=found,
-        grader=grader,
+        grader=grader if own is None else own.name,
+        source=None if own is None else own.digest,
         pattern=pattern,
         guessed={ours: theirs for ours, theirs in found.items() if ours not in (columns or {})},
     )

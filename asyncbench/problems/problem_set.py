@@ -61,6 +61,12 @@ class ProblemSet:
         said = self.custom.guessed if isinstance(self.custom, Custom) else {}
         return {ours: theirs for ours, theirs in said.items() if ours != theirs}
 
+    @property
+    def own_graders(self) -> Mapping[str, str]:
+        """The grader that is somebody's own function: its name → the digest of its source."""
+        custom = self.custom
+        return {custom.grader: custom.source} if isinstance(custom, Custom) and custom.source else {}
+
     def read(self, batch_rows: int = 1024, start: int = 0) -> Iterator[Problem]:
         """Yield the problems in file order, one batch in memory at a time.
 

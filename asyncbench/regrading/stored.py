@@ -1,5 +1,6 @@
 """What a results folder holds beside its trials: their problems, and the grades that stand for them."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -7,9 +8,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.problems import PROBLEM_SCHEMA, problems_of
+from asyncbench.config import all_sources, load_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.plugins import is_in_file
+from asyncbench.problems import PROBLEM_SCHEMA, problems_of, used_grader
 from asyncbench.records import Problem
-from asyncbench.store import GRADES, PARTITIONED_BY, Snapshot, read_problems
+from asyncbench.store import GRADES, PARTITIONED_BY, Snapshot, kept_sweep_file, read_problems
+from asyncbench.suites import grader_of
 
 MOST_READY = 65_536  # problems as records, which take ten times the memory of the columns they are made of
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # of any type: what its values are is known at run time alone
@@ -25,12 +30,13 @@ class FolderQuestions:
     """Every problem of a results folder, as it stands now."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the folder's problems/.
+        """Read the folder's problems/, and load the graders of somebody's own that they name.
 
         Raises:
+            ConfigError: such a grader cannot be loaded.
             ProblemSetError: a copy of a problem set is damaged.
         """
-        self._problems = read_problems(folder).combine_chunks()
+        self._problems = _with_graders_of_today(read_problems(folder), folder).combine_chunks()
         self._keys = joined(self._problems, "problem_set", "problem_id")
         self._ready: dict[int, Problem] = {}
 
@@ -47,6 +53,30 @@ class FolderQuestions:
         rows = self._problems.select(PROBLEM_SCHEMA.names).take(pa.array(missing, pa.int64()))
         self._ready.update(zip(missing, problems_of(rows.to_batches()), strict=True))
         return [None if place is None else self._ready[place] for place in places]
+
+
+def _with_graders_of_today(problems: pa.Table, folder: Path) -> pa.Table:
+    """Return the problems with the source of each grader of somebody's own as it is now."""
+    extras: list[str] = problems["extra"].to_pylist()  # type: ignore[assignment]  # never NULL
+    own = [extra for extra in set(extras) if '"source"' in extra and is_in_file(grader_of(extra) or "")]
+    if not own:
+        return problems
+    sweep, today = kept_sweep_file(folder), dict[str, str]()
+    for source in () if sweep is None else all_sources(load_sweep(sweep)):
+        if source.grader is not None and is_in_file(source.grader):
+            grader = used_grader(source.grader, sweep, place=str(sweep))
+            today[grader.name] = grader.digest
+    now = dict[str, str]()
+    for extra in own:
+        said = json.loads(extra)
+        if said["grader"] not in today:
+            raise ConfigError(
+                f"{folder}: its problems are graded by {said['grader']!r}, but its sweep file does not say "
+                "where that is. Run the sweep again, then regrade."
+            )
+        now[extra] = json.dumps(said | {"source": today[said["grader"]]})
+    column = pa.array([now.get(extra, extra) for extra in extras], pa.string())
+    return problems.set_column(problems.schema.get_field_index("extra"), "extra", column)
 
 
 class EarlierGrades:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
+from asyncbench.plugins import is_in_file
 from asyncbench.records import Outcome
 from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
 from asyncbench.results import simulated_note_of
@@ -124,7 +125,7 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
         ProblemSetError, StoreError: as `regrade_folder` does.
     """
     known = sorted({name for suite in SUITES.values() for name in suite.graders})
-    if grader is not None and grader not in known:  # before anything is written
+    if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     found = regrade_folder(folder, write=write)
     note = simulated_note_of(folder, read_manifest(folder), known=found.simulated)

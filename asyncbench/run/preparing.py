@@ -130,6 +130,7 @@ def _describe(run: RunState) -> None:
     plans = {
         alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets) for alias, sets in run.sets.items()
     }
+    graders = {name: said for problems in run.opened.values() for name, said in problems.own_graders.items()}
     store.write_sweep_file(
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         {
@@ -140,6 +141,7 @@ def _describe(run: RunState) -> None:
             ASKED: named(named_before(store.folder, store.manifest), run.models),
             RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.ledger is None else run.ledger.described(),
+            **({"graders": store.manifest.get("graders", {}) | graders} if graders else {}),
             "problem_sets": {
                 name: {"name": made.name, "rows": made.rows, "digest": made.digest, "seed": made.seed}
                 for name, made in sorted(used.items())

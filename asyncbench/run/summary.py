@@ -210,8 +210,10 @@ class Summary:
             for stats in self.seen
         ]
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
+            lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")
+        if any(counters.grader_errors for counters in self.models.values()):
             lines.append(
-                f"bugs of asyncbench, the first of each kind with its traceback: {self.out / FAULTS}"
+                f"once the grader is corrected, grade these replies: asyncbench regrade {self.out} --write"
             )
         return lines
 
@@ -365,7 +367,7 @@ def _besides(counters: Counters) -> str:
         f"{counters.skipped:,} skipped by stop_when": counters.skipped,
         f"{counters.failed:,} failed": counters.failed,
         f"{counters.faults:,} calls failed by a bug of asyncbench": counters.faults,
-        f"{counters.grader_errors:,} replies kept but not graded, by a bug of asyncbench": (
+        f"{counters.grader_errors:,} replies kept but not graded, since their grader failed": (
             counters.grader_errors
         ),
         "this computer was the bottleneck at times": counters.client_bound,

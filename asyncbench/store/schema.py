@@ -152,7 +152,11 @@ OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "represe
 _GRADES = (
     *_of_trials(*OF_THE_TRIAL),
     *_always(TEXT, grader="Name of the grader."),
-    *_always(SHORT, grader_version="Version of the grader. It changes when a reply may get another grade."),
+    *_always(
+        SHORT,
+        grader_version="Version of the grader. It changes when a reply may get another grade. Of a function "
+        "of your own: the first 7 hexadecimal digits of the SHA-256 of its file, as a number.",
+    ),
     *_always(FLAG, headline="Whether `trials` holds this grade."),
     *_maybe(
         TEXT,

@@ -1,4 +1,4 @@
-"""custom: problem sets of one's own, each graded by one of four plain rules.
+"""custom: problem sets of one's own, each graded by one of four plain rules, or by a function of one's own.
 
     grader    what is read in a reply                         right when
     exact     all of it, trimmed                              it is the expected text, trimmed
@@ -19,8 +19,10 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from asyncbench.errors import ConfigError, ProblemSetError
+from asyncbench.plugins import is_in_file
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import exact
+from asyncbench.suites.own import own_grade, own_grader
 from asyncbench.suites.suite import Suite
 
 GRADER_VERSION = 1
@@ -68,8 +70,9 @@ def check_custom(grader: str, pattern: str | None = None, *, place: str = "custo
         ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
             grader that has no use for one.
     """
-    if grader not in CUSTOM_GRADERS:
-        raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {', '.join(CUSTOM_GRADERS)}.")
+    if grader not in CUSTOM_GRADERS and not is_in_file(grader):
+        known = ", ".join((*CUSTOM_GRADERS, "or a function of your own, as my_module:function"))
+        raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {known}.")
     if grader == "regex":
         _compiled(pattern, place=place)
     elif pattern is not None:
@@ -82,7 +85,8 @@ def check_expected(grader: str, expected: str, *, place: str = "custom") -> None
     Raises:
         ProblemSetError: there is none, or no number or letter in it.
     """
-    if READERS.get(grader, _trimmed)(expected) in (None, ""):
+    reads = READERS.get(grader) or (_trimmed if grader == "regex" else None)  # what others read, they know
+    if reads is not None and reads(expected) in (None, ""):
         raise ProblemSetError(
             f"{place}: grader {grader!r} finds no answer in the expected value {expected!r}. Correct it, use "
             "another grader, or remove the problem."
@@ -142,8 +146,11 @@ def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[
     """Grade a reply by the grader that the problem names.
 
     Raises:
-        ConfigError: the problem names a grader that `check_custom` refuses.
+        ConfigError: the problem names a grader that `check_custom` refuses, or that is not loaded.
+        Exception: whatever a grader of somebody's own raises.
     """
+    if (own := own_grader(problem.extra)) is not None:
+        return (own_grade(own, problem, reply),)
     rule = _rule(problem.extra)
     answer, reason = _answer(rule, reply)
     right = answer is not None and answer == rule.expected(problem.expected)

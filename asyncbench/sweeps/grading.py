@@ -10,7 +10,7 @@ from asyncbench.engine import GRADER_ERROR
 from asyncbench.problems import ROWS_AT_ONCE, contract_batches
 from asyncbench.records import Condition, Grade, Problem, Reply, outcome_of
 from asyncbench.store import read_trials
-from asyncbench.suites import SUITES, grade
+from asyncbench.suites import SUITES, grade, grader_of
 
 
 def graded(
@@ -29,7 +29,7 @@ def graded(
     except Exception as error:
         tell_fault(error)
         mark = Grade(
-            grader=SUITES[problem.suite].graders[0],
+            grader=grader_of(problem.extra) or SUITES[problem.suite].graders[0],
             grader_version=0,
             headline=True,
             answer=None,

@@ -115,6 +115,7 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             grader=source.grader,
             pattern=source.pattern,
             run=source.run,
+            near=sweep.file,
         )
     return opened
 

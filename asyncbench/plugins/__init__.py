@@ -1,0 +1,11 @@
+"""Code of somebody's own: a function in a file that a sweep names, or what an installed package adds.
+
+In: a name. Out: what it stands for, with a digest of its source, so that results can say which it was.
+"""
+
+from asyncbench.plugins.sources import (
+    OwnFunction as OwnFunction,
+    file_named as file_named,
+    function_named as function_named,
+    is_in_file as is_in_file,
+)

@@ -1,0 +1,93 @@
+"""Graders of somebody's own: a function of a reply and its problem, which says whether the reply is right.
+
+    def grade(reply: str, problem: Problem) -> bool | dict
+
+It returns True or False, or a dict: `correct` (True or False), and if it likes `answer` (what was read; None:
+nothing) and `format_ok` (True or False). With True or False alone the whole reply is the answer.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from asyncbench.errors import ConfigError
+from asyncbench.plugins import OwnFunction, is_in_file
+from asyncbench.records import Grade, Problem, Reply, outcome_of
+
+TAKES: Final = ("reply", "problem")  # what such a function is called with
+_KEYS: Final = {"correct": bool, "answer": str | None, "format_ok": bool | None}
+_RULE: Final = "Return True, False or {'correct': True or False, 'answer': text, 'format_ok': True or False}"
+_KNOWN: dict[tuple[str, str], OwnFunction] = {}  # by name and source: a process may run several sweeps
+
+
+class _Judged(NamedTuple):
+    correct: bool
+    answer: str | None
+    format_ok: bool | None = None
+
+
+def use_grader(grader: OwnFunction) -> None:
+    """Make a grader known to problems that name it and its source."""
+    _KNOWN[grader.name, grader.digest] = grader
+
+
+def grader_of(extra: str) -> str | None:
+    """Return the grader that a custom problem names."""
+    grader: str | None = json.loads(extra).get("grader")
+    return grader
+
+
+@lru_cache(maxsize=1024)
+def own_grader(extra: str) -> OwnFunction | None:
+    """Return the grader of somebody's own that a problem names; None: it names one of ours.
+
+    Raises:
+        ConfigError: it was not made known in this process.
+    """
+    asked = json.loads(extra)
+    name, digest = asked.get("grader"), asked.get("source")
+    if not isinstance(name, str) or not is_in_file(name):
+        return None
+    if (name, digest) not in _KNOWN:
+        raise ConfigError(
+            f"grader {name!r} is not loaded. Run the sweep, or `asyncbench regrade`, to load it."
+        )
+    return _KNOWN[name, digest]
+
+
+def own_grade(grader: OwnFunction, problem: Problem, reply: Reply | None) -> Grade:
+    """Return what somebody's grader says of a reply; without a text it is not called.
+
+    Raises:
+        TypeError: it returned something else than a verdict.
+        Exception: whatever it raises.
+    """
+    reason = "error" if reply is None else None if reply.text.strip() else "empty"
+    if reply is None or reason:
+        said = _Judged(correct=False, answer=None)
+    else:
+        said = _judged(grader.call(reply.text, problem), reply.text, grader.name)
+    none = said.answer is None and not said.correct
+    return Grade(
+        grader=grader.name,
+        grader_version=grader.version,
+        headline=True,
+        answer=said.answer,
+        classification="correct" if said.correct else "none" if none else "wrong",
+        reason=reason or ("no_answer" if none else None),
+        outcome=outcome_of(reply, answer=said.answer, exact_match=said.correct),
+        exact_match=said.correct,
+        format_ok=said.format_ok,
+    )
+
+
+def _judged(said: Any, reply: str, name: str) -> _Judged:
+    if isinstance(said, bool):
+        return _Judged(correct=said, answer=reply.strip())
+    if not isinstance(said, Mapping) or "correct" not in said:
+        raise TypeError(f"{name} returned {said!r:.80}. {_RULE}.")
+    for key, value in said.items():
+        if key not in _KEYS or not isinstance(value, _KEYS[key]):
+            raise TypeError(f"{name} returned {key!r}: {value!r:.80}. {_RULE}.")
+    return _Judged(**said) if "answer" in said else _Judged(**said, answer=reply.strip())

@@ -1,0 +1,185 @@
+"""A grader of one's own: a function in a file, named with its source, whose faults lose no reply."""
+
+import asyncio
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asyncbench as ab
+from asyncbench.errors import ConfigError
+from asyncbench.problems import open_set
+from asyncbench.records import Outcome, Reply
+from asyncbench.suites import SUITES
+from tests.commands import asyncbench
+
+CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"
+SAME = """
+from fractions import Fraction
+
+def same(reply, problem):
+    last = reply.split()[-1]
+    right = Fraction(last) == Fraction(problem.expected)
+    return {"correct": right, "answer": last, "format_ok": reply == last}
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with a problem file and a grader, which is not the working directory."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "own.csv").write_text(CSV)
+    (folder / "mine.py").write_text(SAME)
+    (folder / "own.yaml").write_text(
+        "name: own\nproblems: [{path: own.csv, suite: custom, grader: 'mine:same'}]\n"
+        f"models: [simulated/oracle]\nout: {folder / 'out'}\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return folder
+
+
+def run(home: Path):
+    return asyncio.run(ab.run_sweep(home / "own.yaml"))
+
+
+def grades(home: Path) -> list[dict[str, Any]]:
+    return ab.read_grades(home / "out").to_pylist()
+
+
+def digest(home: Path) -> str:
+    return sha256((home / "mine.py").read_bytes()).hexdigest()
+
+
+def test_results_name_the_grader_and_its_source(home):
+    assert run(home).exit == 0
+    version = int(digest(home)[:7], 16)
+    names = ("grader", "grader_version", "headline", "outcome", "format_ok", "classification")
+    rows = [tuple(row[name] for name in names) for row in grades(home)]
+
+    assert rows == [("mine:same", version, True, "correct", True, "correct")] * 2
+    assert json.loads((home / "out" / "manifest.json").read_text())["graders"] == {"mine:same": digest(home)}
+    assert f"mine:same v{version}" in ab.report(home / "out").as_text(width=200)
+
+
+def test_regrade_uses_the_function_as_it_is_now(home):
+    run(home)
+    (home / "mine.py").write_text("def same(reply, problem):\n    return '3' in reply\n")
+    before = int(sha256(SAME.encode()).hexdigest()[:7], 16), int(digest(home)[:7], 16)
+    found = ab.regrade_folder(home / "out", write=True)
+
+    assert [(one.grader, one.version_before, one.version) for one in found.graders] == [
+        ("mine:same", *before)
+    ]
+    assert sorted((row["outcome"], row["answer"]) for row in grades(home)) == [
+        ("correct", "3/4"),
+        ("wrong", "2/2"),
+    ]
+    assert run(home).models["simulated/oracle"].attempts == 0  # nothing is asked again
+    assert ab.regrade_folder(home / "out").graders[0].changed == 0
+
+
+def test_the_fault_of_a_function_loses_no_reply_which_can_be_graded_later(home):
+    (home / "mine.py").write_text(SAME.replace("last = ", "last = 1 / 0, "))
+    summary = run(home)
+
+    assert {(row["grader"], row["reason"], *row["flags"]) for row in grades(home)} == {
+        ("mine:same", "grader_error", "ZeroDivisionError")
+    }
+    assert "grader is corrected, grade these replies: asyncbench regrade" in summary.as_text()
+    assert "ZeroDivisionError" in (home / "out" / "faults.txt").read_text()
+    (home / "mine.py").write_text(SAME)
+    ab.regrade_folder(home / "out", write=True)
+    assert {row["outcome"] for row in ab.read_trials(home / "out").to_pylist()} == {"correct"}
+
+
+def test_the_command_line_finds_it_beside_the_sweep_file_too(home):
+    done = asyncbench("run", home / "own.yaml", cwd=home.parent)
+    assert done.returncode == 0, done.stderr
+    again = asyncbench("regrade", home / "out", "--grader", "mine:same", cwd=home.parent)
+    assert (again.returncode, "No outcome changes" in again.stdout) == (0, True), again.stderr
+
+
+def test_beside_the_sweep_file_comes_before_the_working_directory_and_no_other_place(home, monkeypatch):
+    opened = {}
+    for folder, word in ((home, "beside"), (Path.cwd(), "here")):
+        (folder / "both.py").write_text(f"def f(reply, problem):\n    return reply == {word!r}\n")
+    for near in (home / "own.yaml", None):
+        (problem, _) = open_set(home / "own.csv", suite="custom", grader="both:f", near=near).read()
+        graded = {
+            word: SUITES["custom"].grade(problem, Reply(text=word), "chat")[0] for word in ("beside", "here")
+        }
+        opened[near] = [word for word, grade in graded.items() if grade.exact_match]
+    assert opened == {home / "own.yaml": ["beside"], None: ["here"]}
+
+    (home / "lib").mkdir()
+    shutil.move(home / "both.py", home / "lib" / "hidden.py")
+    monkeypatch.syspath_prepend(home / "lib")  # importable, but nobody said so
+    with pytest.raises(ConfigError, match=r"hidden\.py was not found\. asyncbench looked in"):
+        open_set(home / "own.csv", suite="custom", grader="hidden:f", near=home / "own.yaml")
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        (None, r"mine\.py was not found\. asyncbench looked in .*Put the file beside the sweep file"),
+        ("def other(reply, problem): ...", "it has no function 'same'. Define `def same"),
+        ("same = 3", "it has no function 'same'"),
+        ("def same(reply): ...", "'same' takes other arguments. Define `def same"),
+        ("def same(a, b, c): ...", "'same' takes other arguments"),
+        ("async def same(reply, problem): ...", "'same' is asynchronous. Define it without `async`"),
+        ("import no_such_package", "cannot be imported: ModuleNotFoundError: No module named 'no_such_pa"),
+        ("def same(:", "cannot be imported: SyntaxError: "),
+        ("raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
+    ],
+)
+def test_a_function_that_cannot_be_used_is_refused_before_the_first_call(source, complaint, home):
+    (home / "mine.py").unlink()
+    if source is not None:
+        (home / "mine.py").write_text(source)
+    with pytest.raises(ConfigError, match=f"own.csv: grader 'mine:same': .*{complaint}"):
+        run(home)
+    with pytest.raises(ConfigError, match=complaint):
+        ab.plan(home / "own.yaml")
+    assert not (home / "out").exists()
+
+
+def graded(home: Path, returned: str, text: str = " 3/4 \n"):
+    (home / "mine.py").write_text(f"def same(reply, problem):\n    return {returned}\n")
+    problem = next(open_set(home / "own.csv", suite="custom", grader=f"{home / 'mine.py'}:same").read())
+    (one,) = SUITES["custom"].grade(problem, Reply(text=text), "chat")
+    return one
+
+
+@pytest.mark.parametrize(
+    ("returned", "outcome", "answer", "format_ok"),
+    [
+        ("True", Outcome.CORRECT, "3/4", None),
+        ("False", Outcome.WRONG, "3/4", None),
+        ("reply.strip() == problem.expected", Outcome.CORRECT, "3/4", None),
+        ("{'correct': False, 'answer': None}", Outcome.NO_ANSWER, None, None),
+        ("{'correct': False, 'format_ok': False}", Outcome.WRONG, "3/4", False),
+        ("{'correct': True, 'answer': '0.75', 'format_ok': True}", Outcome.CORRECT, "0.75", True),
+    ],
+)
+def test_a_verdict_becomes_a_grade(returned, outcome, answer, format_ok, home):
+    one = graded(home, returned)
+    assert (one.outcome, one.answer, one.format_ok) == (outcome, answer, format_ok)
+    assert one.exact_match == (outcome is Outcome.CORRECT)
+
+
+@pytest.mark.parametrize(
+    "returned", ["None", "1", "'correct'", "{}", "{'correct': 1}", "{'correct': True, 'score': 2}"]
+)
+def test_anything_else_is_a_fault_that_says_what_to_return(returned, home):
+    with pytest.raises(TypeError, match=r"mine:same returned .*Return True, False or \{'correct'"):
+        graded(home, returned)
+
+
+def test_a_reply_without_text_is_not_given_to_the_function(home):
+    one = graded(home, "1 / 0", text=" ")
+    assert (one.outcome, one.reason) == (Outcome.NO_ANSWER, "empty")
