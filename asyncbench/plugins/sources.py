@@ -103,7 +103,7 @@ def _imported(source: bytes, path: Path, digest: str, *, place: str) -> ModuleTy
         exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102  the sweep names this file
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split()).rstrip(".")
         raise ConfigError(
             f"{place}: {path} cannot be imported: {type(error).__name__}: {said}. Correct it. It may import "
             "installed packages, but no file beside it."

@@ -62,6 +62,11 @@ class ProblemSet:
         return {ours: theirs for ours, theirs in said.items() if ours != theirs}
 
     @property
+    def grader(self) -> str | None:
+        """The grader of somebody's own file; None: its problems have those of their suites."""
+        return self.custom.grader if isinstance(self.custom, Custom) else None
+
+    @property
     def own_graders(self) -> Mapping[str, str]:
         """The grader that is somebody's own function: its name → the digest of its source."""
         custom = self.custom

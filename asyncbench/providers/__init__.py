@@ -5,8 +5,11 @@ used, and only in its own folder.
 """
 
 from asyncbench.providers.endpoints import (
+    AddedProvider as AddedProvider,
+    Endpoint as Endpoint,
     KnownEndpoint as KnownEndpoint,
     Quirks as Quirks,
+    added_providers as added_providers,
     is_simulated as is_simulated,
     known_endpoints as known_endpoints,
 )

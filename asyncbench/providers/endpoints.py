@@ -2,14 +2,15 @@
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from asyncbench.errors import ConfigError
+from asyncbench.plugins import Origin, WithPackages
 from asyncbench.providers.rate_headers import Span
 from asyncbench.records import Timeouts
 
@@ -107,9 +108,29 @@ class KnownEndpoint:
         return self.base_url_form is not None and _fits(base_url.rstrip("/"), self.base_url_form)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedProvider:
+    """A provider that a package adds, under the name of its entry point in the group `asyncbench.providers`.
+
+    `endpoint.via` is `openai`, `anthropic` or `http`; or the provider's own name, and then `open(endpoint,
+    wire)` returns the `Provider` that makes the calls.
+    """
+
+    endpoint: KnownEndpoint
+    open: Callable[..., Any] | None = None  # (Endpoint, Wire) → Provider, which stand above
+
+
+def _added(provider: object, origin: Origin) -> AddedProvider:
+    if not isinstance(provider, AddedProvider):
+        raise ValueError("it must be an AddedProvider")
+    via = ("openai", "anthropic", "http") if provider.open is None else (origin.name,)
+    if provider.endpoint.via not in via:
+        raise ValueError(f"its endpoint has via={provider.endpoint.via!r}, and not {' or '.join(via)}")
+    return provider
+
+
 @cache
-def known_endpoints() -> Mapping[str, KnownEndpoint]:
-    """Return the table: name in a sweep → endpoint."""
+def _our_endpoints() -> Mapping[str, KnownEndpoint]:
     text = files("asyncbench.providers").joinpath("endpoints.toml").read_text("utf-8")
     return {
         name: KnownEndpoint(
@@ -117,6 +138,22 @@ def known_endpoints() -> Mapping[str, KnownEndpoint]:
         )
         for name, row in tomllib.loads(text).items()
     }
+
+
+@cache
+def added_providers() -> WithPackages[AddedProvider]:
+    """Return the providers that installed packages add, by name."""
+    return WithPackages("providers", {}, _added, reserved=_our_endpoints())
+
+
+@cache
+def known_endpoints() -> Mapping[str, KnownEndpoint]:
+    """Return the table: name in a sweep → endpoint.
+
+    Raises:
+        ConfigError: a package adds a provider that cannot be used.
+    """
+    return {**_our_endpoints(), **{name: added.endpoint for name, added in added_providers().items()}}
 
 
 def is_simulated(provider: str) -> bool:

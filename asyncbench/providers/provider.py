@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from asyncbench.providers.anthropic.messages import MessagesWire
-from asyncbench.providers.endpoints import BYTES_OF_A_TOKEN, MOST_BYTES, Endpoint, Quirks, known_endpoints
+from asyncbench.providers.endpoints import (
+    BYTES_OF_A_TOKEN,
+    MOST_BYTES,
+    Endpoint,
+    Quirks,
+    added_providers,
+    known_endpoints,
+)
 from asyncbench.providers.openai.chat import ChatWire, CompletionsWire
 from asyncbench.providers.openai.responses import ResponsesWire
 from asyncbench.providers.wire import Wire
@@ -94,4 +101,7 @@ def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wi
         connections=model.limits.most_in_flight,
         requests_per=known.quirks.requests_per,
     )
-    return PROVIDERS[known.via](endpoint, wire or wire_of(model))
+    opened = PROVIDERS.get(known.via) or added_providers()[model.provider].open
+    assert opened is not None, "checked when it was added"  # noqa: S101  a provider without `open` is via ours
+    provider: Provider = opened(endpoint, wire or wire_of(model))
+    return provider

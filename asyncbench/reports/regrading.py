@@ -11,7 +11,7 @@ from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_f
 from asyncbench.results import simulated_note_of
 from asyncbench.shown import Report, Sheet
 from asyncbench.store import read_manifest
-from asyncbench.suites import SUITES
+from asyncbench.suites import ADDED_GRADERS, SUITES
 
 NOT_GRADED = "not graded"
 BY_MODEL = "By model (all its conditions and runs together)"
@@ -124,7 +124,7 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
         ConfigError: no suite has such a grader; it is not a results folder.
         ProblemSetError, StoreError: as `regrade_folder` does.
     """
-    known = sorted({name for suite in SUITES.values() for name in suite.graders})
+    known = sorted({*ADDED_GRADERS, *(name for suite in SUITES.values() for name in suite.graders)})
     if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     found = regrade_folder(folder, write=write)

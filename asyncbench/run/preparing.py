@@ -12,7 +12,7 @@ from importlib.metadata import version
 import yaml
 
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
-from asyncbench.providers import is_moving_alias, rates_of
+from asyncbench.providers import added_providers, is_moving_alias, rates_of
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
 from asyncbench.run.interrupts import death_in
@@ -22,6 +22,7 @@ from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.run.state import RunState
 from asyncbench.store import RECORDED, Salvage, Store, joined_recordings, known_costs, planned_aliases
+from asyncbench.suites import ADDED_GRADERS, SUITES
 from asyncbench.sweeps import (
     ASKED,
     Answers,
@@ -130,7 +131,6 @@ def _describe(run: RunState) -> None:
     plans = {
         alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets) for alias, sets in run.sets.items()
     }
-    graders = {name: said for problems in run.opened.values() for name, said in problems.own_graders.items()}
     store.write_sweep_file(
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         {
@@ -141,13 +141,27 @@ def _describe(run: RunState) -> None:
             ASKED: named(named_before(store.folder, store.manifest), run.models),
             RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.ledger is None else run.ledger.described(),
-            **({"graders": store.manifest.get("graders", {}) | graders} if graders else {}),
+            **_code_of_others(run),
             "problem_sets": {
                 name: {"name": made.name, "rows": made.rows, "digest": made.digest, "seed": made.seed}
                 for name, made in sorted(used.items())
             },
         },
     )
+
+
+def _code_of_others(run: RunState) -> dict[str, object]:
+    """Return what the manifest says of graders in files and of what packages add, if there is any."""
+    before, used = run.store.manifest, list(run.opened.values())
+    graders = {name: digest for problems in used for name, digest in problems.own_graders.items()}
+    added = [
+        *SUITES.origins({suite for sets in run.sets.values() for asked in sets for suite in asked.tasks}),
+        *ADDED_GRADERS.origins({problems.grader for problems in used if problems.grader}),
+        *added_providers().origins({model.provider for model in run.models}),
+    ]
+    earlier = [said for said in before.get("plugins", []) if said not in added]
+    found = {"graders": before.get("graders", {}) | graders, "plugins": [*earlier, *added]}
+    return {key: said for key, said in found.items() if said}
 
 
 async def _take_over(run: RunState, answers: Answers) -> None:

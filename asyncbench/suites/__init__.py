@@ -35,7 +35,12 @@ from asyncbench.suites.numbers import (
     exact as exact,
     parts as parts,
 )
-from asyncbench.suites.own import TAKES as TAKES, grader_of as grader_of, use_grader as use_grader
+from asyncbench.suites.own import (
+    ADDED_GRADERS as ADDED_GRADERS,
+    TAKES as TAKES,
+    grader_of as grader_of,
+    use_grader as use_grader,
+)
 from asyncbench.suites.strings import draft_string as draft_string
 from asyncbench.suites.suite import (
     Kind as Kind,

@@ -22,7 +22,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.plugins import is_in_file
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import exact
-from asyncbench.suites.own import own_grade, own_grader
+from asyncbench.suites.own import ADDED_GRADERS, OUR_GRADERS, own_grade, own_grader
 from asyncbench.suites.suite import Suite
 
 GRADER_VERSION = 1
@@ -70,9 +70,12 @@ def check_custom(grader: str, pattern: str | None = None, *, place: str = "custo
         ConfigError: an unknown grader; a pattern that is missing, not valid, without a group, or given to a
             grader that has no use for one.
     """
-    if grader not in CUSTOM_GRADERS and not is_in_file(grader):
-        known = ", ".join((*CUSTOM_GRADERS, "or a function of your own, as my_module:function"))
+    if grader not in (*CUSTOM_GRADERS, *ADDED_GRADERS) and not is_in_file(grader):
+        known = ", ".join(
+            (*CUSTOM_GRADERS, *ADDED_GRADERS, "or a function of your own, as my_module:function")
+        )
         raise ConfigError(f"{place}: unknown grader {grader!r}. Known: {known}.")
+    ADDED_GRADERS.get(grader)  # imported now: what is wrong with it is told before the first call
     if grader == "regex":
         _compiled(pattern, place=place)
     elif pattern is not None:
@@ -139,7 +142,7 @@ READERS: Mapping[str, Callable[[str], Answer | None]] = {
     "number": last_number,
     "choice": last_letter,
 }  # and `regex`, whose reader is made of its pattern
-CUSTOM_GRADERS = (*READERS, "regex")
+CUSTOM_GRADERS = OUR_GRADERS
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:

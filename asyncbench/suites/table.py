@@ -2,25 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any
+from typing import Any, Final
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.plugins import Origin, WithPackages
 from asyncbench.records import Grade, Problem, Reply
 from asyncbench.suites import custom, integer_addition, llm_arithmetic, nupa, strings
 from asyncbench.suites.digits import plain
 from asyncbench.suites.suite import Suite
 
-SUITES: Mapping[str, Suite] = {
-    suite.name: suite
-    for suite in (
-        llm_arithmetic.SUITE,
-        integer_addition.SUITE,
-        strings.STRING_REVERSAL,
-        strings.STRING_REHEARSAL,
-        nupa.SUITE,
-        custom.SUITE,
-    )
-}
+_OURS = (
+    llm_arithmetic.SUITE,
+    integer_addition.SUITE,
+    strings.STRING_REVERSAL,
+    strings.STRING_REHEARSAL,
+    nupa.SUITE,
+    custom.SUITE,
+)
+
+
+def _added(suite: object, origin: Origin) -> Suite:
+    if not isinstance(suite, Suite) or suite.name != origin.name:
+        raise ValueError(f"it must be a Suite called {origin.name!r}, as its entry point is")
+    return suite
+
+
+SUITES: Final = WithPackages("suites", {suite.name: suite for suite in _OURS}, _added)
 
 
 def grade(
