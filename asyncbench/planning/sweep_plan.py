@@ -29,6 +29,7 @@ from asyncbench.sweeps import (
     check_replays,
     check_sets,
     chosen_models,
+    guesses_in,
     most_for,
     still_skipped,
 )
@@ -128,7 +129,7 @@ def plan_of(
         forecast_seconds=together[2],
         cuts=tuple(cuts),
         assumptions=tuple(assumptions_of(rest, drawings, plans)),
-        warnings=(*warnings, *warnings_of(plans)),
+        warnings=(*guesses_in(problem_sets.values()), *warnings, *warnings_of(plans)),
     )
 
 

@@ -36,6 +36,7 @@ from asyncbench.sweeps import (
     check_sets,
     chosen_models,
     corrected,
+    guesses_in,
     held_models,
     keys_for,
     named,
@@ -185,10 +186,7 @@ def _cautions(run: RunState) -> Iterator[str]:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
-    for problems in run.opened.values():
-        if guessed := problems.guessed_columns:
-            said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
-            yield f"{problems.path}: {said}. To choose others, set `columns`."
+    yield from guesses_in(run.opened.values())
     if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
         outside = ", and no budget holds them" if run.caps else ""
         yield (

@@ -22,6 +22,7 @@ from asyncbench.sweeps.preflight import (
     check_replays as check_replays,
     check_sets as check_sets,
     chosen_models as chosen_models,
+    guesses_in as guesses_in,
     keys_for as keys_for,
     open_sources as open_sources,
     raise_file_limit as raise_file_limit,

@@ -2,7 +2,7 @@
 
 import resource
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -118,6 +118,14 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             near=sweep.file,
         )
     return opened
+
+
+def guesses_in(sets: Iterable[ProblemSet]) -> Iterator[str]:
+    """Yield which columns of files were guessed: a caution before they are asked."""
+    for problems in sets:
+        if guessed := problems.guessed_columns:
+            said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
+            yield f"{problems.path}: {said}. To choose others, set `columns`."
 
 
 def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:

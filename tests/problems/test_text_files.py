@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.planning import plan
 from asyncbench.problems import ProblemSet, copy_into, open_set
 from asyncbench.run import run_sweep
 from tests.sweep_files import Said, outcomes
@@ -191,11 +192,13 @@ def test_guessed_columns_are_told_before_anything_is_asked(tmp_path):
         "out": str(tmp_path / "out"),
     }
     screen = Said()
+    planned = plan(sweep)
     asyncio.run(run_sweep(sweep, screen=screen))
 
     columns = "question is read from column 'prompt', expected is read from column 'answer'"
     said = f"{path}: {columns}. To choose others, set `columns`"
-    assert [line for line in screen.lines if line.startswith(said)] != []
+    for told in (screen.lines, planned.warnings):
+        assert [line for line in told if line.startswith(said)] != []
     assert list(outcomes(tmp_path / "out").values()) == ["correct"]
     again = Said()
     sweep["problems"] = [{**source, "columns": {"question": "prompt", "expected": "answer"}}]
