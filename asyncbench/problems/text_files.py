@@ -6,10 +6,12 @@ Readers of tables make numbers of texts: they lose the zeros of 0012 and 1.50, a
 import csv
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias
 
 from asyncbench.errors import ProblemSetError
+from asyncbench.files import local
 from asyncbench.problems.files import LONGEST_TEXT, MOST_AT_ONCE, refusal
 
 TABLES: Final = (".csv", ".tsv")
@@ -63,7 +65,7 @@ def text_value(row: Row, column: str, *, place: str) -> str:
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open("rb") as file:
+        with local(path).open("rb") as file:
             for number in range(1, 2**63):
                 line = file.readline(MOST_AT_ONCE + 1)
                 if not line:
@@ -93,27 +95,33 @@ def _table_rows(path: Path, lines: Iterator[str], separator: str) -> Iterator[tu
     header = next(lines, "")
     if separator not in header and ";" in header:  # as spreadsheets write it where 1,5 is a number
         separator = ";"
-    names = [name.strip() for name in next(csv.reader([header], delimiter=separator), ())]
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise ProblemSetError(f"{path}, line 1: two columns are called {name!r}. Rename one.")
-    reader = csv.reader(lines, delimiter=separator, strict=True)
+    reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
+    names: list[str] | None = None
     while True:
-        place = f"{path}, line {reader.line_num + 2}"
+        place = f"{path}, line {reader.line_num + 1}"
         try:
             values = next(reader, None)
         except csv.Error as error:
             raise ProblemSetError(f"{place}: it cannot be read as CSV: {error}. Correct it.") from None
         if values is None:
             return
-        if not values:
-            continue  # an empty line
-        if len(values) != len(names):
-            raise ProblemSetError(
-                f"{place}: it has {len(values):,} values, but the header has {len(names):,}. Put a value "
-                f'with {separator!r} or a line break in double quotes ("…").'
-            )
-        yield place, dict(zip(names, values, strict=True))
+        if names is None:
+            names = _names(values, place)
+        elif values:  # no empty line
+            if len(values) != len(names):
+                raise ProblemSetError(
+                    f"{place}: {len(values):,} values, but the header has {len(names):,}. Put a value with "
+                    f'{separator!r} or a line break in double quotes ("…").'
+                )
+            yield place, dict(zip(names, values, strict=True))
+
+
+def _names(header: list[str], place: str) -> list[str]:
+    names = [name.strip() for name in header]
+    for name in filter(None, names):
+        if names.count(name) > 1:
+            raise ProblemSetError(f"{place}: two columns are called {name!r}. Rename one.")
+    return names
 
 
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────

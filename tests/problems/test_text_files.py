@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from asyncbench.errors import ProblemSetError
+from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.planning import plan
 from asyncbench.problems import ProblemSet, copy_into, open_set
 from asyncbench.run import run_sweep
@@ -116,8 +116,8 @@ HEAD = "question,answer\n1+1?,2\n"
 @pytest.mark.parametrize(
     ("name", "content", "complaint"),
     [
-        ("a.csv", HEAD + "2+2?,4,5\n", "line 3: it has 3 values, but the header has 2. Put a value with ','"),
-        ("a.csv", HEAD + '"a\nb",2\n2+2?\n', "line 5: it has 1 values, but the header has 2"),
+        ("a.csv", HEAD + "2+2?,4,5\n", "line 3: 3 values, but the header has 2. Put a value with ','"),
+        ("a.csv", HEAD + '"a\nb",2\n2+2?\n', "line 5: 1 values, but the header has 2"),
         ("a.csv", HEAD.encode() + b"2+\xe4?,4\n", r"line 3: it is not UTF-8 text \(byte 3: .*Save it as UTF"),
         ("a.csv", HEAD.encode("utf-16"), "line 1: it is not UTF-8 text"),
         ("a.csv", HEAD + '"2+2?,4\n', "line 3: it cannot be read as CSV: unexpected end"),
@@ -132,6 +132,7 @@ HEAD = "question,answer\n1+1?,2\n"
             "line 2: it has no column 'expected'. Its columns: question, te",
         ),
         ("a.csv", "answer,answer\n1+1?,2\n", "line 1: two columns are called 'answer'. Rename one"),
+        ("a.csv", b"question,answer\r1+1?,2\r", "line 1: it cannot be read as CSV: new-line character"),
         ("a.csv", "question,answer\n", "the file holds no problems"),
         ("a.csv", "", "the file holds no problems"),
         ("a.jsonl", '{"question": "?", "answer": 2}\n{"question": 1', "line 2: it cannot be read as JSON: "),
@@ -174,6 +175,11 @@ def test_a_text_longer_than_most_tables_hold_is_read_whole(tmp_path):
     (problem,) = opened(tmp_path, "own.csv", f'question,answer\n"{question}",2\n').read()
 
     assert problem.question == question
+
+
+def test_an_address_is_no_file():
+    with pytest.raises(ConfigError, match="addresses are not supported"):
+        open_set("s3://bucket/own.csv", suite="custom", grader="number")
 
 
 def test_a_line_without_end_is_not_read_into_memory(tmp_path):
