@@ -14,7 +14,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.problems import open_set
 from asyncbench.records import Outcome, Reply
 from asyncbench.suites import SUITES
-from tests.commands import asyncbench
+from tests.commands import asyncbench_here
 
 CSV = "question,expected\n1/2 + 1/4?,3/4\n1/2 + 1/2?,2/2\n"
 SAME = """
@@ -56,7 +56,8 @@ def digest(home: Path) -> str:
 
 
 def test_results_name_the_grader_and_its_source(home):
-    assert run(home).exit == 0
+    done = asyncbench_here("run", home / "own.yaml")
+    assert done.returncode == 0, done.stderr
     version = int(digest(home)[:7], 16)
     names = ("grader", "grader_version", "headline", "outcome", "format_ok", "classification")
     rows = [tuple(row[name] for name in names) for row in grades(home)]
@@ -64,6 +65,8 @@ def test_results_name_the_grader_and_its_source(home):
     assert rows == [("mine:same", version, True, "correct", True, "correct")] * 2
     assert json.loads((home / "out" / "manifest.json").read_text())["graders"] == {"mine:same": digest(home)}
     assert f"mine:same v{version}" in ab.report(home / "out").as_text(width=200)
+    again = asyncbench_here("regrade", home / "out", "--grader", "mine:same")
+    assert (again.returncode, "No outcome changes" in again.stdout) == (0, True), again.stderr
 
 
 def test_regrade_uses_the_function_as_it_is_now(home):
@@ -95,13 +98,6 @@ def test_the_fault_of_a_function_loses_no_reply_which_can_be_graded_later(home):
     (home / "mine.py").write_text(SAME)
     ab.regrade_folder(home / "out", write=True)
     assert {row["outcome"] for row in ab.read_trials(home / "out").to_pylist()} == {"correct"}
-
-
-def test_the_command_line_finds_it_beside_the_sweep_file_too(home):
-    done = asyncbench("run", home / "own.yaml", cwd=home.parent)
-    assert done.returncode == 0, done.stderr
-    again = asyncbench("regrade", home / "out", "--grader", "mine:same", cwd=home.parent)
-    assert (again.returncode, "No outcome changes" in again.stdout) == (0, True), again.stderr
 
 
 def test_beside_the_sweep_file_comes_before_the_working_directory_and_no_other_place(home, monkeypatch):

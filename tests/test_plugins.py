@@ -100,10 +100,24 @@ def installed(folder: Path) -> Path:
     return target
 
 
-def asyncbench_with(site: Path, *words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command where the packages of a folder are installed."""
+COMMANDS = """
+import sys
+from asyncbench.cli import main
+
+for words in sys.argv[1:]:
+    sys.argv = ["asyncbench", *words.split()]
+    try:
+        main()
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+
+
+def commands_with(site: Path, *commands: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run commands in one process where the packages of a folder are installed; the first fault ends it."""
     return subprocess.run(
-        [sys.executable, "-m", "asyncbench", *map(str, words)],
+        [sys.executable, "-c", COMMANDS, *commands],
         env=CLEAN | {"PYTHONPATH": os.pathsep.join([str(site), str(Path(ab.__file__).parents[1])])},
         cwd=cwd,
         capture_output=True,
@@ -120,8 +134,12 @@ def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_p
         "  - {suite: doubling, seed: 20}\n"
         "  - {path: own.csv, suite: custom, grader: shouted}\n"
     )
-    done = asyncbench_with(site, "run", "sweep.yaml", cwd=tmp_path)
+    regrade = "regrade results/added --grader shouted"
+    done = commands_with(site, "run sweep.yaml", regrade, "suites --json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "No outcome changes" in done.stdout
+    listed = json.loads(done.stdout[done.stdout.rindex("\n{") :])
+    assert listed["doubling"] == {"graders": ["plain"], "parameters": []}
 
     out = tmp_path / "results" / "added"
     digest = sha256(f"doubling_pack.py\n{sha256(CODE.encode()).hexdigest()}\n".encode()).hexdigest()
@@ -135,10 +153,6 @@ def test_a_package_adds_a_suite_a_grader_and_a_provider_which_results_name(tmp_p
         for kind, name in (("suites", "doubling"), ("graders", "shouted"), ("providers", "echo"))
     ]
     assert {row["provider"] for row in ab.read_trials(out).to_pylist()} == {"echo"}
-    again = asyncbench_with(site, "regrade", out, "--grader", "shouted", cwd=tmp_path)
-    assert (again.returncode, "No outcome changes" in again.stdout) == (0, True), again.stderr
-    listed = asyncbench_with(site, "suites", "--json", cwd=tmp_path)
-    assert json.loads(listed.stdout)["doubling"] == {"graders": ["plain"], "parameters": []}
 
 
 TABLES: dict[str, Callable[[], Mapping[str, object]]] = {
@@ -187,7 +201,7 @@ def test_a_package_that_cannot_be_used_costs_no_call(tmp_path):
     (tmp_path / "sweep.yaml").write_text(
         "name: s\nmodels: [simulated/oracle]\nproblems: [{path: own.csv, suite: custom, grader: mine}]\n"
     )
-    done = asyncbench_with(tmp_path / "site", "run", "sweep.yaml", cwd=tmp_path)
+    done = commands_with(tmp_path / "site", "run sweep.yaml", cwd=tmp_path)
 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "the package broken adds 'mine' to asyncbench's graders" in done.stderr
