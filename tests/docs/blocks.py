@@ -160,6 +160,9 @@ class Reader:
     def text(self, text: str) -> None:
         assert not re.search(r"^(?:\$ )?asyncbench ", text, re.M), "a command stands in a `console` block"
 
+    def toml(self, text: str) -> None:
+        assert tomllib.loads(text)
+
     def sql(self, text: str) -> None:
         assert ab.sql("results/overnight", text).num_columns > 0
 
@@ -175,6 +178,7 @@ _FOLLOWED: Mapping[str, Callable[[Reader, str], None]] = {
     "console": Reader.console,
     "python": Reader.python,
     "yaml": Reader.yaml,
+    "toml": Reader.toml,
     "sql": Reader.sql,
     "text": Reader.text,
 }
