@@ -1,12 +1,14 @@
 """Charts with altair, which is an extra: specifications for the page, and whole ones for pictures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 from asyncbench.charts.catalogue import CHARTS
 from asyncbench.charts.themes import THEMES
 from asyncbench.errors import ConfigError
+from asyncbench.published import PublishedPicture
 from asyncbench.results import METRICS
 
 Spec = dict[str, Any]  # Any: a specification of Vega-Lite
@@ -29,11 +31,17 @@ def spec_of(name: str, metric: str = "accuracy") -> Spec:
     for kind, given, known in (("chart", name, CHARTS), ("metric", metric, METRICS)):
         if given not in known:
             raise ConfigError(f"no {kind} {given!r}. Choose one of: {', '.join(known)}")
-    try:
+    with _altair():
         from asyncbench.charts.specs import spec
+    return spec(name, metric)
+
+
+@contextmanager
+def _altair() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise ConfigError(f"charts need {INSTALL}") from error
-    return spec(name, metric)
 
 
 def drawn(
@@ -56,9 +64,21 @@ def drawn(
     Raises:
         ConfigError: as `spec_of` does.
     """
-    rows = list(rows)
     spec = titled(spec_of(name, metric), CHARTS[name].title, notes)
-    if CHARTS[name].panels:
+    return standing_alone(spec, list(rows), theme=theme)
+
+
+def published_drawn(picture: PublishedPicture, *, theme: str = "light", notes: Sequence[str] = ()) -> Spec:
+    """Return a picture of a published benchmark that stands alone, as `drawn` does a chart."""
+    with _altair():
+        from asyncbench.charts.published_specs import published_spec
+    spec = titled(published_spec(picture), picture.title, notes)
+    return standing_alone(spec, picture.drawn_rows(), theme=theme)
+
+
+def standing_alone(spec: Spec, rows: Sequence[Mapping[str, Any]], *, theme: str) -> Spec:
+    """Return a specification with its rows, its theme, and its panels side by side where it has any."""
+    if "facet" in spec:
         panels = len({row["panel"] for row in rows})
         spec["columns"] = columns = next(columns for most, columns in COLUMNS if panels <= most)
         if panels % columns:  # a shared axis would stand at the foot of empty places too

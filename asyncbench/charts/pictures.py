@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import sqrt
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from asyncbench.charts import frontier, rows as charted
-from asyncbench.charts.drawing import INSTALL, drawn
+from asyncbench.charts.drawing import INSTALL, drawn, published_drawn
 from asyncbench.charts.themes import OUTCOME_COLOURS
 from asyncbench.charts.time_rows import latency_rows, quota_rows, throughput_rows
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
+from asyncbench.published import PublishedReport
 from asyncbench.reports import (
+    PUBLISHED,
     AnatomyReport,
     QuotaReport,
     Standings,
@@ -26,6 +28,7 @@ from asyncbench.reports import (
     anatomy_on,
     cost_report_on,
     quota_report_on,
+    report,
     report_on,
     standings_on,
 )
@@ -33,6 +36,7 @@ from asyncbench.results import (
     METRICS,
     Entrant,
     Minute,
+    Nothing,
     in_order,
     lost_notes,
     minutes_of,
@@ -78,35 +82,57 @@ class Material:
     quota: QuotaReport
 
 
-def write_figures(folder: Path | str, out: Path | str) -> tuple[Path, ...]:
+def write_figures(
+    folder: Path | str,
+    out: Path | str,
+    style: str | None = None,
+    **options: Any,  # Any: as `report` takes them
+) -> tuple[Path, ...]:
     """Write the charts of a results folder as SVG and PNG, and its tables as LaTeX and Markdown.
+
+        ab.write_figures("results/nupa", "paper/figures", "nupa")
 
     Charts without data are left out. Files of the same names are replaced.
 
     Args:
         folder: the results folder.
         out: the folder for the files. It is made if it does not exist.
+        style: `llm-arithmetic`, `integer-addition` or `nupa`: the pictures and tables that this benchmark
+            publishes, and the rows of each picture as a table.
+        options: of that style, as `report` takes them.
 
     Returns:
         The paths of the files, in order.
 
     Raises:
         ConfigError: The folder is not a results folder or holds no trials, the `report` extra is not
-            installed, or `out` cannot be a folder.
+            installed, `out` cannot be a folder, or the style has no pictures.
         StoreError: The folder cannot be read, or a file cannot be written.
     """
     out = local(out)
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--figures {out} is a file. Name a folder.")
     draw = _drawing()
-    found = _material(Path(folder))
-    files = chain(_picture_files(found, draw), _table_files(Path(folder), found))
     written = []
-    for name, content in files:
+    for name, content in _files(Path(folder), style, options, draw):
         with writing(out / name), replacing(out / name) as file:
             file.write(content)
         written.append(out / name)
     return tuple(written)
+
+
+def _files(
+    folder: Path,
+    style: str | None,
+    options: Mapping[str, Any],
+    draw: Draw,  # Any: of the style
+) -> Iterator[tuple[str, bytes]]:
+    if style is not None:
+        yield from _published_files(_published(folder, style, options), style, draw)
+        return
+    found = _material(folder)
+    yield from _picture_files(found, draw)
+    yield from _table_files(folder, found)
 
 
 def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
@@ -251,10 +277,40 @@ def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
     marks = [found.simulated_note] if found.simulated_note else []
     for picture in _pictures(found):
-        notes = [line for note in [*marks, *picture.notes] for line in wrap(note, LONGEST_LINE)]
+        notes = _folded([*marks, *picture.notes])
         svg, png = draw(drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes))
         yield f"{picture.name}.svg", svg.encode()
         yield f"{picture.name}.png", png
+
+
+def _published(folder: Path, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
+    found = report(folder, style, **options)
+    if isinstance(found, PublishedReport):
+        return found
+    if isinstance(found, Nothing):
+        raise ConfigError(found.nothing)
+    raise ConfigError(
+        f"--style {style} has no pictures of its own. Leave --style out, or choose one of: "
+        f"{', '.join(PUBLISHED)}."
+    )
+
+
+def _published_files(found: PublishedReport, style: str, draw: Draw) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
+    marks = [found.simulated_note] if found.simulated_note else []
+    reports: dict[str, Report] = {}
+    for whole in filter(lambda picture: picture.drawable, found.pictures()):
+        for picture in whole.parted():
+            marked = replace(picture, notes=[*marks, *picture.notes])
+            svg, png = draw(published_drawn(marked, notes=_folded(marked.notes)))
+            yield f"{picture.name}.svg", svg.encode()
+            yield f"{picture.name}.png", png
+            reports[picture.name] = marked
+    yield from _forms(reports | {style: found})
+
+
+def _folded(notes: Iterable[str]) -> list[str]:
+    return [line for note in notes for line in wrap(note, LONGEST_LINE)]
 
 
 def _drawing() -> Draw:
@@ -285,6 +341,10 @@ def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
     }
     if found.quota.lanes:
         reports["quota"] = found.quota
-    for name, report in reports.items():
-        yield f"{name}.md", report.as_markdown().encode()
-        yield f"{name}.tex", report.as_latex().encode()
+    yield from _forms(reports)
+
+
+def _forms(reports: Mapping[str, Report]) -> Iterator[tuple[str, bytes]]:
+    for name, shown in reports.items():
+        yield f"{name}.md", shown.as_markdown().encode()
+        yield f"{name}.tex", shown.as_latex().encode()

@@ -58,20 +58,20 @@ def _titled(node: Any, title: str) -> Any:  # Any: a part of a specification
     return title if node == _TITLE else node
 
 
-_ROWS: Final = alt.NamedData(name="rows")  # one object: facets are of layers over the same data
+ROWS: Final = alt.NamedData(name="rows")  # one object: facets are of layers over the same data
 
 
-def _chart() -> alt.Chart:
-    return alt.Chart(_ROWS)
+def chart() -> alt.Chart:
+    return alt.Chart(ROWS)
 
 
-def _once() -> alt.Chart:
+def once() -> alt.Chart:
     """Return a line of reference, drawn once however many rows there are."""
-    line: alt.Chart = _chart().transform_aggregate(rows="count()").mark_rule(style="reference")
+    line: alt.Chart = chart().transform_aggregate(rows="count()").mark_rule(style="reference")
     return line
 
 
-def _panels(layers: Drawn, *, columns: int) -> Drawn:
+def panels(layers: Drawn, *, columns: int) -> Drawn:
     """Return small multiples, one for each value of `panel`, in the order of the rows."""
     by_row = alt.EncodingSortField(field="row", op="min")
     return layers.facet(
@@ -133,7 +133,7 @@ _SHARE_TIPS: Final = ("value:Q|.1%|accuracy", "low:Q|.1%", "high:Q|.1%", "trials
 
 
 def _bars(metric: Metric) -> Drawn:
-    base = _chart().encode(y=_names())
+    base = chart().encode(y=_names())
     tips = _tips(
         "model:N", f"value:Q|{metric.format}|{_TITLE}", *(_SHARE_TIPS[1:] if metric.share else ["trials:Q|,"])
     )
@@ -145,7 +145,7 @@ def _bars(metric: Metric) -> Drawn:
     )
     labels = base.mark_text(align="left", dx=6).encode(x=alt.value("width"), text="label:N")
     layers = alt.layer(bars, intervals, labels).properties(width=PANEL_WIDTH, height=alt.Step(ROW))
-    return _panels(layers, columns=2)
+    return panels(layers, columns=2)
 
 
 def _heat(
@@ -155,7 +155,7 @@ def _heat(
     domain = alt.Scale(domain=[0, 1]) if metric.share else alt.Scale(zero=True)
     most = "1" if metric.share else "max(datum.most, 1e-12)"
     base = (
-        _chart()
+        chart()
         .transform_joinaggregate(most="max(value)", columns=f"distinct({field})", groupby=list(within))
         .transform_calculate(strength=f"datum.value / {most}")
         .encode(x=x, y=alt.Y(f"{y}:N", sort=None, title=None, axis=alt.Axis(grid=False)))
@@ -180,7 +180,7 @@ def _lengths(metric: Metric, *, title: str) -> Drawn:
     x = alt.X("length:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
     tips = _tips("panel:N||model", "task:N", "length:Q", f"value:Q|{metric.format}|{_TITLE}", "trials:Q|,")
     layers = _heat(metric, x=x, y="task", tips=tips, field="length", within=["panel"])
-    return _panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
+    return panels(layers.properties(width=PANEL_WIDTH, height=alt.Step(CELL)), columns=2)
 
 
 def _across(field: str, **axis: Any) -> alt.X:  # Any: of alt.Axis
@@ -205,7 +205,7 @@ def _kinds(_: Metric) -> Drawn:
 def _outcomes(_: Metric) -> Drawn:
     colours = alt.Scale(domain=list(OUTCOME_COLOURS), range=list(OUTCOME_COLOURS.values()))
     legend = alt.Legend(columns=6, labelExpr="replace(datum.label, '_', ' ')", symbolType="square")
-    base = _chart().encode(y=_names(), order=alt.Order("place:Q"))
+    base = chart().encode(y=_names(), order=alt.Order("place:Q"))
     share = alt.X(
         "share:Q",
         stack="zero",
@@ -229,7 +229,7 @@ def _series() -> alt.Color:
 
 
 def _curves(_: Metric) -> Drawn:
-    base = _chart().encode(color=_series())
+    base = chart().encode(color=_series())
     axis = alt.Axis(format=",~r", tickMinStep=1, tickCount=8)
     x = alt.X("length:Q", title="length", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
     lines = base.transform_filter("datum.kind == 'line'")
@@ -241,8 +241,8 @@ def _curves(_: Metric) -> Drawn:
     dots = points.mark_point(filled=True, size=42, opacity=1).encode(x=x, y=_accuracy(), tooltip=tips)
     # points first: colours and their legend follow the first layer, and every curve has points
     layers = alt.layer(intervals, band, fitted, dots, *_halves(base, x))
-    panels = _panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
-    apart: Drawn = panels.resolve_scale(x="independent")  # one task has 8 lengths, another 600
+    small = panels(layers.properties(width=PANEL_WIDTH, height=HEIGHT), columns=2)
+    apart: Drawn = small.resolve_scale(x="independent")  # one task has 8 lengths, another 600
     return apart
 
 
@@ -266,7 +266,7 @@ def _halves(base: alt.Chart, x: alt.X) -> Iterator[alt.Chart]:
 
 
 def _frontier(x: alt.X, tips: list[alt.Tooltip]) -> Drawn:
-    base = _chart().encode(x=x)
+    base = chart().encode(x=x)
     span: Options = {"zero": False, "nice": False, "padding": MARGIN}
     y = _accuracy(**span)
     front = base.transform_filter("datum.front")
@@ -315,27 +315,27 @@ def _frontier_reasoning(_: Metric) -> Drawn:
 
 def _digit_errors(_: Metric) -> Drawn:
     x = alt.X("position:O", title="position of the digit", axis=alt.Axis(labelAngle=0, labelOverlap=True))
-    base = _chart().encode(x=x, color=_series())
+    base = chart().encode(x=x, color=_series())
     y: Options = {"title": "share of wrong answers with a wrong digit here"}
     tips = _tips("series:N", "position:Q", "value:Q|.1%|share wrong here", "errors:Q|,", "answers:Q|,")
     lines = base.mark_line(strokeWidth=1.5, opacity=0.7).encode(y=_accuracy(**y))
     intervals = base.mark_rule(opacity=0.45).encode(y=_accuracy("low", **y), y2="high:Q")
     dots = base.mark_point(filled=True, size=45, opacity=1).encode(y=_accuracy(**y), tooltip=tips)
     layers = alt.layer(lines, intervals, dots).properties(width=PANEL_WIDTH, height=HEIGHT)
-    return _panels(layers, columns=2)
+    return panels(layers, columns=2)
 
 
 def _pairs(_: Metric) -> Drawn:
     points = "datum.value ? format(100 * datum.value, '+.3~r') : '0'"
     axis = alt.Axis(labelExpr=points, tickCount=5)
     title = "lead of the best model in accuracy, percentage points (same problems)"
-    base = _chart()
+    base = chart()
     line, under = (_names("other").bandPosition(place) for place in (0.3, 0.72))
     x = alt.X("difference:Q", title=title, axis=axis, scale=alt.Scale(zero=True, nice=True))
     tips = _tips(
         *("pair:N", "difference:Q|+.2%", "low:Q|+.2%", "high:Q|+.2%"), "p:Q|.2~g", "tied:N", "problems:Q|,"
     )
-    zero = _once().encode(x=alt.datum(0))
+    zero = once().encode(x=alt.datum(0))
     tied, apart = base.transform_filter("datum.tied"), base.transform_filter("!datum.tied")
     layers = [
         mark
@@ -368,7 +368,7 @@ def _time() -> alt.X:
 
 
 def _latency(_: Metric) -> Drawn:
-    base = _chart().encode(x=_time(), color=_series(), detail="part:N")
+    base = chart().encode(x=_time(), color=_series(), detail="part:N")
     axis = alt.Axis(format=",~g", tickCount=5)
     scale = alt.Scale(type="log", nice=True)
     low = alt.Y(
@@ -379,14 +379,14 @@ def _latency(_: Metric) -> Drawn:
     band = base.mark_area(opacity=0.13).encode(y=low, y2="p95_s:Q")
     tails = base.mark_line(strokeWidth=1, opacity=0.6).encode(y=high)
     medians = base.mark_line(strokeWidth=2, point={"size": 16}).encode(y=low, tooltip=tips)
-    return _panels(alt.layer(band, tails, medians).properties(width=PANEL_WIDTH, height=200), columns=2)
+    return panels(alt.layer(band, tails, medians).properties(width=PANEL_WIDTH, height=200), columns=2)
 
 
 def _throughput(_: Metric) -> Drawn:
     axis = alt.Axis(format=",~r", tickCount=5)
     tips = _tips("series:N", "at:T|%H:%M", "calls_per_minute:Q|,.1f", "tokens_per_minute:Q|,.0f")
     lines = (
-        _chart()
+        chart()
         .mark_line(strokeWidth=2, point={"size": 16})
         .encode(
             x=_time(),
@@ -396,19 +396,19 @@ def _throughput(_: Metric) -> Drawn:
             tooltip=tips,
         )
     )
-    return _panels(alt.layer(lines).properties(width=PANEL_WIDTH, height=200), columns=2)
+    return panels(alt.layer(lines).properties(width=PANEL_WIDTH, height=200), columns=2)
 
 
 def _quota(_: Metric) -> Drawn:
     scale: Options = {"domainMin": 0, "nice": True}
     labels = alt.Legend(labelExpr="replace(datum.label, '_', ' ')")
-    base = _chart().encode(x=_time(), color=alt.Color("series:N", sort=None, legend=labels), detail="part:N")
+    base = chart().encode(x=_time(), color=alt.Color("series:N", sort=None, legend=labels), detail="part:N")
     tips = _tips("series:N", "at:T|%H:%M", "used:Q|.1%", "refused:Q|,")
     lines = base.mark_line(strokeWidth=2, point={"size": 16}).encode(
         y=_accuracy("used", "share of the limit used", **scale), tooltip=tips
     )
-    layers = alt.layer(_once().encode(y=alt.datum(1)), lines)
-    return _panels(layers.properties(width=PANEL_WIDTH, height=180), columns=2)
+    layers = alt.layer(once().encode(y=alt.datum(1)), lines)
+    return panels(layers.properties(width=PANEL_WIDTH, height=180), columns=2)
 
 
 _DRAWN: Final[Mapping[str, Callable[[Metric], Drawn]]] = {

@@ -33,7 +33,11 @@ Published = Annotated[
 ]
 Figures = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Write all charts (SVG, PNG) and tables to this folder."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Write all charts (SVG, PNG) and tables to this folder. With --style nupa, llm-arithmetic or "
+        "integer-addition: the pictures of that benchmark.",
+    ),
 ]
 PageFile = Annotated[
     Path | None,
@@ -76,13 +80,13 @@ def report(
 
     asyncbench report results/overnight --html
 
-    asyncbench report results/overnight --style heatmap
-
     asyncbench report results/overnight --by effort
 
     asyncbench report results/overnight --figures paper/figures
 
     asyncbench report results/overnight --style llm-arithmetic --published
+
+    asyncbench report results/nupa --style nupa --figures paper/nupa
 
     Styles:
 
@@ -100,13 +104,13 @@ def report(
 
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
-    printed: dict[str, object] = {"style": style, "by": by, "json": as_json}
-    printed |= {"min_depth": min_depth, "grader": grader, "prices": prices, "published": published}
+    of_style: dict[str, object] = {"min_depth": min_depth, "grader": grader, "published": published or None}
+    printed: dict[str, object] = {"by": by, "json": as_json, "prices": prices}
     if figures:
         printed |= {"markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(folder, figures, without=printed)
+        _write_figures(folder, figures, style, of_style, without=printed)
     elif html or out:
-        _write_page(folder, out, without=printed, asked=html)
+        _write_page(folder, out, without={"style": style} | printed | of_style, asked=html)
     else:
         from asyncbench.reports import report as report_of
 
@@ -116,15 +120,18 @@ def report(
         show(found, as_json=as_json, markdown=markdown, latex=latex)
 
 
-def _write_figures(folder: Path, out: Path, *, without: dict[str, object]) -> None:
+def _write_figures(
+    folder: Path, out: Path, style: str | None, of_style: dict[str, object], *, without: dict[str, object]
+) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.charts import write_figures
 
-    if odd := next((name for name, value in without.items() if value), None):
+    options = {name: value for name, value in of_style.items() if value is not None}
+    if odd := next((name for name, value in (without | ({} if style else options)).items() if value), None):
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(folder, out):
+    for path in write_figures(folder, out, style, **options):
         typer.echo(path)
 
 

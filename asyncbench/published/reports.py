@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from asyncbench.providers import is_simulated
+from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import printed_mapping, sources_note
 from asyncbench.results import (
     FolderReport,
@@ -44,6 +45,10 @@ class PublishedReport(FolderReport):
     def _with_published(self, data: dict[str, object]) -> dict[str, object]:
         """Return what JSON has, with the published tables where they were asked for."""
         return data | ({"published": list(map(printed_mapping, self.published))} if self.published else {})
+
+    def pictures(self) -> Iterator[PublishedPicture]:
+        """Yield the pictures of the benchmark's document, drawn from the folder's results."""
+        return iter(())
 
     def _outcomes(self) -> Iterator[str]:
         """Yield what became of the trials."""

@@ -30,5 +30,5 @@ from asyncbench.reports.standings import (
     unranked as unranked,
 )
 from asyncbench.reports.status import status_of as status_of
-from asyncbench.reports.styles import report as report
+from asyncbench.reports.styles import PUBLISHED as PUBLISHED, report as report
 from asyncbench.reports.verifying import health_of as health_of

@@ -18,7 +18,7 @@ from asyncbench.results import NothingToShowError
 from asyncbench.shown import Report
 
 # Of those that published benchmarks give their names: loaded when asked for.
-_PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
+PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
 _OWN: Mapping[str, Callable[[Path], Report]] = {
     "morning": morning_on,
     "standings": standings_on,
@@ -85,7 +85,7 @@ def report(
 
 
 def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of the style
-    styles = (*_OWN, *_PUBLISHED)
+    styles = (*_OWN, *PUBLISHED)
     if style is not None and style not in styles:
         raise ConfigError(f"--style {style}: no such style. Choose one of: {', '.join(styles)}")
     if odd := sorted(options.keys() - _FITTING.get(style, set())):

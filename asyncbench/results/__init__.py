@@ -49,6 +49,7 @@ from asyncbench.results.names import (
 from asyncbench.results.notes import (
     FolderReport as FolderReport,
     Graded as Graded,
+    Nothing as Nothing,
     NothingToShowError as NothingToShowError,
     any_simulated as any_simulated,
     graded_by as graded_by,

@@ -32,6 +32,7 @@ from asyncbench.suites.nupa import (
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
+RANGES = ("S", "M", "L", "XL")
 FORM_POINTS = Fraction(1, 100)  # further apart, and the two graders tell of replies in another form
 
 OF_NO_LENGTH = 0  # a set of one's own may leave lengths out; no range holds it
@@ -254,3 +255,8 @@ def macro(figures: Sequence[Figure]) -> dict[str, Number | None]:
 def _mean(values: Iterable[Number | None]) -> Number | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def task_name(task: NupaTask) -> str:
+    """Return what to call a task: `multiply easy, float`."""
+    return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"

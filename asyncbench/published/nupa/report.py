@@ -6,19 +6,23 @@ from pathlib import Path
 
 from asyncbench.published.nupa.counts import (
     FIGURES,
+    RANGES,
     SUITE,
     TaskFindings,
     TaskLine,
     by_asked,
     counts_of,
     macro,
+    task_name,
 )
+from asyncbench.published.nupa.pictures import pictures_of
 from asyncbench.published.nupa.printed import beside_printed, printed_tables
+from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import Entrant, names_of
 from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
 from asyncbench.store import planned, read_manifest
-from asyncbench.suites.nupa import GRADERS, Number, NupaTask, PassedLengths, range_of
+from asyncbench.suites.nupa import GRADERS, Number, PassedLengths, range_of
 
 MEANING = (
     "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "
@@ -52,6 +56,10 @@ class NupaReport(PublishedReport):
         yield from _tables(self.lines)
         if self.published:
             yield from beside_printed(self.lines, self.published)
+
+    def pictures(self) -> Iterator[PublishedPicture]:
+        """Yield the pictures of the paper, and those that its sentences and tables ask for."""
+        return pictures_of(self.lines)
 
     def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
@@ -124,7 +132,6 @@ def nupa_report_on(folder: Path | str, *, published: bool = False) -> NupaReport
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
-RANGES = ("S", "M", "L", "XL")
 MARK = "!"  # beside what `search` reads where it is far above `strict`
 
 OVERVIEW_HEAD = (
@@ -223,11 +230,6 @@ def _passed(line: TaskLine) -> Iterator[str]:
             (of.preserving, of.preserving_contiguous),
         ):
             yield MISSING if longest is None else f"{longest} ({contiguous})"
-
-
-def task_name(task: NupaTask) -> str:
-    """Return what to call a task: `multiply easy, float`."""
-    return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
 
 
 def _share(value: Number | None) -> Cell:
