@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,16 +36,20 @@ class Exported(Report):
     """What an export wrote."""
 
     files: tuple[ExportedFile, ...]
+    summaries: tuple[str, ...] = ()  # paths of files with a line for each of the others
 
     def _notes(self) -> Iterator[str]:
         for file in self.files:
             yield "; ".join([f"{file.path}: {file.trials:,} trials", *file.notes])
+        for path in self.summaries:
+            yield f"{path}: the sums of each file"
 
 
 def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | str) -> Exported:
     """Write the finished trials of a results folder in the file format of a published benchmark.
 
     You get one file for each imported run, or for each model and condition of a sweep: all of them or none.
+    `llm-arithmetic` also gets `aggregate.jsonl`, with the sums of each file.
 
     Args:
         form: `llm-arithmetic`, `integer-addition` or `nupa`.
@@ -64,21 +68,26 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     chosen, folder, out = format_named(form), Path(folder), local(out)
     manifest = read_manifest(folder)
     parts = parts_of(folder, manifest, chosen.SUITES, chosen.TASK_NAMES)
-    paths = _paths(parts, chosen, out)
-    with _all_or_none(paths, out) as drafts:
+    summaries = [out / name for name in chosen.SUMMARIES]
+    paths = _paths(parts, chosen, out, summaries)
+    with _all_or_none([*paths, *summaries], out) as drafts:
         write = partial(_written, drafts=drafts, folder=folder, chosen=chosen, manifest=manifest)
         # mapped: the rows of no file are held while those of the next are read
         files = tuple(map(write, paths, _rows(parts, folder, chosen)))
-    return Exported(files=files)
+    return Exported(files=files, summaries=tuple(map(str, summaries)))
 
 
-def _paths(parts: Sequence[ExportedPart], chosen: FileFormat, out: Path) -> list[Path]:
+def _paths(
+    parts: Sequence[ExportedPart], chosen: FileFormat, out: Path, summaries: Sequence[Path]
+) -> list[Path]:
     """Return where each file goes; nothing is ever written over."""
     check_folder(out)
     paths: list[Path] = []
+    for path in summaries:
+        _refuse_existing(path)
     for part in parts:
         path = out / (file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part))
-        if path in paths:
+        if path in paths or path in summaries:
             raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
         paths.append(path)
@@ -120,15 +129,21 @@ def _rows(parts: Sequence[ExportedPart], folder: Path, chosen: FileFormat) -> It
 def _written(
     path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: FileFormat, manifest: Manifest
 ) -> ExportedFile:
-    """Write a file, for now among the drafts."""
+    """Write a file and its sums, for now among the drafts."""
     try:
-        with writing(path), (drafts / path.name).open("xb") as file:
-            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
-            file.flush()
-            os.fsync(file.fileno())
+        _put(path, chosen.texts(rows, _planned(rows, manifest)), drafts)
+        for name, sums in chosen.SUMMARIES.items():
+            _put(path.with_name(name), [sums(rows)], drafts)
     except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
         raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
     return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
+
+
+def _put(path: Path, texts: Iterable[str], drafts: Path) -> None:
+    with writing(path), (drafts / path.name).open("ab") as file:
+        file.writelines(text.encode() for text in texts)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:

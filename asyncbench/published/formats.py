@@ -18,6 +18,7 @@ class FileFormat(Protocol):
     ENDING: str
     SUITES: tuple[str, ...]
     TASK_NAMES: tuple[str, ...]  # of those suites: all that it has a place for
+    SUMMARIES: Mapping[str, Callable[[list[Row]], str]]  # names of files with a line for each of the others
 
     def reader(self, plan: Mapping[str, object], /) -> Callable[[Path], RecordedRun]:
         """Return what reads a file."""

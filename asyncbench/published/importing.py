@@ -1,6 +1,6 @@
 """import_files(): what others recorded becomes a results folder like any other."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
@@ -74,14 +74,14 @@ def import_files(
     check_folder(folder)
     with storing(folder):
         check_owner(folder, sweep=sweep, imported=True)
-    paths = _paths([Path(file) for file in files], chosen.ENDING)
+    paths = _paths([Path(file) for file in files], chosen.ENDING, chosen.SUMMARIES)
     recordings = _once_usable(map(read, paths), there=there)
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
 
 
-def _paths(given: Sequence[Path], ending: str) -> list[Path]:
-    """Return the files that are meant: of a folder those with the format's ending, by name.
+def _paths(given: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:
+    """Return the files that are meant: of a folder those with the format's ending, by name; no summaries.
 
     Raises:
         ConfigError: one cannot be read, or two would be the same run.
@@ -94,6 +94,8 @@ def _paths(given: Sequence[Path], ending: str) -> list[Path]:
         if not files:
             raise ConfigError(f"{path} has no {ending} files.")
         for file in files:
+            if file.name in summaries:  # sums of the trials in the others
+                continue
             run = run_of(file, ending)
             check_file(file)
             if run in runs:
@@ -102,6 +104,8 @@ def _paths(given: Sequence[Path], ending: str) -> list[Path]:
                     "another folder."
                 )
             runs[run] = file
+    if given and not runs:
+        raise ConfigError(f"{given[0]} holds sums, not trials. Name the files of the runs.")
     return list(runs.values())
 
 

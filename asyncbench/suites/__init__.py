@@ -33,6 +33,7 @@ from asyncbench.suites.numbers import (
     MAX_DIGITS as MAX_DIGITS,
     carries as carries,
     exact as exact,
+    fixed as fixed,
     parts as parts,
 )
 from asyncbench.suites.own import (

@@ -12,6 +12,7 @@ from asyncbench.errors import ConfigError, ProblemSetError, StoreError
 from asyncbench.problems import open_set, write_problems
 from asyncbench.problems.identity import identified
 from asyncbench.published import export_folder, exported, import_files
+from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.published.made import jsonl, trial
@@ -35,15 +36,20 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def runs_in(folder):
+    """The files of runs in a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.name != "aggregate.jsonl")
+
+
 def test_a_sweep_is_a_file_for_each_model_in_the_order_of_its_problems(tmp_path):
     models = [("simulated/noisy", {"price": PRICE}), ("simulated/oracle", {"alias": "right"})]
     folder, problems = swept(tmp_path, *models)
     done = export_folder("llm-arithmetic", folder, tmp_path / "out")
-    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == [
+    assert [path.name for path in runs_in(tmp_path / "out")] == [
         "right.jsonl",
         "simulated%2Fnoisy.jsonl",
     ]
-    for path in (tmp_path / "out").iterdir():
+    for path in runs_in(tmp_path / "out"):
         written = [(line["variant"], list(map(str, line["operands"]))) for line in lines(path)]
         assert written == [(problem.task, list(problem.operands)) for problem in open_set(problems).read()]
     assert [one.trials for one in done.files] == [16, 16]
@@ -86,7 +92,7 @@ def test_each_condition_is_a_file_and_padding_is_told_in_thousands(tmp_path):
     conditions = [{"name": "plain"}, {"name": "small/talk", "context": "2k"}]
     folder, _ = swept(tmp_path, ("simulated/oracle", {"alias": "m"}), conditions=conditions, repeats=2)
     export_folder("llm-arithmetic", folder, tmp_path / "out")
-    found = {path.name: lines(path) for path in (tmp_path / "out").iterdir()}
+    found = {path.name: lines(path) for path in runs_in(tmp_path / "out")}
     assert {name: {line["extra_context"] for line in some} for name, some in found.items()} == {
         "m+plain.jsonl": {0},
         "m+small%2Ftalk.jsonl": {2},
@@ -226,6 +232,91 @@ def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
     assert file.notes == ("the format cannot tell that it was asked with context",)
 
 
+# the sums of each run
+
+
+def recorded_sums(published, imported, tmp_path):
+    """The sums that an export writes of all recorded runs, by model."""
+    done = export_folder("llm-arithmetic", imported, tmp_path / "out")
+    (path,) = done.summaries
+    assert Path(path).name == "aggregate.jsonl"
+    records = lines(Path(path))
+    assert len(records) == len(done.files) == len(published) == 26
+    return dict(zip([Path(file.path).stem for file in done.files], records, strict=True))
+
+
+def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, imported, tmp_path):
+    record = recorded_sums(published, imported, tmp_path)["gpt-4.1-nano-2025-04-14_2025-05-11_16-04"]
+    assert list(record) == ["model", "date", "trials_per_cell", "overall", "per_category", "cells"]
+    assert (record["model"], record["date"], record["trials_per_cell"]) == (
+        *("gpt-4.1-nano-2025-04-14", "2025-05-11_16-04"),
+        10,
+    )
+    # as the project's own file had it, where its grader of that time read the same
+    assert record["cells"]["int_add"]["depth_10"] == {
+        "total_trials": 10,
+        "correct_count": 4,
+        "nan_count": 0,
+        "deviate_count": 6,
+        "accuracy": 0.4,
+        "nan_rate": 0.0,
+        "deviate_rate": 0.6,
+        "avg_error": "11668383.33",
+        "avg_prompt_tokens": 33.0,
+        "avg_completion_tokens": 5.0,
+        "total_cost": pytest.approx(5.3e-05),
+        "avg_cost": pytest.approx(5.3e-06),
+    }
+    assert record["per_category"]["int_sub"] == {
+        "total_trials": 90,
+        "total_prompt_tokens": 2670,
+        "total_completion_tokens": 337,
+        "total_cost": pytest.approx(0.0004018),
+        "correct_count": 76,
+        "nan_count": 0,
+        "deviate_count": 14,
+        "accuracy": 76 / 90,
+        "nan_rate": 0.0,
+        "deviate_rate": 14 / 90,
+        "avg_error": "3245540414.29",
+    }
+    overall = record["overall"]
+    assert (overall["total_trials"], overall["total_prompt_tokens"]) == (720, 23387)
+    assert overall["total_completion_tokens"] == 3808
+    assert overall["total_cost"] == pytest.approx(0.0038619)
+
+
+def test_the_sums_agree_with_the_report_over_all_depths(published, imported, tmp_path):
+    records = recorded_sums(published, imported, tmp_path)
+    report = json.loads(llm_arithmetic_report_on(imported, min_depth=2).as_json())
+    assert len(report["rows"]) == len(records)
+    for row in report["rows"]:
+        ours, sums = row["all_depths"], records[row["run"]]["overall"]
+        for name, key in (("trials", "total_trials"), ("avg_abs_error", "avg_error")):
+            assert ours[name] == sums[key]
+        assert [ours[name] for name in ("correct", "nan", "deviate")] == [
+            sums[f"{name}_count"] for name in ("correct", "nan", "deviate")
+        ]
+
+
+def test_a_file_of_sums_is_not_imported_as_a_run(tmp_path):
+    (tmp_path / "some").mkdir()
+    jsonl(tmp_path / "some" / "a.jsonl", trial())
+    sums = jsonl(tmp_path / "some" / "aggregate.jsonl", {"model": "m"})
+    done = import_files("llm-arithmetic", [tmp_path / "some"], tmp_path / "results")
+    assert [run.run for run in done.runs] == ["a"]
+    with pytest.raises(ConfigError, match=r"aggregate\.jsonl holds sums, not trials"):
+        import_files("llm-arithmetic", [sums], tmp_path / "other")
+
+
+def test_sums_that_are_there_are_never_written_over(folder, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "aggregate.jsonl").write_text("mine")
+    with pytest.raises(ConfigError, match=r"out/aggregate\.jsonl exists already"):
+        export_folder("llm-arithmetic", folder, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["aggregate.jsonl"]
+
+
 # what is refused
 
 
@@ -288,7 +379,7 @@ def test_an_export_that_fails_on_the_way_leaves_nothing_and_can_be_tried_again(t
     export_folder("llm-arithmetic", tmp_path / "results", tmp_path / "out")
     for file in files:
         assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes()
-    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert len(runs_in(tmp_path / "out")) == 2
 
 
 def test_a_folder_without_trials_of_the_format_is_refused(folder, tmp_path):

@@ -3,22 +3,27 @@
 import json
 import os
 import pty
+import re
+from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from math import fsum, inf
 
 import pytest
 
+from asyncbench import published_table
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.published.llm_arithmetic.counts import RECORDED, TrialSums, merged, total
 from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_report_on
-from asyncbench.published.llm_arithmetic.tables import number, overview, percent, tokens, usd
+from asyncbench.published.llm_arithmetic.tables import CARD_HEAD, number, overview, percent, tokens, usd
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
-from asyncbench.shown.tables import SIMULATED
+from asyncbench.shown.tables import SIMULATED, Sheet
 from asyncbench.store.catalog import read_trials
 from asyncbench.suites import grade
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
 from tests.commands import asyncbench
 from tests.processes import Forked
+from tests.recorded import rows as corpus
 from tests.store.made import results_folder
 
 BUSY = ProviderError(ErrorKind.OVERLOADED, "busy", http_status=529)
@@ -208,6 +213,91 @@ def test_the_table_of_june_2025_is_shown_by_the_grader_of_that_time(recorded, pu
     assert compared == 17
 
 
+EARLIER = {  # runs of the table of 2025-05-12 → what our aliases call them
+    "gpt-4.1-nano-2025-04-14": "gpt-4.1-nano-2025-04-14_2025-05-11_16-04",
+    "claude-3-7-sonnet-20250219-thinking4096": "claude-3-7-sonnet-20250219_2025-05-11_19-20",
+    "grok-3-mini-beta-high": "xai_grok-3-mini-beta_2025-05-11_19-54",
+}
+
+
+@pytest.fixture(scope="session")
+def earlier(recorded):
+    """The tables of all depths by the grader of that time, by title."""
+    found = llm_arithmetic_report_on(recorded, min_depth=2, grader="legacy")
+    parts = {part.title: part for part in found._parts() if isinstance(part, Sheet)}
+    return {row.run: row for row in found.rows}, parts
+
+
+def numbers(cells):
+    """Figures without what the documents' tables were shorn of."""
+    return [str(cell).strip("$%").replace(",", "") for cell in cells]
+
+
+def assert_same_numbers(cells, printed):
+    """Compare figures as they are written; dollars within a millionth: sums of floats depend on order."""
+    ours, theirs = numbers(cells), [str(value) for value in printed.values()]
+    dollars = [name == "cost_usd" for name in printed]
+    assert [one for one, cost in zip(ours, dollars, strict=True) if not cost] == [
+        one for one, cost in zip(theirs, dollars, strict=True) if not cost
+    ]
+    assert float(ours[dollars.index(True)]) == pytest.approx(float(printed["cost_usd"]), abs=1.01e-6)
+
+
+def test_the_table_of_all_depths_is_shown_with_dates_and_absolute_errors(earlier):
+    rows, parts = earlier
+    sheet = parts["All depths, in the order of the runs. Avg Error is absolute, over Dev"]
+    lines = {line[1]: line for line in sheet.rows}
+    assert list(lines) == sorted(lines)
+    compared = 0
+    for printed in published_table("llm_arithmetic_2025-05-12_overview").to_pylist():
+        if run := EARLIER.get(printed.pop("model")):
+            line = lines[f"{rows[run].began:%Y-%m-%d_%H-%M}"]
+            date = printed.pop("run_started")
+            assert line[1] == date or "grok" in run  # of that one the table has the day it was continued
+            printed.pop("row")
+            assert_same_numbers(line[2:], printed)
+            compared += 1
+    assert compared == 3
+
+
+CARD = {  # columns of a document's card → columns of ours
+    **dict(zip(("trials", "correct_percent", "nan_percent", "deviate_percent"), CARD_HEAD[1:5], strict=True)),
+    "prompt_tokens": "Prompt Tok.",
+    "completion_tokens": "Comp. Tok.",
+    "avg_abs_error_deviate": "Avg Error",
+    "cost_usd": "Cost",
+}
+
+
+@pytest.mark.parametrize("table", ["cards", "variants"])
+def test_cards_and_their_variants_are_those_of_the_earlier_document(earlier, table):
+    rows, parts = earlier
+    compared = 0
+    for printed in published_table(f"llm_arithmetic_2025-05-12_{table}").to_pylist():
+        if run := EARLIER.get(printed["model"]):
+            row = rows[run]
+            title = f"{row.label} (run {run}) @ {row.began:%Y-%m-%d_%H-%M}: all depths"
+            line = next(line for line in parts[title].rows if line[0] == printed.get("task", "all"))
+            known = {name: printed[name] for name in CARD if name in printed}
+            assert_same_numbers([line[CARD_HEAD.index(CARD[name])] for name in known], known)
+            compared += 1
+    assert compared == (3 if table == "cards" else 24)
+
+
+def test_format_adherence_is_the_share_of_replies_that_are_the_number_alone(golden, report):
+    replies, bare = Counter[str](), Counter[str]()
+    for row in corpus(golden):
+        if row["depth"] >= 5 and not row["failed_to_get_reply"]:
+            run = as_run(row["source_file"])
+            replies[run] += 1
+            bare[run] += bool(re.fullmatch(r"\s*[-+]?\d+(\.\d+)?\s*", row["raw_response"]))
+    (sheet,) = (part for part in report._parts() if isinstance(part, Sheet) and "Format %" in part.title)
+    for row, line in zip(report.rows, sheet.rows, strict=True):
+        assert line[1] == f"{replies[row.run]:,}"
+        assert float(str(line[2])) == pytest.approx(100 * bare[row.run] / replies[row.run], abs=0.051)
+    assert 0 < bare.total() < replies.total()
+
+
 def test_incomplete_runs_are_left_out_of_the_overall_grid(report, text, published):
     _, others = merged(report.rows)
     assert {row.run for row in others} == {
@@ -267,7 +357,7 @@ def test_trials_of_lesser_depth_count_for_completeness_alone(tmp_path):
     (row,) = (report := llm_arithmetic_report_on(folder)).rows
     assert row.complete
     assert total(row.cells, depths=report.depths) == TrialSums(
-        trials=1, deviate=1, rel_errors=0.5, uncounted=1, priced=1
+        trials=1, deviate=1, rel_errors=0.5, abs_errors=Fraction(1), replies=1, bare=1, uncounted=1, priced=1
     )
 
 
@@ -329,6 +419,14 @@ def test_an_infinite_error_makes_both_averages_infinite(tmp_path):
     report = llm_arithmetic_report_on(results_folder(tmp_path, *many(["2", "9" * 400])))
     assert overview(report.rows, report.depths).rows[0][-2:] == ("inf%", "inf%")
     assert json.loads(report.as_json())["rows"][0]["total"]["avg_error_dev"] == "inf"
+
+
+def test_absolute_errors_are_added_up_exactly_whatever_their_length(tmp_path):
+    long, longer = str(10**30 + 2), str(10**3999 + 5)
+    (row,) = llm_arithmetic_report_on(results_folder(tmp_path, *many(["5", long, longer]))).rows
+    errors = 3 + 10**30 + 10**3999 + 3
+    assert total(row.cells).abs_errors == errors
+    assert total(row.cells).abs_error_of_deviate == f"{errors // 3}.67"
 
 
 def test_an_error_relative_to_nothing_counts_as_a_deviate_without_error(tmp_path):

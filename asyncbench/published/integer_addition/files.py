@@ -64,6 +64,7 @@ SECTIONS = (
 )
 SUITES = tuple(section.suite for section in SECTIONS)
 TASK_NAMES = SUITES  # each has one, of its own name
+SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 
 
 # ── in ───────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ row's trials of one task and one depth (our `length`, which others' problem sets
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Self
@@ -15,7 +16,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
-from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE
+from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE, fixed
 from asyncbench.views import USD_STEPS
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
@@ -32,6 +33,10 @@ class TrialSums:
     correct: int = 0
     deviate: int = 0
     rel_errors: float = 0.0  # of Deviate; infinite when one is
+    abs_errors: Fraction = Fraction(0)  # of Deviate; exact, for they have up to thousands of digits
+    replies: int = 0
+    bare: int = 0  # of the replies: nothing but the number
+    truncated: int = 0  # of the replies: cut, as the provider says
     input_tokens: int = 0  # of the trials whose tokens are known
     output_tokens: int = 0
     uncounted: int = 0  # replies whose tokens are unknown
@@ -64,6 +69,26 @@ class TrialSums:
     def nan_rate(self) -> float | None:
         """NaN over all trials; None of none."""
         return self.nan / self.trials if self.trials else None
+
+    @property
+    def format_rate(self) -> float | None:
+        """Replies that are the number alone, over all replies; None of none."""
+        return self.bare / self.replies if self.replies else None
+
+    @property
+    def truncated_rate(self) -> float | None:
+        """Replies that were cut, over all trials; None of none."""
+        return self.truncated / self.trials if self.trials else None
+
+    @property
+    def tokens_per_correct(self) -> float | None:
+        """Output tokens of all trials for each that is right; None where none is."""
+        return self.output_tokens / self.correct if self.correct else None
+
+    @property
+    def abs_error_of_deviate(self) -> str:
+        """The mean absolute error over Deviate to two decimals; 0.00 without any, as published."""
+        return fixed(round(100 * self.abs_errors / max(self.deviate, 1)), 2)
 
     @property
     def error_of_deviate(self) -> float:
@@ -128,6 +153,7 @@ class PublishedRow:
     model: str
     condition: str | None  # None: the run asked this model under one only
     cells: Cells
+    began: datetime  # its first call, UTC
     planned: Plan | None  # of this row; None: no plan is known
     complete: bool  # over all depths as many trials as planned; without a plan, as the fullest row has
 
@@ -188,15 +214,19 @@ class GradedTrials:
     tally: OutcomeTally
     providers: frozenset[str]  # who was asked
     graded: Graded
+    began: Mapping[Entrant, datetime]  # their first calls, UTC
 
 
 # Left outer: a trial that this grader never saw is still a trial. `fsum` would make no number of two infinite
-# errors.
+# errors. Absolute errors are added up by DuckDB where they have no more digits than its decimals.
 _COUNTS = """
 SELECT run, model, condition, task, length, count(*) AS trials,
     count(*) FILTER (classification = 'Correct') AS correct,
     count(*) FILTER (classification = 'Deviate') AS deviate,
     CASE WHEN bool_or(error = 'inf') THEN 'inf' ELSE coalesce(fsum(error), 0) END::DOUBLE AS rel_errors,
+    coalesce(sum(small_error), 0) AS abs_errors,
+    list(abs_error) FILTER (abs_error IS NOT NULL AND small_error IS NULL) AS large_errors,
+    count(*) FILTER (outcome IS DISTINCT FROM 'failed') AS replies, count(*) FILTER (format_ok) AS bare,
     coalesce(sum(input_tokens), 0)::BIGINT AS input_tokens,
     coalesce(sum(output_tokens), 0)::BIGINT AS output_tokens,
     count(*) FILTER (outcome IS DISTINCT FROM 'failed' AND output_tokens IS NULL) AS uncounted,
@@ -205,15 +235,17 @@ SELECT run, model, condition, task, length, count(*) AS trials,
     count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (reason = 'empty') AS empty,
     count(*) FILTER (outcome = 'truncated') AS truncated, count(*) FILTER (outcome = 'correct') AS right,
     count(*) FILTER (outcome = 'wrong') AS wrong, count(*) - count(classification) AS ungraded,
-    count(*) - count(length) AS of_unknown_depth, list(DISTINCT provider) AS providers,
+    count(*) - count(length) AS of_unknown_depth, min(began) AS began, list(DISTINCT provider) AS providers,
     list(DISTINCT grader_version) FILTER (classification IS NOT NULL) AS versions
 FROM (
     SELECT trial_id, run, model, condition, task, length, provider, input_tokens, output_tokens, cost_usd,
-        price_source
+        price_source, epoch(finished_at) - coalesce(latency_s, 0) AS began
     FROM trials WHERE suite = $suite
 ) LEFT JOIN (
-    SELECT trial_id, grader_version, classification, reason, outcome,
-        CASE WHEN classification = 'Deviate' THEN rel_error END AS error
+    SELECT trial_id, grader_version, classification, reason, outcome, format_ok,
+        CASE WHEN classification = 'Deviate' THEN rel_error END AS error,
+        CASE WHEN classification = 'Deviate' THEN abs_error END AS abs_error,
+        TRY_CAST(CASE WHEN classification = 'Deviate' THEN abs_error END AS DECIMAL(29, 4)) AS small_error
     FROM grades WHERE suite = $suite AND grader = $grader
 ) USING (trial_id)
 GROUP BY ALL ORDER BY ALL
@@ -232,10 +264,14 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
     found = counted_of(folder, [SUITE.name], lambda views: views.rows(_COUNTS, given))
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
+    began = dict[Entrant, float]()
     for row in found:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
+        row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
+        asked = row["run"], row["model"], row["condition"]
+        began[asked] = min(row["began"], began.get(asked, row["began"]))
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
-        cells[row["run"], row["model"], row["condition"]][row["task"], row["length"]] = sums
+        cells[asked][row["task"], row["length"]] = sums
     outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}
     outcomes["correct"] = sum(row["right"] for row in found)
     versions = {version for row in found for version in row["versions"] or ()}
@@ -244,11 +280,13 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
         tally=OutcomeTally(**outcomes),
         providers=frozenset(provider for row in found for provider in row["providers"]),
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
+        began={asked: datetime.fromtimestamp(at, UTC) for asked, at in began.items()},
     )
 
 
-def rows_of(cells: Mapping[Entrant, Cells], manifest: Manifest) -> tuple[PublishedRow, ...]:
+def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:
     """Return the rows in the order of the manifest's runs, models and conditions."""
+    cells = found.cells
     plans, conditions = planned(manifest), Counter(asked[:2] for asked in cells)
     fullest = max(total(of_row).trials for of_row in cells.values())
     rows = []
@@ -262,6 +300,7 @@ def rows_of(cells: Mapping[Entrant, Cells], manifest: Manifest) -> tuple[Publish
                 model=model,
                 condition=condition if conditions[run, model] > 1 else None,
                 cells=cells[asked],
+                began=found.began[asked],
                 planned=plan,
                 complete=total(cells[asked]).trials >= enough,
             )

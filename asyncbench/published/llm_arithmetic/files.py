@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
 from asyncbench.published.exported import ExportedPart, Row, stamp, unsaid
+from asyncbench.published.llm_arithmetic.aggregate import AGGREGATE, aggregate
 from asyncbench.published.places import run_of
 from asyncbench.published.recorded import (
     MOST,
@@ -196,6 +197,13 @@ def file_name(part: ExportedPart) -> str:
 def texts(rows: list[Row], _planned: Mapping[str, int]) -> Iterator[str]:
     """Yield the lines of a file."""
     return (json.dumps(_line(row)) + "\n" for row in rows)
+
+
+def _sums(rows: list[Row]) -> str:
+    return json.dumps(aggregate([_line(row) for row in rows])) + "\n"
+
+
+SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {AGGREGATE: _sums}
 
 
 def notes(rows: list[Row]) -> list[str]:

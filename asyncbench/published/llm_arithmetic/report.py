@@ -25,12 +25,15 @@ from asyncbench.published.llm_arithmetic.counts import (
     total,
 )
 from asyncbench.published.llm_arithmetic.tables import (
+    ALL_DEPTHS,
     HEATMAP_DEPTHS,
     card,
     footnotes,
+    formats,
     grid,
     models_by_task,
     overview,
+    runs,
     verification,
 )
 from asyncbench.published.printed import published_table
@@ -81,6 +84,7 @@ class LlmArithmeticReport(PublishedReport):
             "run": row.run,
             "model": row.model,
             "condition": row.condition,
+            "began": row.began.isoformat(),
             "complete": row.complete,
             "planned": None if row.planned is None else dict(row.planned),
             "verification": {"counts": row.counts, "status": "Valid" if row.valid else "Invalid"},
@@ -98,7 +102,10 @@ class LlmArithmeticReport(PublishedReport):
         printed = [row for table in self.published for row in table.to_pylist()]
         yield overview(self.rows, self.depths, printed)
         yield from footnotes(self.rows, self.depths)
+        if self.min_depth <= ALL_DEPTHS:
+            yield runs(self.rows, printed)
         yield verification(self.rows)
+        yield formats(self.rows, self.depths)
         if heatmap := models_by_task(self.rows):
             yield heatmap
         cells, others = merged(self.rows)
@@ -156,7 +163,7 @@ def llm_arithmetic_report_on(
     printed = _printed_table(min_depth) if published else ()
     found = read_graded(folder, grader)
     manifest = read_manifest(Path(folder))
-    rows = rows_of(found.cells, manifest)
+    rows = rows_of(found, manifest)
     return LlmArithmeticReport(
         **about(folder, manifest, providers=found.providers, runs={row.run for row in rows}),
         graders=(found.graded,),
@@ -168,13 +175,13 @@ def llm_arithmetic_report_on(
 
 
 PRINTED_BY_DEPTH: Final = {
-    2: "llm_arithmetic_2025-05-12_cards",  # all depths there are
+    ALL_DEPTHS: "llm_arithmetic_2025-05-12_cards",  # all depths there are
     MIN_DEPTH: "llm_arithmetic_2025-06-30_overview",
 }
 
 
 def _printed_table(min_depth: int) -> tuple[pa.Table, ...]:
-    name = PRINTED_BY_DEPTH.get(max(min_depth, 2))
+    name = PRINTED_BY_DEPTH.get(max(min_depth, ALL_DEPTHS))
     if name is None:
         raise ConfigError(
             f"--min-depth {min_depth}: --published has no table for it. Use 5, or 2 for all depths."
@@ -192,10 +199,14 @@ def exact(figures: TrialSums) -> dict[str, object]:
         "accuracy": figures.accuracy,
         "deviate_rate": figures.deviate_rate,
         "nan_rate": figures.nan_rate,
+        "avg_abs_error": figures.abs_error_of_deviate,
         "avg_error_dev": _finite(figures.error_of_deviate),
         "avg_error_dev_and_correct": _finite(figures.error_of_read),
         "input_tokens": figures.input_tokens,
         "output_tokens": figures.output_tokens,
+        "replies": figures.replies,
+        "replies_in_format": figures.bare,
+        "truncated": figures.truncated,
         "trials_without_tokens": figures.uncounted,
         "cost_usd": float(figures.cost_usd) if figures.priced else None,
         "priced_trials": figures.priced,

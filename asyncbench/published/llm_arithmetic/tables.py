@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from asyncbench.published.llm_arithmetic.counts import (
@@ -29,6 +30,7 @@ from asyncbench.shown import (
 )
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
+ALL_DEPTHS = 2  # the least depth of a run as published; from here on tables are those of all depths
 HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models
 
 
@@ -64,8 +66,10 @@ OVERVIEW_HEAD = (
 )
 CARD_HEAD = (
     *("Task", "Trials", "Correct %", "NaN %", "Dev %", "Prompt Tok.", "Comp. Tok.", "Cost"),
-    *("Avg Error (Dev)", "Avg Error (Dev&Corr)"),
+    *("Avg Error", "Avg Error (Dev)", "Avg Error (Dev&Corr)"),
 )
+RUNS_HEAD = ("Model", "Date", "Trials", "Correct %", "NaN %", "Dev %", "Cost", "Avg Error")
+DATE = "%Y-%m-%d_%H-%M"  # UTC
 
 
 def overview(
@@ -90,6 +94,27 @@ def overview(
     return Sheet(title=title, head=OVERVIEW_HEAD, rows=[line for _, _, line in best_first])
 
 
+def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = ()) -> Sheet:
+    """Return the published table of all depths: a line per row as it was run, with the absolute error.
+
+    Args:
+        rows: of the folder.
+        published: rows of the document's own table, to stand among them by their date.
+    """
+    lines = list[tuple[str, ...]]()
+    for row in rows:
+        sums = total(row.cells)
+        told = (*_shares(sums, 2), usd(sums.cost_usd, 6), sums.abs_error_of_deviate)
+        lines.append((row.label, f"{row.began:{DATE}}", *told))
+    for printed in published:
+        shares = (f"{printed[f'{of}_percent']}%" for of in ("correct", "nan", "deviate"))
+        told = (count(printed["trials"]), *shares, usd(printed["cost_usd"], 6))
+        error = str(printed["avg_abs_error_deviate"])
+        lines.append((f"{printed['model']} {MARK}", printed["run_started"], *told, error))
+    title = "All depths, in the order of the runs. Avg Error is absolute, over Dev"
+    return Sheet(title=title, head=RUNS_HEAD, rows=sorted(lines, key=itemgetter(1)), labels=2)
+
+
 def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line of a document's own table; errors are those that are relative."""
     errors = (row.get(f"avg_rel_error_{of}_percent") for of in ("deviate", "deviate_correct"))
@@ -103,11 +128,11 @@ def _printed(row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _shares(figures: TrialSums) -> tuple[str, ...]:
+def _shares(figures: TrialSums, decimals_of_nan: int = 4) -> tuple[str, ...]:
     return (
         count(figures.trials),
         percent(figures.accuracy, 2),
-        percent(figures.nan_rate, 4),
+        percent(figures.nan_rate, decimals_of_nan),
         percent(figures.deviate_rate, 2),
     )
 
@@ -170,14 +195,20 @@ def verification(rows: Sequence[PublishedRow]) -> Sheet:
 
 
 def card(title: str, row: PublishedRow, depths: Depths) -> Sheet:
-    """Return a row's totals and the same of each task, of the trials of these depths."""
+    """Return a row's totals and the same of each task, of the trials of these depths.
+
+    The cards of all depths are those of the earlier document, with its date and decimals.
+    """
+    earlier = depths.first <= ALL_DEPTHS
+    about = f"@ {row.began:{DATE}}: all depths" if earlier else f"depth {depths.first} and deeper"
     lines = []
     for task in (None, *tasks_of(row.cells)):
         sums = total(row.cells, depths=depths, task=task)
         if sums.trials:
             used = (tokens(sums.input_tokens), tokens(sums.output_tokens), usd(sums.cost_usd, 6))
-            lines.append((task or "all", *_shares(sums), *used, *_errors(sums)))
-    return Sheet(title=f"{title}: depth {depths.first} and deeper", head=CARD_HEAD, rows=lines)
+            errors = (sums.abs_error_of_deviate, *_errors(sums))
+            lines.append((task or "all", *_shares(sums, 2 if earlier else 4), *used, *errors))
+    return Sheet(title=f"{title}{' ' if earlier else ': '}{about}", head=CARD_HEAD, rows=lines)
 
 
 # ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
@@ -192,11 +223,34 @@ class Rate(NamedTuple):
 
 
 ACCURACY = Rate("Correct %", lambda figures: figures.accuracy, of_accuracy)
+FORMAT = Rate("Format %", lambda figures: figures.format_rate, of_accuracy)
 RATES = (
     ACCURACY,
     Rate("Dev %", lambda figures: figures.deviate_rate, of_deviate_rate),
     Rate("NaN %", lambda figures: figures.nan_rate, of_nan_rate),
 )
+
+
+def formats(rows: Sequence[PublishedRow], depths: Depths) -> Sheet:
+    """Return which replies are the number alone, by model and task, of the trials of these depths."""
+    tasks = tasks_of(cell for row in rows for cell in row.cells)
+    sums = [total(row.cells, depths=depths) for row in rows]
+    shading = _shading(
+        [
+            [figures, *(total(row.cells, depths=depths, task=task) for task in tasks)]
+            for row, figures in zip(rows, sums, strict=True)
+        ],
+        FORMAT,
+    )
+    return Sheet(
+        title=f"Format %: replies that are the number alone, depth {depths.first} and deeper",
+        head=("Model", "Replies", "Format %", *tasks),
+        rows=[
+            (row.label, count(figures.replies), *shares)
+            for row, figures, shares in zip(rows, sums, shading, strict=True)
+        ],
+        gap=1,
+    )
 
 
 def models_by_task(rows: Sequence[PublishedRow]) -> Sheet | None:

@@ -54,6 +54,7 @@ NAME = "nupa"
 ENDING = ".jsonl"
 SUITES: tuple[str, ...] = (NAME,)
 TASK_NAMES = BASE_TASKS
+SUMMARIES: Mapping[str, Callable[[list[Row]], str]] = {}
 PROFILE = "reference"  # of what the published code made
 OURS = ("question", "style", "simulated")  # keys of a line that only ours have
 NO_QUESTION = "(its question is not recorded) ="
