@@ -29,6 +29,7 @@ _SCALES: Final[Mapping[str, tuple[Options, Options]]] = {  # → options of a sc
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
     "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"values": DOUBLINGS, "format": ",~r"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
+    "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
     "log": ({"type": "log", "nice": True}, {"format": ",~g", "tickCount": 6}),
     "usd": ({"type": "log", "nice": True}, {"format": "$,~g", "tickCount": 6}),
 }
@@ -73,6 +74,8 @@ def _series(picture: PublishedPicture) -> Drawn:
         low = _along(alt.Y, "low", picture)
         known = base.transform_filter("isValid(datum.low)")
         layers.append(known.mark_rule(style="interval").encode(y=low, y2="high:Q"))
+    if picture.text:
+        layers.append(base.mark_text(dy=-10, style="note").encode(y=y, text="text:N"))
     if picture.guide:
         height = _along(alt.Y, "mean(guide)", picture)
         known = chart().transform_filter("isValid(datum.guide)")
@@ -131,10 +134,25 @@ def _points(picture: PublishedPicture) -> Drawn:
     return alt.layer(*layers).properties(width=PANEL_WIDTH, height=HEIGHT)
 
 
+def _dots(picture: PublishedPicture) -> Drawn:
+    """Return points from left to right, those of a name on one line that joins them, with intervals."""
+    base = chart().encode(y=_along(alt.Y, "y", picture))
+    x = _along(alt.X, "value", picture)
+    layers = [base.mark_line(style="reference", order=False).encode(x=x, detail="y:N")]
+    if any("low" in row for row in picture.rows):
+        low = _along(alt.X, "low", picture)
+        layers.append(base.mark_rule(style="interval").encode(x=low, x2="high:Q"))
+    layers.append(base.mark_point(filled=True, size=70, opacity=1).encode(x=x, color=_colour(picture)))
+    if picture.scale == "difference":
+        layers.append(once().encode(x=alt.datum(0)))
+    return alt.layer(*layers).properties(width=PANEL_WIDTH, height=alt.Step(ROW))
+
+
 _DRAWN: Final[Mapping[str, Callable[[PublishedPicture], Drawn]]] = {
     "bars": _series,
     "lines": _series,
     "stack": _stack,
     "map": _map,
     "points": _points,
+    "dots": _dots,
 }

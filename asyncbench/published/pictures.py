@@ -17,10 +17,12 @@ class PublishedPicture(Report):
     """One picture: its rows, and which of their columns stand where.
 
     Kinds: `bars` and `lines` show `value` over `x`, a colour a `series`; `stack` has a bar for each `y`, cut
-    into series; `map` shades the cells `x` × `y`; `points` sets `value` against the number `x`. Columns `low`
-    and `high`, where rows have them, are drawn as an interval.
+    into series; `map` shades the cells `x` × `y`; `points` sets `value` against the number `x`; `dots` has a
+    line for each `y`, with a point at each `value`. Columns `low` and `high`, where rows have them, are drawn
+    as an interval.
 
-    Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too).
+    Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
+    difference (of shares).
     """
 
     name: str  # of its files, such as `figure-5`

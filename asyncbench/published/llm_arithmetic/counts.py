@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import ConfigError
+from asyncbench.published.llm_arithmetic.names import Facets, facets_of
 from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
@@ -23,6 +24,7 @@ HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
 
 Plan = Mapping[str, int]  # trials by task
+ErrorSizes = Mapping[Entrant, tuple[int, Sequence[float]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +156,8 @@ class PublishedRow:
     condition: str | None  # None: the run asked this model under one only
     cells: Cells
     began: datetime  # its first call, UTC
+    asked: Entrant
+    facets: Facets
     planned: Plan | None  # of this row; None: no plan is known
     complete: bool  # over all depths as many trials as planned; without a plan, as the fullest row has
 
@@ -215,6 +219,7 @@ class GradedTrials:
     providers: frozenset[str]  # who was asked
     graded: Graded
     began: Mapping[Entrant, datetime]  # their first calls, UTC
+    facets: Mapping[Entrant, Facets]
 
 
 # Left outer: a trial that this grader never saw is still a trial. `fsum` would make no number of two infinite
@@ -235,11 +240,14 @@ SELECT run, model, condition, task, length, count(*) AS trials,
     count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (reason = 'empty') AS empty,
     count(*) FILTER (outcome = 'truncated') AS truncated, count(*) FILTER (outcome = 'correct') AS right,
     count(*) FILTER (outcome = 'wrong') AS wrong, count(*) - count(classification) AS ungraded,
-    count(*) - count(length) AS of_unknown_depth, min(began) AS began, list(DISTINCT provider) AS providers,
+    count(*) - count(length) AS of_unknown_depth, min(began) AS began,
+    any_value(model_id) AS model_id, any_value(effort) AS effort, any_value(params) AS params,
+    any_value(condition_params) AS condition_params, list(DISTINCT provider) AS providers,
     list(DISTINCT grader_version) FILTER (classification IS NOT NULL) AS versions
 FROM (
     SELECT trial_id, run, model, condition, task, length, provider, input_tokens, output_tokens, cost_usd,
-        price_source, epoch(finished_at) - coalesce(latency_s, 0) AS began
+        price_source, model_id, effort, params, condition_params,
+        epoch(finished_at) - coalesce(latency_s, 0) AS began
     FROM trials WHERE suite = $suite
 ) LEFT JOIN (
     SELECT trial_id, grader_version, classification, reason, outcome, format_ok,
@@ -264,12 +272,13 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
     given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
     found = counted_of(folder, [SUITE.name], lambda views: views.rows(_COUNTS, given))
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
-    began = dict[Entrant, float]()
+    began, facets = dict[Entrant, float](), dict[Entrant, Facets]()
     for row in found:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
         row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
         asked = row["run"], row["model"], row["condition"]
         began[asked] = min(row["began"], began.get(asked, row["began"]))
+        facets[asked] = facets.get(asked) or facets_of(row["model_id"], row)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
         cells[asked][row["task"], row["length"]] = sums
     outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}
@@ -281,7 +290,28 @@ def read_graded(folder: Path | str, grader: str) -> GradedTrials:
         providers=frozenset(provider for row in found for provider in row["providers"]),
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
         began={asked: datetime.fromtimestamp(at, UTC) for asked, at in began.items()},
+        facets=facets,
     )
+
+
+_ERRORS = """
+SELECT run, model, condition, count(*) AS wrong, quantile_disc(rel_error, $shares) AS errors
+FROM (FROM trials WHERE suite = $suite AND length >= $least) JOIN (
+    SELECT trial_id, coalesce(rel_error, 0) AS rel_error FROM grades
+    WHERE suite = $suite AND grader = $grader AND classification = 'Deviate'
+) USING (trial_id) GROUP BY ALL
+"""
+
+
+def error_sizes(folder: Path | str, grader: str, depths: Depths, shares: Sequence[float]) -> ErrorSizes:
+    """Return how many answers are Deviate, and their relative error at these shares of them.
+
+    Raises:
+        ConfigError, StoreError: as `read_graded`.
+    """
+    given = {"suite": SUITE.name, "grader": grader, "least": depths.first, "shares": list(shares)}
+    found = counted_of(folder, [SUITE.name], lambda views: views.rows(_ERRORS, given))
+    return {(row["run"], row["model"], row["condition"]): (row["wrong"], row["errors"]) for row in found}
 
 
 def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:
@@ -301,6 +331,8 @@ def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]
                 condition=condition if conditions[run, model] > 1 else None,
                 cells=cells[asked],
                 began=found.began[asked],
+                asked=asked,
+                facets=found.facets[asked],
                 planned=plan,
                 complete=total(cells[asked]).trials >= enough,
             )

@@ -17,6 +17,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     PublishedRow,
     TrialSums,
     depths_of,
+    error_sizes,
     merged,
     ranked,
     read_graded,
@@ -24,6 +25,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     tasks_of,
     total,
 )
+from asyncbench.published.llm_arithmetic.pictures import SHARES, pictures_of
 from asyncbench.published.llm_arithmetic.tables import (
     ALL_DEPTHS,
     HEATMAP_DEPTHS,
@@ -36,6 +38,7 @@ from asyncbench.published.llm_arithmetic.tables import (
     runs,
     verification,
 )
+from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import published_table
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.shown import Sheet
@@ -78,6 +81,13 @@ class LlmArithmeticReport(PublishedReport):
             },
         }
         return self._with_published(found)
+
+    def pictures(self) -> Iterator[PublishedPicture]:
+        """Yield the pictures that the published table asks for."""
+        (graded,) = self.graders
+        printed = [row for table in self.published for row in table.to_pylist()]
+        errors = error_sizes(self.folder, graded.grader, self.depths, SHARES)
+        return pictures_of(self.rows, self.depths, printed, errors)
 
     def _as_record(self, row: PublishedRow) -> dict[str, object]:
         return {

@@ -1,0 +1,102 @@
+"""What was varied between two rows: padding, effort, thinking, quantisation.
+
+A sweep says it in its columns. Of recorded and of published runs only their names tell, by the suffixes that
+the benchmark gives them: `o4-mini-2025-04-16-medium-4k`, `qwen3-14b@q4_k_m-ctx4k-thinking`.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+# by what it tells; the end of a name is looked at first, for `medium` may be part of a model's own name
+_SUFFIXES: Final = {
+    "padding": re.compile(r"-(\d+)k$"),
+    "effort": re.compile(r"[-_](minimal|low|medium|high|xhigh)$"),
+    "thinking": re.compile(r"[-_]((?:no-)?thinking)[-_]?\d*(?=$|-)"),
+    "quantisation": re.compile(r"[-@](i?q\d\w*|fp\d+|bf16|int[48])(?=$|-)", re.IGNORECASE),
+}
+
+
+_OF_PADDING: Final = ("context", "extra_context", "turns_digest")  # keys of a condition
+
+
+class Facets(NamedTuple):
+    """What of a row may be varied."""
+
+    family: str  # the model's name without the others
+    padding: int = 0  # thousand tokens of small talk before the question
+    effort: str | None = None  # None: not set
+    thinking: bool = False
+    quantisation: str | None = None  # None: not said
+    rest: str = ""  # how it was asked else; rows that differ in it are not set beside each other
+
+    def without(self, facet: str) -> str:
+        """Return what to call rows that differ in one facet alone."""
+        told = {
+            "effort": self.effort,
+            "thinking": "thinking" if self.thinking else None,
+            "quantisation": self.quantisation,
+            "padding": f"{self.padding}k" if self.padding else None,
+        }
+        return " ".join([self.family, *(text for name, text in told.items() if text and name != facet)])
+
+
+def facets_of(name: str, asked: Mapping[str, Any] | None = None, *, rest: str = "") -> Facets:
+    """Return the facets of a model.
+
+    Args:
+        name: of the model, with its suffixes; of a sweep the model's id.
+        asked: how a sweep asked it: `effort`, and as JSON `params` and `condition_params`.
+        rest: what else tells rows apart.
+    """
+    told = dict[str, str]()
+    for facet, suffix in _SUFFIXES.items():
+        if found := suffix.search(name):
+            told[facet] = found[1]
+            name = name[: found.start()] + name[found.end() :]
+    asked = asked or {}
+    said, condition = (json.loads(asked.get(key) or "{}") for key in ("params", "condition_params"))
+    said |= condition.pop("params", {})
+    thoughts = [said.pop(key, None) for key in ("thinking", "thinking_tokens")]
+    padding = re.fullmatch(r"(\d+)k?", str(condition.get("context", condition.get("extra_context"))))
+    if padding:
+        condition = {key: value for key, value in condition.items() if key not in _OF_PADDING}
+    for told_elsewhere in (said, condition):
+        told_elsewhere.pop("effort", None)
+    others = [json.dumps(one, sort_keys=True) for one in (said, condition) if one]
+    return Facets(
+        family=name,
+        padding=int(padding[1] if padding else told.get("padding", 0)),
+        effort=asked.get("effort") or told.get("effort"),
+        thinking=any(thought and "disabled" not in str(thought) for thought in thoughts)
+        or told.get("thinking") == "thinking",
+        quantisation=told.get("quantisation"),
+        rest=" ".join([*others, rest]).strip(),
+    )
+
+
+class Faceted(Protocol):
+    """What has facets."""
+
+    @property
+    def facets(self) -> Facets:
+        """Its facets."""
+
+
+T = TypeVar("T", bound=Faceted)
+
+
+def varied(entries: Iterable[T], facet: str) -> dict[str, list[T]]:
+    """Return the entries that differ in one facet alone, by what they are called without it."""
+    groups = defaultdict[tuple[object, ...], list[T]](list)
+    for entry in entries:
+        if getattr(entry.facets, facet) is not None:
+            told = entry.facets._asdict()
+            groups[tuple(value for name, value in told.items() if name != facet)].append(entry)
+    return {
+        f"{those[0].facets.without(facet)} {those[0].facets.rest}".strip(): those
+        for those in groups.values()
+        if len({getattr(entry.facets, facet) for entry in those}) > 1
+    }

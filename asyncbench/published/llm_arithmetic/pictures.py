@@ -1,0 +1,361 @@
+"""The pictures that llm_arithmetic's table asks for: of a folder's rows and of its published ones."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, sqrt
+from typing import Any, Final
+
+from asyncbench.published.llm_arithmetic.counts import (
+    Cells,
+    Depths,
+    ErrorSizes,
+    PublishedRow,
+    TrialSums,
+    depths_of,
+    tasks_of,
+    total,
+)
+from asyncbench.published.llm_arithmetic.names import Facets, facets_of, varied
+from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
+from asyncbench.published.pictures import PublishedPicture
+from asyncbench.published.printed import MARK
+from asyncbench.stats import wilson
+
+Row = dict[str, Any]  # Any: text, number or None, by column
+SHARES: Final = tuple(n / 50 for n in range(51))  # of the wrong answers, at which their error is drawn
+MOST_NAMED: Final = 12  # points that have room for their names, or models in a note
+ENDS: Final = ("low", "high")  # of an interval
+UNPAIRED: Final = (
+    "Differences with 95 % CI (Newcombe), as if each had been asked other problems. "
+    "`asyncbench compare` pairs them where they were asked the same."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of the overview: of the folder, or of the published table."""
+
+    model: str
+    facets: Facets
+    trials: int
+    shares: Mapping[str, float]  # Correct, Dev and NaN, of the trials
+    output_tokens: int
+    cost_usd: float | None  # None: no price is known
+    sums: TrialSums | None = None  # None: published
+
+    @property
+    def correct(self) -> float:
+        """The share of right answers."""
+        return self.shares["Correct"]
+
+    def interval(self) -> Row:
+        """Return the ends of its 95 % interval."""
+        low, high = wilson(self.correct, self.trials)
+        return {"low": low, "high": high}
+
+
+def told_apart(rows: Iterable[PublishedRow]) -> list[tuple[PublishedRow, str]]:
+    """Return rows with their names, those of one name with their run."""
+    rows = list(rows)
+    often = Counter(row.label for row in rows)
+    return [(row, row.label if often[row.label] == 1 else f"{row.label} (run {row.run})") for row in rows]
+
+
+def entries_of(
+    rows: Iterable[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
+) -> list[Entry]:
+    """Return what the overview lists, best first; incomplete rows last, as it does."""
+    found = []
+    printed_rows = list(published)
+    often = Counter(printed["model"] for printed in printed_rows)
+    for row, name in told_apart(rows):
+        sums = total(row.cells, depths=depths)
+        if sums.trials:
+            shares = {"Correct": sums.accuracy, "Dev": sums.deviate_rate, "NaN": sums.nan_rate}
+            entry = Entry(
+                model=name,
+                facets=row.facets,
+                trials=sums.trials,
+                shares={name: share or 0.0 for name, share in shares.items()},
+                output_tokens=sums.output_tokens,
+                cost_usd=float(sums.cost_usd) if sums.priced > sums.recorded_free else None,
+                sums=sums,
+            )
+            found.append((not row.complete, -entry.correct, entry))
+    for printed in printed_rows:
+        place = f", row {printed['row']}" if often[printed["model"]] > 1 else ""
+        percents = {"Correct": "correct_percent", "Dev": "deviate_percent", "NaN": "nan_percent"}
+        entry = Entry(
+            model=f"{printed['model']}{place} {MARK}",
+            facets=facets_of(printed["model"], rest=MARK),
+            trials=printed["trials"],
+            shares={name: float(printed[column]) / 100 for name, column in percents.items()},
+            output_tokens=printed["completion_tokens"],
+            cost_usd=float(printed["cost_usd"]) or None,
+        )
+        found.append((False, -entry.correct, entry))
+    return [entry for *_, entry in sorted(found, key=lambda one: one[:2])]
+
+
+def pictures_of(
+    rows: Sequence[PublishedRow], depths: Depths, published: Sequence[Mapping[str, Any]], errors: ErrorSizes
+) -> Iterator[PublishedPicture]:
+    """Yield every picture; those without data have rows of unknown values, or none."""
+    entries = entries_of(rows, depths, published)
+    yield from _of_cells(rows, depths)
+    yield from _of_padding(entries)
+    yield from _of_effort(entries)
+    yield _of_thinking(entries)
+    yield _of_quantisation(entries)
+    yield from _of_cost(entries)
+    yield _of_errors(rows, errors)
+    yield PublishedPicture(
+        name="l-8-classes",
+        title="Correct, Dev and NaN, by model",
+        kind="stack",
+        rows=[
+            {"model": entry.model, "class": name, "share of trials": share}
+            for entry in entries
+            for name, share in entry.shares.items()
+        ],
+        y="model",
+        value="share of trials",
+        series="class",
+    )
+
+
+# ── heatmaps ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_cells(rows: Sequence[PublishedRow], depths: Depths) -> Iterator[PublishedPicture]:
+    for rate in RATES:
+        yield PublishedPicture(
+            name=f"la-9-{rate.name.split()[0].lower()}",
+            title=f"{rate.name} by variant and depth",
+            kind="map",
+            rows=[
+                {"model": name, "variant": task, "depth": depth, rate.name: rate.of(sums)}
+                for row, name in told_apart(rows)
+                for task in tasks_of(row.cells)
+                for depth in depths_of(row.cells)
+                if (sums := row.cells.get((task, depth)))
+            ],
+            x="depth",
+            y="variant",
+            value=rate.name,
+            panel="model",
+        )
+    title = f"Correct % by model and variant, depths {HEATMAP_DEPTHS.first}-{HEATMAP_DEPTHS.last}"
+    yield _by_variant("la-9-models", title, rows, ACCURACY.of, HEATMAP_DEPTHS)
+    yield _by_variant("la-8-format", "Replies that are the number alone, by variant", rows, FORMAT.of, depths)
+
+
+def _by_variant(
+    name: str,
+    title: str,
+    rows: Sequence[PublishedRow],
+    of: Callable[[TrialSums], float | None],
+    depths: Depths,
+) -> PublishedPicture:
+    def shares(cells: Cells) -> Iterator[tuple[str, float | None]]:
+        for task in (None, *tasks_of(cells)):
+            yield task or "all", of(total(cells, depths=depths, task=task))
+
+    return PublishedPicture(
+        name=name,
+        title=title,
+        kind="map",
+        rows=[
+            {"model": name, "variant": task, "share": share}
+            for row, name in told_apart(rows)
+            for task, share in shares(row.cells)
+        ],
+        x="variant",
+        y="model",
+        value="share",
+    )
+
+
+# ── what was varied ──────────────────────────────────────────────────────────────────────────
+
+
+def _of_padding(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+    rows = [
+        {
+            "model": name,
+            "padding": f"{entry.facets.padding}k",
+            "accuracy": entry.correct,
+            **entry.interval(),
+            "output tokens": entry.output_tokens,
+        }
+        for name, those in varied(entries, "padding").items()
+        for entry in sorted(those, key=lambda entry: entry.facets.padding)
+    ]
+    rows.sort(key=lambda row: int(str(row["padding"])[:-1]))
+    drawn = (("padding", "accuracy", "share", True), ("tokens", "output tokens", "number", False))
+    for name, value, scale, ends in drawn:
+        yield PublishedPicture(
+            name=f"l-1-{name}",
+            title=f"{value.capitalize()} by thousand tokens of small talk before the question",
+            kind="lines",
+            rows=[{key: told for key, told in row.items() if ends or key not in ENDS} for row in rows],
+            x="padding",
+            value=value,
+            series="model",
+            scale=scale,
+        )
+
+
+def _of_effort(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+    rows = [
+        {
+            "model": name,
+            "effort": entry.facets.effort,
+            "accuracy": entry.correct,
+            **entry.interval(),
+            "output tokens": entry.output_tokens or None,
+            "cost, USD": entry.cost_usd or None,
+        }
+        for name, those in varied(entries, "effort").items()
+        for entry in those
+    ]
+    for name, x, scale in (("tokens", "output tokens", "log"), ("cost", "cost, USD", "usd")):
+        yield PublishedPicture(
+            name=f"l-2-effort-{name}",
+            title=f"Accuracy against {x}, by effort",
+            kind="lines",
+            rows=[row for row in rows if row[x] is not None],
+            x=x,
+            x_scale=scale,
+            value="accuracy",
+            series="model",
+            text="effort",
+        )
+
+
+def _of_thinking(entries: Sequence[Entry]) -> PublishedPicture:
+    return PublishedPicture(
+        name="l-3-thinking",
+        title="Accuracy with and without thinking",
+        kind="dots",
+        rows=[
+            {
+                "model": name,
+                "thinking": "on" if entry.facets.thinking else "off",
+                "accuracy": entry.correct,
+                "NaN": entry.shares["NaN"],
+                "low": entry.correct,
+                "high": entry.correct + entry.shares["NaN"],
+            }
+            for name, those in varied(entries, "thinking").items()
+            for entry in those
+        ],
+        y="model",
+        value="accuracy",
+        series="thinking",
+        notes=["The bar to the right of a point is its share of NaN."],
+    )
+
+
+def _of_quantisation(entries: Sequence[Entry]) -> PublishedPicture:
+    return PublishedPicture(
+        name="l-4-quantisation",
+        title="Differences between quantisations, in accuracy",
+        kind="dots",
+        rows=[
+            {
+                "pair": f"{one.facets.quantisation} − {other.facets.quantisation}, {name}",
+                **_difference(one, other),
+            }
+            for name, those in varied(entries, "quantisation").items()
+            for one, other in combinations(those, 2)
+        ],
+        y="pair",
+        value="difference",
+        scale="difference",
+        notes=[UNPAIRED],
+    )
+
+
+def _difference(one: Entry, other: Entry) -> Row:
+    """Return how far apart two accuracies are, with the interval of Newcombe 1998 (method 10)."""
+    (low, high), (least, most) = (wilson(entry.correct, entry.trials) for entry in (one, other))
+    found = one.correct - other.correct
+    return {
+        "difference": found,
+        "low": found - sqrt((one.correct - low) ** 2 + (most - other.correct) ** 2),
+        "high": found + sqrt((high - one.correct) ** 2 + (other.correct - least) ** 2),
+    }
+
+
+# ── what it costs, and how far off ───────────────────────────────────────────────────────────
+
+
+def _of_cost(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+    priced = [entry for entry in entries if entry.cost_usd]
+    unknown = [entry.model for entry in entries if entry.cost_usd is None]
+    named = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
+    yield PublishedPicture(
+        name="l-5-cost",
+        title="Accuracy against the dollars of a run",
+        kind="points",
+        rows=[
+            {"model": entry.model, "cost, USD": entry.cost_usd, "accuracy": entry.correct} for entry in priced
+        ],
+        x="cost, USD",
+        x_scale="usd",
+        value="accuracy",
+        text="model" if len(priced) <= MOST_NAMED else "",
+        notes=[f"Left out, for no price is known ({len(unknown)}): {named}."] if unknown else [],
+    )
+    yield PublishedPicture(
+        name="l-6-tokens",
+        title="Output tokens for each right answer",
+        kind="dots",
+        rows=[
+            {
+                "model": entry.model,
+                "tokens per right answer": entry.output_tokens / (entry.correct * entry.trials),
+            }
+            for entry in entries
+            if entry.correct and entry.output_tokens
+        ],
+        y="model",
+        value="tokens per right answer",
+        scale="log",
+    )
+    yield PublishedPicture(
+        name="l-6-truncated",
+        title="Trials whose reply was cut",
+        kind="dots",
+        rows=[
+            {"model": entry.model, "share truncated": entry.sums.truncated_rate}
+            for entry in entries
+            if entry.sums is not None
+        ],
+        y="model",
+        value="share truncated",
+    )
+
+
+def _of_errors(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
+    drawn = [
+        {"model": name, "relative error": error, "share of Dev": share, "wrong": errors[row.asked][0]}
+        for row, name in told_apart(rows)
+        if row.asked in errors
+        for share, error in zip(SHARES, errors[row.asked][1], strict=True)
+        if 0 < error < inf
+    ]
+    return PublishedPicture(
+        name="l-7-errors",
+        title="Deviating answers by relative error: the share that is at most so far off",
+        kind="lines",
+        rows=drawn,
+        x="relative error",
+        x_scale="log",
+        value="share of Dev",
+        series="model",
+        notes=["Where a line is at 50 % is the median. One reply can make the mean."],
+    )
