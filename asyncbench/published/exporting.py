@@ -83,14 +83,14 @@ def _paths(
     """Return where each file goes; nothing is ever written over."""
     check_folder(out)
     paths: list[Path] = []
-    for path in summaries:
-        _refuse_existing(path)
     for part in parts:
         path = out / (file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part))
         if path in paths or path in summaries:
             raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
         paths.append(path)
+    for path in summaries:
+        _refuse_existing(path)
     return paths
 
 

@@ -93,7 +93,8 @@ def test_no_sweep_can_be_run_into_imported_results(results, tmp_path):
 def test_an_export_gives_the_file_back(results, tmp_path):
     done = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")
     assert done.returncode == 0
-    assert done.stdout == f"{tmp_path / 'out' / 'a.jsonl'}: 2 trials\n"
+    out = tmp_path / "out"
+    assert done.stdout == f"{out / 'a.jsonl'}: 2 trials\n{out / 'aggregate.jsonl'}: the sums of each file\n"
     again = asyncbench("export", "llm-arithmetic", results, "--out", tmp_path / "out")
     assert again.returncode == 2
     assert "a.jsonl exists already" in again.stderr
@@ -105,7 +106,8 @@ def test_integer_addition_goes_the_same_way(tmp_path):
     assert asyncbench("import", "integer-addition", file, "--out", tmp_path / "results").returncode == 0
     done = asyncbench("export", "integer-addition", tmp_path / "results", "--out", tmp_path / "out", "--json")
     assert json.loads(done.stdout) == {
-        "files": [{"path": str(tmp_path / "out" / file.name), "trials": 5, "notes": []}]
+        "files": [{"path": str(tmp_path / "out" / file.name), "trials": 5, "notes": []}],
+        "summaries": [],
     }
     assert json.loads((tmp_path / "out" / file.name).read_text()) == result_file()
 

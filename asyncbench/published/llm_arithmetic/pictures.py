@@ -34,7 +34,7 @@ UNPAIRED: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class OverviewEntry:
     """One row of the overview: of the folder, or of the published table."""
 
     model: str
@@ -65,7 +65,7 @@ def told_apart(rows: Iterable[PublishedRow]) -> list[tuple[PublishedRow, str]]:
 
 def entries_of(
     rows: Iterable[PublishedRow], depths: Depths, published: Iterable[Mapping[str, Any]] = ()
-) -> list[Entry]:
+) -> list[OverviewEntry]:
     """Return what the overview lists, best first; incomplete rows last, as it does."""
     found = []
     printed_rows = list(published)
@@ -74,7 +74,7 @@ def entries_of(
         sums = total(row.cells, depths=depths)
         if sums.trials:
             shares = {"Correct": sums.accuracy, "Dev": sums.deviate_rate, "NaN": sums.nan_rate}
-            entry = Entry(
+            entry = OverviewEntry(
                 model=name,
                 facets=row.facets,
                 trials=sums.trials,
@@ -87,7 +87,7 @@ def entries_of(
     for printed in printed_rows:
         place = f", row {printed['row']}" if often[printed["model"]] > 1 else ""
         percents = {"Correct": "correct_percent", "Dev": "deviate_percent", "NaN": "nan_percent"}
-        entry = Entry(
+        entry = OverviewEntry(
             model=f"{printed['model']}{place} {MARK}",
             facets=facets_of(printed["model"], rest=MARK),
             trials=printed["trials"],
@@ -181,7 +181,7 @@ def _by_variant(
 # ── what was varied ──────────────────────────────────────────────────────────────────────────
 
 
-def _of_padding(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+def _of_padding(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     rows = [
         {
             "model": name,
@@ -208,7 +208,7 @@ def _of_padding(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
         )
 
 
-def _of_effort(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+def _of_effort(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     rows = [
         {
             "model": name,
@@ -235,7 +235,7 @@ def _of_effort(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
         )
 
 
-def _of_thinking(entries: Sequence[Entry]) -> PublishedPicture:
+def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     return PublishedPicture(
         name="l-3-thinking",
         title="Accuracy with and without thinking",
@@ -259,7 +259,7 @@ def _of_thinking(entries: Sequence[Entry]) -> PublishedPicture:
     )
 
 
-def _of_quantisation(entries: Sequence[Entry]) -> PublishedPicture:
+def _of_quantisation(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     return PublishedPicture(
         name="l-4-quantisation",
         title="Differences between quantisations, in accuracy",
@@ -279,7 +279,7 @@ def _of_quantisation(entries: Sequence[Entry]) -> PublishedPicture:
     )
 
 
-def _difference(one: Entry, other: Entry) -> Row:
+def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
     """Return how far apart two accuracies are, with the interval of Newcombe 1998 (method 10)."""
     (low, high), (least, most) = (wilson(entry.correct, entry.trials) for entry in (one, other))
     found = one.correct - other.correct
@@ -293,7 +293,7 @@ def _difference(one: Entry, other: Entry) -> Row:
 # ── what it costs, and how far off ───────────────────────────────────────────────────────────
 
 
-def _of_cost(entries: Sequence[Entry]) -> Iterator[PublishedPicture]:
+def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
     priced = [entry for entry in entries if entry.cost_usd]
     unknown = [entry.model for entry in entries if entry.cost_usd is None]
     named = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
