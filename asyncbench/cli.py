@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from asyncbench.commands import (
+    SweepCommand,
     compact,
     compare_two,
     doctor,
@@ -108,7 +109,8 @@ def _top(
 
 for _named in _COMMANDS.values():
     for _name, _command in _named.items():
-        app.command(_name, context_settings=_OPEN if _command is generate else None)(_command)
+        _kind = SweepCommand if _command in (plan, run) else None
+        app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all
 

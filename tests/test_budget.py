@@ -303,13 +303,20 @@ def test_a_budget_holds_without_a_sweep_file(tmp_path):
 
     refused = asyncbench_here("run", "--model", "openai/gpt-4.1-mini", *given, "5")
     assert refused.returncode == 2
+    assert refused.stderr.endswith("Set `max_tokens`.\nAdd --max-tokens, such as --max-tokens 1000.\n")
+
+    url = ("--base-url", "http://127.0.0.1:9/v1", "--effort", "low,high", "--repeats", 2)
+    refused = asyncbench_here("run", "--model", "http/m", *url, *given, "5")
     lines = refused.stderr.split("\n")
-    assert lines[0].endswith("Set `max_tokens`.")
+    assert lines[1].startswith("Write these lines to sweep.yaml")
     file = tmp_path / "sweep.yaml"
-    file.write_text("\n".join(lines[2:]), "utf-8")
+    file.write_text("\n".join(lines[2:]).replace("…", "1"), "utf-8")
     written = load_sweep(file)
-    assert [(one.alias, one.max_tokens) for one in written.models] == [("openai/gpt-4.1-mini", 1000)]
-    assert (written.out, [one.path for one in written.problems]) == (out, [problems])
+    assert [(model.alias, model.max_tokens) for model in written.models] == [
+        ("http/m effort=low", 1000),
+        ("http/m effort=high", 1000),
+    ]
+    assert (written.out, [one.path for one in written.problems], written.repeats) == (out, [problems], 2)
     check_budget(replace(written, budget_usd=5.0), written.models)
     none = asyncbench_here("run", "--model", "openai/gpt-4.1-mini", *given, "0")
     assert (none.returncode, "not a number of dollars above 0" in none.stderr) == (2, True)

@@ -84,5 +84,6 @@ def completed(*words):
 
 def test_a_shell_completes_commands_options_and_styles():
     assert completed("") == list(COMMANDS)
-    assert completed("run", "--re") == ["--retry", "--reuse"]
+    assert completed("run", "--re") == ["--repeats", "--retry", "--reuse"]
+    assert completed("plan", "--suite", "nupa", "--le") == ["--lengths"]
     assert completed("report", "x", "--style", "h") == ["heatmap"]

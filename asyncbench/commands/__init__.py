@@ -26,4 +26,5 @@ from asyncbench.commands.reading import (
 )
 from asyncbench.commands.running import plan as plan, run as run, status as status
 from asyncbench.commands.starting import init as init
+from asyncbench.commands.sweep_flags import SweepCommand as SweepCommand
 from asyncbench.commands.terminal import harmless as harmless, withheld as withheld

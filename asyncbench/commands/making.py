@@ -109,11 +109,13 @@ def suites(as_json: Json = False) -> None:
     for name, suite in SUITES.items():
         typer.echo(f"{name}  (graders: {', '.join(suite.graders)})")
         for parameter, meaning in suite.parameters.items():
-            typer.echo(f"  --{parameter.replace('_', '-'):<12} {meaning.help}{_shown(meaning.default)}")
+            typer.echo(
+                f"  --{parameter.replace('_', '-'):<12} {meaning.help}{default_typed(meaning.default)}"
+            )
 
 
-def _shown(default: object) -> str:
-    """Return a default as it would be typed."""
+def default_typed(default: object) -> str:
+    """Return a default as it would be typed, in brackets; empty where there is none."""
     if default is None:
         return ""
     values = default if isinstance(default, tuple) else (default,)

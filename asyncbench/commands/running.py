@@ -1,8 +1,8 @@
 """Sweeps planned, run and looked at while they run: plan, run, status."""
 
 import json
+import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asyncbench.commands.sweep_flags import flag_typed, sweep_of, way_to_budget
 from asyncbench.commands.terminal import (
     KEYS,
     Budget,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from asyncbench.run import Summary
 
 
+SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
 Pilot = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="First ask N problems of each task and length. This costs money."),
@@ -42,7 +44,8 @@ PlanDeadline = Annotated[
 
 
 def plan(
-    sweep_file: Annotated[Path, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")],
+    context: typer.Context,
+    sweep_file: SweepFile = None,
     limit: Limit = None,
     models: Models = None,
     pilot: Pilot = None,
@@ -57,16 +60,17 @@ def plan(
 
     asyncbench plan configs/overnight.yaml --pilot 2 --budget 50
 
+    asyncbench plan --model openai/gpt-5-mini --suite llm_arithmetic --out mine
+
     A plan calls no model and costs nothing. If the results folder already has finished trials, the plan
     forecasts the rest from them, with a range.
 
     --pilot makes real calls first, so that the forecast is better. The answers stay in the results folder,
     and the run does not ask them again.
     """
-    from asyncbench.config import load_sweep
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
-    sweep = load_sweep(sweep_file)
+    sweep = sweep_of(context, sweep_file)
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     asked = None
     if pilot:
@@ -110,28 +114,12 @@ def _piloted(
     return awaited(run_as_told(sweep, options, env=env, screen=screen))
 
 
-SweepFile = Annotated[Path | None, typer.Argument(metavar="SWEEP", help="The sweep file, in YAML.")]
-OneModel = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PROVIDER/MODEL", help="Without a sweep file: ask this model. Repeatable."),
-]
-ProblemSets = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE", help="Without a sweep file: ask the problems of this file. Repeatable."),
-]
-Out = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Without a sweep file: write the results here.")
-]
 Retry = Annotated[
     str | None,
     typer.Option(
         metavar="OUTCOME,…",
         help="Ask again the trials with these outcomes: failed, no_answer, truncated, refused.",
     ),
-]
-RetryTokens = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="With --retry truncated: allow replies of up to N tokens."),
 ]
 Reuse = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Take over the complete answers of this results folder.")
@@ -147,15 +135,12 @@ AcceptLoss = Annotated[
 
 
 def run(
+    context: typer.Context,
     sweep_file: SweepFile = None,
-    model: OneModel = None,
-    problems: ProblemSets = None,
-    out: Out = None,
     limit: Limit = None,
     models: Models = None,
     budget: Budget = None,
     retry: Retry = None,
-    max_tokens: RetryTokens = None,
     reuse: Reuse = None,
     ignore: Ignore = None,
     accept_loss: AcceptLoss = False,
@@ -167,9 +152,11 @@ def run(
 
     asyncbench run configs/overnight.yaml --budget 50
 
-    asyncbench run --model openai/gpt-5-mini --problems my.parquet --out mine
+    asyncbench run --model openai/gpt-5-mini --suite llm_arithmetic --out mine
 
     asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
+
+    Flags can stand for a sweep file. The run writes that file to the results folder: FOLDER/sweep.yaml.
 
     A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
 
@@ -182,9 +169,9 @@ def run(
     """
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
-    sweep = _sweep_of(sweep_file, model or [], problems or [], out)
+    sweep = sweep_of(context, sweep_file, beside=["max_tokens"] if retry else [])
     if sweep_file is None and budget is not None:
-        _check_ad_hoc_budget(sweep, budget, model or ())
+        _check_typed_budget(sweep, budget, context)
     env = environment_of(env_file, sweep.models)
     KEYS.add((sweep.notify.address(env) if sweep.notify else None) or "")
     options = RunOptions(
@@ -192,7 +179,7 @@ def run(
         models=aliases_typed(models),
         budget_usd=budget,
         retry=_outcomes(retry),
-        max_tokens=max_tokens,
+        max_tokens=_retry_tokens(context, sweep) if retry else None,
         reuse=reuse,
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
@@ -200,30 +187,41 @@ def run(
     )
     screen = default_screen(quiet=quiet or as_json)
     summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
-    brief = not (quiet or as_json)
-    text = summary.as_json() if as_json else summary.as_text(brief=brief)
-    typer.echo(text)
-    if brief:
-        _show_morning(summary.out, below=text.count("\n") + 2)
+    _show_end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
     raise typer.Exit(summary.exit)
 
 
-def _sweep_of(sweep_file: Path | None, model: list[str], problems: list[str], out: Path | None) -> "Sweep":
-    """Return the sweep of a file, or the one that --model, --problems and --out describe."""
-    from asyncbench.config import load_sweep, sweep_from
+def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
+    """Print what a run did, and the sweep file of one whose sweep was `typed`."""
+    from asyncbench.store import SWEEP_FILE
 
-    if sweep_file is not None:
-        if model or problems or out:
-            raise ConfigError("give either a sweep file, or --model, --problems and --out, not both")
-        return load_sweep(sweep_file)
-    if not model or not problems or out is None:
-        raise ConfigError("give a sweep file, or all of --model, --problems and --out")
-    raw = {"name": out.name, "models": model, "problems": problems, "out": str(out)}
-    return sweep_from(raw, place="command line")
+    brief = not (quiet or as_json)
+    text = summary.as_json() if as_json else summary.as_text(brief=brief)
+    if typed and not as_json:
+        text += f"\nTo ask the same from a file: asyncbench run {shlex.quote(str(summary.out / SWEEP_FILE))}"
+    typer.echo(text)
+    if brief:
+        _show_morning(summary.out, below=text.count("\n") + 2)
 
 
-def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -> None:
-    """Refuse models that a budget can hold only by what a sweep file says of them."""
+def _retry_tokens(context: typer.Context, sweep: "Sweep") -> int | None:
+    """Return how long the replies of --retry truncated may be."""
+    from asyncbench.store import SWEEP_FILE
+
+    if (typed := flag_typed(context, "max_tokens")) is None:
+        return None
+    if sweep.file is None:  # typed for the sweep, it would be another sweep, all of which is asked
+        raise ConfigError(
+            "--retry with --max-tokens needs a sweep file. Type `asyncbench run "
+            f"{sweep.out / SWEEP_FILE} --retry truncated --max-tokens {typed}`"
+        )
+    if not typed.isdecimal() or int(typed) < 1:
+        raise ConfigError(f"--max-tokens {typed}: not a whole number above 0. Write one, such as 8000")
+    return int(typed)
+
+
+def _check_typed_budget(sweep: "Sweep", budget: float, context: typer.Context) -> None:
+    """Refuse models that a budget can hold only by what is not typed yet."""
     from asyncbench.config import with_budget
     from asyncbench.sweeps import check_budget
 
@@ -231,30 +229,7 @@ def _check_ad_hoc_budget(sweep: "Sweep", budget: float, models: Sequence[str]) -
     try:
         check_budget(meant, meant.models)
     except ConfigError as error:
-        raise ConfigError(f"{error}\n{_as_a_file(sweep, models)}") from None
-
-
-def _as_a_file(sweep: "Sweep", names: Sequence[str]) -> str:
-    """Return the sweep file that says of models, named as they were typed, what a budget has to know."""
-    from asyncbench.providers import longest_reply_of
-    from asyncbench.sweeps import priced
-
-    entries = []
-    for name, model in zip(names, sweep.models, strict=True):
-        entry = [f"model: {json.dumps(name)}"]
-        if any(longest_reply_of(model, condition) is None for condition in sweep.conditions):
-            entry.append("max_tokens: 1000")
-        if not priced(sweep, model):
-            entry.append("price: {input: …, output: …}")
-        entries.append(f"{{{', '.join(entry)}}}")
-    lines = [
-        "Write these lines to sweep.yaml, put in your own figures, and run that file:",
-        f"name: {json.dumps(sweep.name)}",
-        f"problems: {json.dumps([str(source.path) for source in sweep.problems])}",
-        f"models: [{', '.join(entries)}]",
-        f"out: {json.dumps(str(sweep.out))}",
-    ]
-    return "\n".join(lines)
+        raise ConfigError(f"{error}\n{way_to_budget(sweep, context)}") from None
 
 
 def _show_morning(folder: Path, *, below: int = 0) -> None:

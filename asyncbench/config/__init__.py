@@ -18,6 +18,7 @@ from asyncbench.config.entry import (
     BASE_URL_PATTERN as BASE_URL_PATTERN,
     ENV_VARIABLE as ENV_VARIABLE,
     NOT_BUILT as NOT_BUILT,
+    suggestion as suggestion,
 )
 from asyncbench.config.models import check_alias as check_alias
 from asyncbench.config.notify import (
@@ -26,6 +27,7 @@ from asyncbench.config.notify import (
     Notify as Notify,
     is_address as is_address,
 )
+from asyncbench.config.place import Place as Place
 from asyncbench.config.sources import ProblemSource as ProblemSource
 from asyncbench.config.starter import (
     PROBLEMS as PROBLEMS,

@@ -34,6 +34,9 @@ class Place:
         default_factory=dict, repr=False, compare=False
     )
 
+    # Read from a command line: keys → the flags that they were typed as.
+    flags: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
     def __truediv__(self, key: str | int) -> "Place":
         return replace(self, keys=(*self.keys, key))
 
@@ -41,11 +44,14 @@ class Place:
     def parent(self) -> "Place":
         """The mapping that holds the last key."""
         last = max((i for i, key in enumerate(self.keys) if isinstance(key, str)), default=0)
+        last = 0 if self.flags else last  # what holds a flag is the command line
         return replace(self, keys=self.keys[:last])
 
     @property
     def name(self) -> str:
-        """The keys as a message shows them, counted from 1: `models[1].price`."""
+        """The keys as a message shows them, counted from 1: `models[1].price`; or the flag."""
+        if self.flags:
+            return next((self.flags[key] for key in map(str, reversed(self.keys)) if key in self.flags), "")
         shown = (f"[{key + 1}]" if isinstance(key, int) else f".{shortened(key)}" for key in self._written)
         return "".join(shown).removeprefix(".")
 

@@ -45,6 +45,7 @@ from asyncbench.suites.own import (
 from asyncbench.suites.strings import draft_string as draft_string
 from asyncbench.suites.suite import (
     Kind as Kind,
+    Parameter as Parameter,
     Rows as Rows,
     Suite as Suite,
     Wording as Wording,

@@ -1,0 +1,414 @@
+"""The flags that stand for a sweep file: of the keys that people vary, and of the parameters of a suite."""
+
+import inspect
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from asyncbench.commands.making import default_typed
+from asyncbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asyncbench.config import Sweep
+    from asyncbench.suites import Parameter, Suite
+
+Flags = Mapping[str, Any]  # those that were typed: name → text or number, or a list of texts
+
+WHAT: Final = "Instead of a sweep file"
+HOW: Final = "How to ask (write 0,1 to compare values)"
+WORDS: Final = "Words around each question"
+OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "tpm", "concurrency")
+OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
+_TYPED: Final = "asyncbench.flags"  # where the context of a command keeps them
+_SUITE: Final = "asyncbench.suite"
+
+
+def _what(
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="PROVIDER/MODEL", help="Ask this model. Repeatable.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUITE",
+            help="Generate the problems of this suite. --help then lists its parameters. Or custom: yours.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Generate from this seed. Default: 0.")
+    ] = None,
+    problems: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Ask the problems of this file. Repeatable.")
+    ] = None,
+    grader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GRADER", help="With --suite custom: grade with exact, number, choice or MODULE:FUNCTION."
+        ),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(metavar="N", help="Ask each problem N times. Default: 1.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the results and the sweep file here.")
+    ] = None,
+) -> None: ...
+
+
+def _how(
+    effort: Annotated[
+        str | None, typer.Option(metavar="EFFORT,…", help="Let models think so hard: low,high.")
+    ] = None,
+    temperature: Annotated[
+        str | None, typer.Option(metavar="X,…", help="Sample at this temperature.")
+    ] = None,
+    max_tokens: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,…",
+            help="Allow replies of up to N tokens. With --retry truncated: also beside a sweep file.",
+        ),
+    ] = None,
+    rpm: Annotated[str | None, typer.Option(metavar="N,…", help="Send at most N requests a minute.")] = None,
+    tpm: Annotated[str | None, typer.Option(metavar="N,…", help="Use at most N tokens a minute.")] = None,
+    concurrency: Annotated[
+        str | None, typer.Option(metavar="N,…", help="Hold at most N calls in flight.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Ask the server at this address.")
+    ] = None,
+) -> None: ...
+
+
+def _words(
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="Send this system prompt.")] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help=r'Ask in such words: "{question}\nThink step by step.". Write \n for a new line.',
+        ),
+    ] = None,
+    shots: Annotated[
+        str | None, typer.Option(metavar="N", help="Show N worked examples, or those of a file.")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Begin with small talk: 1k, 2k, 4k, or a file.")
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option(metavar="STYLE", help="Ask in this form: chat, completion or rules.")
+    ] = None,
+    digits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM,…", help="Write numbers reversed, zero_padded, spaced, grouped or indexed."
+        ),
+    ] = None,
+) -> None: ...
+
+
+def _options_of(declared: Callable[..., None], panel: str) -> list[Any]:  # Any: typer names no class of them
+    """Return the parameters of a function as options that stand under one heading of --help."""
+    app = typer.Typer(add_completion=False)
+    app.command()(declared)
+    options: list[Any] = list(typer.main.get_command(app).params)
+    for option in options:
+        option.rich_help_panel = panel
+    return options
+
+
+def _suite_options(name: str, taken: Collection[str]) -> list[Any]:
+    """Return an option for each parameter of a suite but those that the command has already.
+
+    Raises:
+        ConfigError: no suite has that name.
+    """
+    from asyncbench.config import suggestion
+    from asyncbench.suites import SUITES
+
+    if name not in SUITES:
+        raise ConfigError(f"--suite {name}: unknown suite. {suggestion(name, SUITES)}")
+
+    def declared() -> None: ...
+
+    parameters = [
+        inspect.Parameter(
+            parameter,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(metavar="VALUE", help=_help_of(said))],
+        )
+        for parameter, said in SUITES[name].parameters.items()
+        if flag(parameter) not in taken
+    ]
+    declared.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    return _options_of(declared, f"Parameters of {name}")
+
+
+def _help_of(parameter: "Parameter") -> str:
+    said = f"{parameter.help[:1].upper()}{parameter.help[1:]}{default_typed(parameter.default)}"
+    return f"{said}." if len(said) < 120 else f"{said[:119]}…"
+
+
+class SweepCommand(TyperCommand):
+    """A command that takes a sweep file, or the flags that stand for one and parameters of their suite."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        groups = ((_what, WHAT), (_how, HOW), (_words, WORDS))
+        self._flags = [option for group, panel in groups for option in _options_of(group, panel)]
+        arguments = [param for param in self.params if param.param_type_name == "argument"]
+        self.params = [*arguments, *self._flags, *(p for p in self.params if p not in arguments)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        typed = [word.partition("=")[0] for word in args]
+        own = {word for param in self.params for word in param.opts}
+        suite = typed.index("--suite") if "--suite" in typed else None
+        if suite is not None and (named := [*args[suite].split("=", 1)[1:], *args[suite + 1 :]]):
+            ctx.meta[_SUITE] = _suite_options(named[0], own)
+        elif strays := [word for word in typed if word.startswith("--") and word not in own]:
+            _refuse_parameters(strays)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [*super().get_params(ctx), *ctx.meta.get(_SUITE, ())]
+
+    def invoke(self, ctx: Any) -> Any:
+        names = [param.name for param in (*self._flags, *ctx.meta.get(_SUITE, ()))]
+        typed = {name: ctx.params.pop(name) for name in names}
+        ctx.meta[_TYPED] = {name: value for name, value in typed.items() if value not in (None, [], ())}
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {"Arguments": [], WHAT: []}
+        groups |= {option.rich_help_panel: [] for option in ctx.meta.get(_SUITE, ())}
+        for param in self.get_params(ctx):
+            kind = "Arguments" if param.param_type_name == "argument" else "Options"
+            groups.setdefault(getattr(param, "rich_help_panel", None) or kind, []).append(param)
+        for group, params in groups.items():
+            with formatter.section(group):
+                formatter.write_dl([record for param in params if (record := param.get_help_record(ctx))])
+
+
+def flag(name: str) -> str:
+    """Return how a key of a sweep file or a parameter of a suite is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _refuse_parameters(strays: Sequence[str]) -> None:
+    """Refuse parameters of suites where none is named."""
+    from asyncbench.suites import SUITES
+
+    for word in strays:
+        owners = [name for name, suite in SUITES.items() if word in map(flag, suite.parameters)]
+        if owners:
+            raise ConfigError(
+                f"{word}: a parameter of {', '.join(owners)}. Name the suite, such as --suite {owners[0]}"
+            )
+
+
+# ── what they stand for ──────────────────────────────────────────────────────────────────────
+
+
+def sweep_of(context: typer.Context, sweep_file: Path | None, *, beside: Collection[str] = ()) -> "Sweep":
+    """Return the sweep of a file, or the one that the flags stand for.
+
+    Args:
+        context: of the command, which holds the flags.
+        sweep_file: the file that was named.
+        beside: flags that may stand beside a file.
+
+    Raises:
+        ConfigError: there is neither or both, or the sweep is wrong.
+    """
+    from asyncbench.config import load_sweep
+
+    flags: Flags = context.meta[_TYPED]
+    if sweep_file is None:
+        return _sweep_typed(flags)
+    if odd := [flag(name) for name in flags if name not in beside]:
+        raise ConfigError(
+            f"give either {sweep_file} or {', '.join(odd)}, not both. Keys of the sweep stand in the file"
+        )
+    return load_sweep(sweep_file)
+
+
+def flag_typed(context: typer.Context, name: str) -> str | None:
+    """Return what was typed for a flag; None: nothing."""
+    typed: Flags = context.meta[_TYPED]
+    return typed.get(name)
+
+
+def _sweep_typed(flags: Flags) -> "Sweep":
+    from asyncbench.config import Place, sweep_from
+
+    lacking = [flag(name) for name in ("model", "out") if name not in flags]
+    lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
+    if lacking:
+        said = "give a sweep file, or --model, --suite or --problems, and --out"
+        raise ConfigError(f"{said} ({', '.join(lacking)} missing)" if flags else said)
+    named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, "seed", "grader", "repeats", "out")}
+    place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
+    sweep = sweep_from(_mapping_of(flags), place=place)
+    _check_asked_alike(sweep)
+    return sweep
+
+
+def _mapping_of(flags: Flags) -> dict[str, object]:
+    """Return what the sweep file holds that flags stand for."""
+    out, models = flags["out"], flags["model"]
+    if twice := [model for model in models if models.count(model) > 1]:
+        raise ConfigError(
+            f"--model {twice[0]}: given twice. For several answers to each problem use --repeats"
+        )
+    words = {name: _word(name, flags[name]) for name in OF_CONDITIONS if name in flags}
+    condition = {"name": _condition_name(words), **words}
+    return {
+        "name": out.name,
+        "problems": list(_problem_sets(flags)),
+        "models": [{"model": model, **_values_of_models(model, flags)} for model in models],
+        **({"conditions": [condition]} if words else {}),
+        **({"repeats": flags["repeats"]} if "repeats" in flags else {}),
+        "out": str(out),
+    }
+
+
+def _values_of_models(model: str, flags: Flags) -> dict[str, Any]:  # Any: as a sweep file may hold it
+    """Return the other keys of a model; simulated ones cost nothing."""
+    from asyncbench.providers import known_endpoints
+
+    endpoint = known_endpoints().get(model.partition("/")[0])
+    simulated = endpoint is not None and endpoint.simulated and "base_url" not in flags
+    free = {"price": {"input": 0, "output": 0}} if simulated else {}
+    return {name: _values(name, flags) for name in OF_MODELS if name in flags} | free
+
+
+def _values(name: str, flags: Flags) -> Any:
+    """Return the value of a key of models, or a list of several."""
+    read = str if name in ("effort", "base_url") else _number
+    words = [flags[name]] if name == "base_url" else [word.strip() for word in flags[name].split(",")]
+    if "" in words:
+        raise ConfigError(f"{flag(name)} {flags[name]!r}: a value is empty. Write one, or several as a,b")
+    try:
+        values = [read(word) for word in words]
+    except ValueError:
+        raise ConfigError(f"{flag(name)} {flags[name]}: not a number. Write one, or several as 1,2") from None
+    return values[0] if len(values) == 1 else values
+
+
+def _number(word: str) -> int | float:
+    try:
+        return int(word)
+    except ValueError:
+        return float(word)
+
+
+def _word(name: str, typed: str) -> object:
+    """Return the value of a key of conditions."""
+    if name == "digits":
+        forms = [form.strip() for form in typed.split(",")]
+        return forms[0] if len(forms) == 1 else forms
+    if name == "shots" and typed.isdecimal():
+        return int(typed)
+    # A shell hands on \n as it is typed.
+    return typed.replace(r"\n", "\n") if name in ("system", "template") else typed
+
+
+def _condition_name(words: Mapping[str, object]) -> str:
+    """Return a name that tells apart what people vary: `context=2k shots=3`, `template`."""
+    said = [
+        name
+        if name in ("system", "template")
+        else f"{name}={','.join(value) if isinstance(value, list) else Path(str(value)).stem}"
+        for name, value in words.items()
+    ]
+    return " ".join(said) or "plain"
+
+
+def _problem_sets(flags: Flags) -> Iterator[object]:
+    """Yield the problem sets: the one that --suite and its parameters stand for, then those of --problems."""
+    from asyncbench.suites import SUITES
+
+    suite, files = SUITES.get(flags.get("suite", "")), flags.get("problems", ())
+    own = suite is not None and suite.generate is None
+    if own and not files:
+        raise ConfigError("--suite custom: your own problems are in a file. Name it with --problems")
+    if own and "grader" not in flags:
+        way = f"`asyncbench problems inspect {files[0]}` shows which one fits"
+        raise ConfigError(f"--suite custom: your own problems need a --grader. {way}")
+    if "seed" in flags and (suite is None or own):
+        raise ConfigError("--seed: only the problems of a suite are generated. Leave it out")
+    if "grader" in flags and not own:
+        raise ConfigError("--grader: only your own problems take one. Add --suite custom, or leave it out")
+    if suite is not None and not own:
+        yield {"suite": suite.name, "seed": flags.get("seed", 0), **_parameters(suite, flags)}
+    for file in files:
+        yield {"path": file, "suite": flags["suite"], "grader": flags["grader"]} if own else file
+
+
+def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:
+    """Return what was typed for the parameters of a suite."""
+    parameters = dict[str, object]()
+    for name in suite.parameters.keys() & flags.keys():
+        try:
+            value = suite.parameters[name].parse(flags[name])
+        except ValueError as error:
+            raise ConfigError(f"{flag(name)} {flags[name]}: {error}") from None
+        parameters[name] = value if isinstance(value, int) else flags[name]
+    suite.parsed(parameters, place=f"--suite {suite.name}")
+    return {name: parameters[name] for name in suite.parameters if name in parameters}
+
+
+def _check_asked_alike(sweep: "Sweep") -> None:
+    """Refuse a folder where a model of the same name was asked otherwise: reports would mix the two."""
+    from asyncbench.config import load_sweep
+    from asyncbench.prompting import asked_as
+    from asyncbench.store import SWEEP_FILE
+
+    file = sweep.out / SWEEP_FILE
+    if not file.exists():
+        return
+    before = load_sweep(file)
+    ways = {
+        (model.alias, condition.name): asked_as(model, condition)
+        for model in before.models
+        for condition in before.conditions
+    }
+    for model in sweep.models:
+        for condition in sweep.conditions:
+            if ways.get((model.alias, condition.name), way := asked_as(model, condition)) != way:
+                raise ConfigError(
+                    f"--out {sweep.out}: it holds answers of {model.alias} that were asked with other flags. "
+                    f"Name another folder, or continue with: asyncbench run {file}"
+                )
+
+
+def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:
+    """Return what to type, or which sweep file to write, so that a budget can hold all models of a sweep."""
+    from asyncbench.sweeps import priced
+
+    if all(priced(sweep, model) for model in sweep.models):
+        return "Add --max-tokens, such as --max-tokens 1000."
+    mapping = _mapping_of(context.meta[_TYPED])
+    entries = []
+    for name in context.meta[_TYPED]["model"]:
+        provider, _, model_id = name.partition("/")
+        alike = [model for model in sweep.models if (model.provider, model.model_id) == (provider, model_id)]
+        unpriced = not all(priced(sweep, model) for model in alike)
+        price: dict[str, object] = {"price": {"input": "…", "output": "…"}} if unpriced else {}
+        entries.append(
+            {"model": name, "max_tokens": 1000} | _values_of_models(name, context.meta[_TYPED]) | price
+        )
+    return "\n".join(
+        [
+            "Write these lines to sweep.yaml, put in your own figures, and run that file:",
+            *(
+                f"{key}: {json.dumps(value, ensure_ascii=False)}"
+                for key, value in (mapping | {"models": entries}).items()
+            ),
+        ]
+    ).replace('"…"', "…")

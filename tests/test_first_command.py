@@ -1,0 +1,192 @@
+"""A sweep that is typed as flags: it asks what a file with the same keys asks, and writes that file."""
+
+import json
+import shlex
+
+import pytest
+
+from asyncbench.commands.sweep_flags import flag
+from asyncbench.config import load_sweep
+from asyncbench.suites import SUITES
+from tests.commands import asyncbench, asyncbench_here
+
+WHOLE = (
+    "--suite llm_arithmetic --depths 2-3 --trials 1 --variants int_add,int_mul --effort high --repeats 3 "
+    "--context 1k"
+)
+
+
+def typed(text, out):
+    return (*shlex.split(text), "--out", out)
+
+
+def test_the_first_command_is_whole(tmp_path):
+    """It generates, asks, reports and writes the sweep file, which asks nothing again."""
+    flags = typed(f"--model simulated/noisy {WHOLE}", tmp_path / "x")
+    done = asyncbench("run", *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+    file = tmp_path / "x" / "sweep.yaml"
+    assert f"To ask the same from a file: asyncbench run {file}\n" in done.stdout
+    assert "x: 12/12 done." in done.stdout
+    assert "50 % right up to" in done.stdout  # the report
+
+    written = load_sweep(file)
+    (source,), (model,), (condition,) = written.problems, written.models, written.conditions
+    assert (source.suite, source.seed) == ("llm_arithmetic", 0)
+    assert source.parameters == {"depths": "2-3", "trials": 1, "variants": "int_add,int_mul"}
+    assert (model.effort, condition.name, written.repeats) == ("high", "context=1k", 3)
+
+    planned = json.loads(asyncbench_here("plan", *flags, "--json").stdout)
+    assert [(model["done"], model["left"]) for model in planned["models"]] == [(12, 0)]
+    again = json.loads(asyncbench("run", file, "--json").stdout)["models"]["simulated/noisy"]
+    assert (again["done"], again["done_before"], again["attempts"]) == (12, 12, 0)
+
+
+def test_several_values_are_planned_as_a_matrix(tmp_path):
+    models = "--model openai/gpt-5-mini --model openai/gpt-5"
+    done = asyncbench_here("plan", *typed(f"{models} {WHOLE} --effort low,high", tmp_path / "x"))
+    assert "Matrix: 4 entries" in done.stdout
+    assert "openai/gpt-5 effort=high" in done.stdout
+    assert not (tmp_path / "x").exists()
+
+
+# Flags, and what a sweep file says instead.
+SAID: dict[str, dict[str, object]] = {
+    "--temperature 0,0.5": {"temperature": [0, 0.5]},
+    "--max-tokens 64 --rpm 60 --tpm 9e4": {"max_tokens": 64, "rpm": 60, "tpm": 90000},
+    "--concurrency 1,8": {"concurrency": [1, 8]},
+    "--base-url http://127.0.0.1:9/v1": {"base_url": "http://127.0.0.1:9/v1"},
+}
+WORDED = {
+    r'--system "Be terse." --template "{question}\nThink."': {
+        "name": "system template",
+        "system": "Be terse.",
+        "template": "{question}\nThink.",
+    },
+    "--digits zero_padded,reversed": {
+        "name": "digits=zero_padded,reversed",
+        "digits": ["zero_padded", "reversed"],
+    },
+    "--digits spaced": {"name": "digits=spaced", "digits": "spaced"},
+}
+
+
+@pytest.mark.parametrize("flags", [*SAID, *WORDED])
+def test_a_flag_says_what_its_key_says(tmp_path, flags):
+    import yaml
+
+    entry: dict[str, object] = {"model": "openai/gpt-4.1-mini"} | SAID.get(flags, {})
+    content = {
+        "name": "x",
+        "problems": [{"suite": "integer_addition", "seed": 4, "tries": 3}],
+        "models": [entry],
+        "conditions": [WORDED.get(flags, {"name": "plain"})],
+        "out": str(tmp_path / "x"),
+    }
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(content))
+    beside = "--model openai/gpt-4.1-mini --suite integer_addition --seed 4 --tries 3"
+    by_flags = asyncbench_here("plan", *typed(f"{beside} {flags}", tmp_path / "x"), "--json")
+    by_file = asyncbench_here("plan", tmp_path / "x.yaml", "--json")
+    assert (by_flags.returncode, by_file.returncode) == (0, 0), by_flags.stderr + by_file.stderr
+    assert json.loads(by_flags.stdout)["models"] == json.loads(by_file.stdout)["models"]
+
+
+BASE = "--model simulated/noisy --suite llm_arithmetic"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (f"{BASE} --depths 10-2", "--depths 10-2: has a range that runs backwards: write 2-10"),
+        (f"{BASE} --depth 2-3", "No such option: --depth"),
+        (f"{BASE} --tries 5", "No such option: --tries"),
+        (f"{BASE} --trials x", "--trials x: is not a whole number"),
+        ("--model simulated/noisy --depths 2-3", "--depths: a parameter of llm_arithmetic. Name the suite"),
+        ("--model simulated/noisy --suite llm_arithmetik", "Did you mean 'llm_arithmetic'?"),
+        (
+            "--model simulated/noisy --suite integer_addition --min-digits 9 --max-digits 3",
+            "--suite integer_addition: min_digits (9) is greater than max_digits (3)",
+        ),
+        ("--model simulated/noisy --problems none.parquet", "--problems: none.parquet was not found"),
+        (
+            "--model simulated/noisy --problems data/nupa-mini.parquet --seed 1",
+            "--seed: only the problems",
+        ),
+        ("--model simulated/noisy --suite custom", "--suite custom: your own problems are in a file"),
+        (f"{BASE} --grader number", "--grader: only your own problems take one"),
+        ("--suite llm_arithmetic", "(--model missing)"),
+        ("--model simulated/noisy", "(--suite or --problems missing)"),
+        ("--model gpt-5 --suite llm_arithmetic", "--model: 'gpt-5' names no provider"),
+        (f"{BASE} --model simulated/noisy", "--model simulated/noisy: given twice"),
+        (f"{BASE} --temperature -1", "'--temperature' must be at least 0, not -1"),
+        (f"{BASE} --temperature warm", "--temperature warm: not a number"),
+        (f"{BASE} --temperature 0,0", "--temperature: 'temperature' lists 0 twice"),
+        (f"{BASE} --effort low,", "--effort 'low,': a value is empty"),
+        (f"{BASE} --max-tokens 0", "'--max-tokens' must be more than 0"),
+        (f"{BASE} --repeats 0", "'--repeats' must be more than 0"),
+        (f"{BASE} --repeats x", "Invalid value for '--repeats'"),
+        (f"{BASE} --concurrency 1.5", "'--concurrency' must be a whole number"),
+        (f"{BASE} --base-url here", "'--base-url' must be an address"),
+        (f"{BASE} --context 3k", "--context: 3k was not found"),
+        (f"{BASE} --shots 3", "'shots=3': llm_arithmetic defines no worked examples"),
+        (f"{BASE} --style haiku", "'--style' must be 'chat', 'completion' or 'rules'"),
+        (f"{BASE} --digits backwards", "'--digits' must be 'reversed'"),
+        (f"{BASE} --template Think", "--template: 'template' does not say where the question goes"),
+        (f"configs/demo.yaml {BASE}", "give either configs/demo.yaml or --model, --suite, --out, not both"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_bad_flag_is_named_before_anything_is_spent(tmp_path, command, flags, said):
+    done = asyncbench_here(command, *typed(flags, tmp_path / "x"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
+    """Reports would take both for one model."""
+    out = tmp_path / "x"
+    done = asyncbench("run", *typed("--model simulated/noisy --limit 1 --effort low " + WHOLE, out))
+    assert done.returncode == 0, done.stderr
+    file = out / "sweep.yaml"
+    before = file.read_bytes()
+    refused = asyncbench_here("run", *typed(f"--model simulated/noisy {WHOLE} --effort low", out))
+    assert refused.returncode == 2
+    assert (
+        f"--out {out}: it holds answers of simulated/noisy that were asked with other flags" in refused.stderr
+    )
+    assert f"continue with: asyncbench run {file}" in refused.stderr
+    assert file.read_bytes() == before
+    more = asyncbench_here("plan", *typed(f"--model simulated/noisy {WHOLE} --context 2k", out))
+    assert more.returncode == 0, more.stderr  # another condition, with a name of its own
+
+
+def test_longer_replies_of_truncated_trials_need_the_file(tmp_path):
+    """As flags of a sweep they would be another sweep, and all of it asked again."""
+    words = typed(f"{BASE} --max-tokens 9 --retry truncated", tmp_path / "x")
+    done = asyncbench_here("run", *words)
+    file = tmp_path / "x" / "sweep.yaml"
+    assert done.returncode == 2
+    assert f"`asyncbench run {file} --retry truncated --max-tokens 9`" in done.stderr
+    done = asyncbench_here("run", "configs/demo.yaml", "--retry", "truncated", "--max-tokens", "9x")
+    assert "--max-tokens 9x: not a whole number" in done.stderr
+
+
+def test_questions_of_your_own_need_no_sweep_file(tmp_path):
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    flags = f"--model simulated/noisy --suite custom --problems {tmp_path / 'q.jsonl'}"
+    planned = asyncbench_here("plan", *typed(f"{flags} --grader number", tmp_path / "x"), "--json")
+    assert [model["left"] for model in json.loads(planned.stdout)["models"]] == [1]
+    lacking = asyncbench_here("plan", *typed(flags, tmp_path / "x"))
+    assert "need a --grader. `asyncbench problems inspect" in lacking.stderr
+    wrong = asyncbench_here("plan", *typed(f"{flags} --grader guess", tmp_path / "x"))
+    assert (wrong.returncode, "guess" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if suite.generate])
+def test_each_parameter_of_a_suite_is_a_flag_that_its_help_shows(suite):
+    shown = asyncbench_here("run", "--suite", suite, "--help").stdout
+    section = shown.split(f"Parameters of {suite}:\n")[1].split("\n\n")[0]
+    assert [line.split()[0] for line in section.splitlines() if line.startswith("  --")] == list(
+        map(flag, SUITES[suite].parameters)
+    )
