@@ -20,6 +20,16 @@ settings.load_profile("whatever it takes")
 os.environ.pop(
     "COLUMNS", None
 )  # of a worker of xdist it is 80, whatever the terminal; tables would be folded
+# Before anything imports huggingface_hub, here and in the processes that tests start: whoever runs the tests
+# may have a token, a cache and another endpoint; hf_xet opens sockets that the guard below does not see.
+for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING"))]:
+    del os.environ[name]
+os.environ |= {
+    "HF_ENDPOINT": "http://127.0.0.1:9",  # where nobody listens
+    "HF_HOME": str(ROOT / "tests" / "no-home-of-the-hub"),
+    "HF_HUB_DISABLE_XET": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks

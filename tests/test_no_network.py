@@ -3,8 +3,12 @@
 import asyncio
 import socket
 import warnings
+from pathlib import Path
 
 import pytest
+from huggingface_hub import constants, get_token
+
+from tests.commands import asyncbench, asyncbench_here
 
 
 def test_a_socket_to_another_machine_is_refused():
@@ -23,6 +27,15 @@ async def test_loopback_is_open():
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.close()
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize("run", [asyncbench_here, asyncbench])
+def test_the_hub_is_out_of_reach_and_no_token_is_known(run):
+    done = run("problems", "inspect", "hf://datasets/openai/gsm8k")
+
+    assert (done.returncode, "the Hub cannot be reached (ConnectError)" in done.stderr) == (2, True), done
+    assert (constants.ENDPOINT, constants.HF_HUB_DISABLE_XET) == ("http://127.0.0.1:9", True)
+    assert (get_token(), Path(constants.HF_HOME).exists()) == (None, False)
 
 
 def test_a_warning_is_an_error():

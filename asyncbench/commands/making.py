@@ -54,7 +54,12 @@ def _parameters(arguments: list[str]) -> dict[str, str]:
 
 def problems(
     action: Annotated[Literal["inspect"], typer.Argument(metavar="inspect", help="What to do: inspect.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A problem file: Parquet, CSV or JSON.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A problem file: Parquet, CSV or JSON, or hf://datasets/OWNER/NAME."
+        ),
+    ],
     columns: Annotated[
         str | None,
         typer.Option(
@@ -75,6 +80,8 @@ def problems(
     asyncbench problems inspect my.jsonl
 
     asyncbench problems inspect my.csv --columns question=text,expected=final
+
+    asyncbench problems inspect hf://datasets/OWNER/NAME/FILE
 
     You see the columns that were found, ten problems as they would be asked, and the lines for a sweep file.
     """

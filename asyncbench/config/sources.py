@@ -12,6 +12,7 @@ from asyncbench.config.place import Place, quoted
 from asyncbench.errors import ConfigError
 from asyncbench.files import input_path
 from asyncbench.plugins import file_named, is_in_file
+from asyncbench.problems import hub_address
 from asyncbench.suites import SUITES
 
 
@@ -35,7 +36,8 @@ class ProblemsEntry(Entry):
 
     path: Name = Field(
         description="The path of a Parquet file. With `suite: custom` also of a CSV, TSV, JSON lines or "
-        "JSON file."
+        "JSON file. Or the address of such a file on the Hugging Face Hub: `hf://datasets/OWNER/NAME`, "
+        "`hf://datasets/OWNER/NAME/FILE` or `hf://datasets/OWNER/NAME@REVISION/FILE`."
     )
     suite: Literal["custom"] | None = Field(
         default=None,
@@ -145,7 +147,7 @@ def source_mapping(source: ProblemSource, near: Path | None = None) -> dict[str,
     """Return the entry that `sources_from` reads back; `near`: the sweep file that names it."""
     if source.path is None:
         return {"suite": source.suite, "seed": source.seed, **source.parameters}
-    path = str(input_path(source.path, near))
+    path = hub_address(source.path) or str(input_path(source.path, near))
     if source.run is not None:
         return {"path": path, "run": source.run}
     if source.suite is None:

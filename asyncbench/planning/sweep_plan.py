@@ -26,10 +26,10 @@ from asyncbench.records import Model, Usage
 from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
+    cautions_on,
     check_replays,
     check_sets,
     chosen_models,
-    guesses_in,
     most_for,
     still_skipped,
 )
@@ -129,7 +129,7 @@ def plan_of(
         forecast_seconds=together[2],
         cuts=tuple(cuts),
         assumptions=tuple(assumptions_of(rest, drawings, plans)),
-        warnings=(*guesses_in(problem_sets.values()), *warnings, *warnings_of(plans)),
+        warnings=(*cautions_on(problem_sets.values()), *warnings, *warnings_of(plans)),
     )
 
 

@@ -1,6 +1,7 @@
 """Opening a problem set: everything is checked once, in one pass, before any call."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from asyncbench.problems.custom import (
     used_grader,
 )
 from asyncbench.problems.files import lacking, opened_parquet, read_batches
+from asyncbench.problems.hub import problem_file
 from asyncbench.problems.identity import Occurrences, identified
 from asyncbench.problems.problem_set import NOTHING, ProblemSet, Said, contract_batches
 from asyncbench.problems.recorded import OneRun, run_called, run_drafts, runs_said
@@ -52,11 +54,12 @@ def open_set(
     pattern: str | None = None,
     run: str | None = None,
     near: Path | None = None,
+    pinned: str | None = None,
 ) -> ProblemSet:
     """Check a problem set from its first row to its last.
 
     Args:
-        path: a Parquet file; with `custom` a CSV or JSON file, too.
+        path: a Parquet file; with `custom` a CSV or JSON file, too; or the address of one on the Hub.
         name: what results call the set; None: the file's name without its ending.
         suite: the only suite whose problems it may hold; None: any. With `custom` the file is anybody's,
             and what follows says how to read it.
@@ -66,30 +69,28 @@ def open_set(
         pattern: custom, with the grader `regex`: its first group is the answer.
         run: the file holds recorded answers: a run or model in it, whose problems are meant.
         near: the sweep file that names the grader: `my_module.py` is looked for beside it first.
+        pinned: of a file of the Hub: its address with the commit and file that it led to before.
 
     Raises:
         ProblemSetError: the file is not what it should be; names the file, the column and the way out.
         ConfigError: arguments that do not go together, a grader that does not exist.
     """
-    path = Path(path)
-    if run is not None:
-        return _open_recorded(path, run)
-    if suite == SUITE:
-        return _open_custom(path, name, columns, grader, pattern, near)
-    if columns or grader or pattern:
-        raise ConfigError(f"{path}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
-    found = _open_contract(path, name)
-    if suite is not None and found.suites != (suite,):
-        raise ProblemSetError(
-            f"{path}: column 'suite' holds {', '.join(found.suites)}, but the sweep wants only {suite}. "
-            "Remove `suite`, or name another file."
-        )
-    return found
+    called = name or Path(path).stem
+    with problem_file(path, pinned) as (file, hub):
+        if run is not None:
+            found = _open_recorded(file, run)
+        elif suite == SUITE:
+            found = _open_custom(file, called, columns, grader, pattern, near)
+        elif columns or grader or pattern:
+            raise ConfigError(f"{file}: columns, grader and pattern need `suite: {SUITE}`. Add that.")
+        else:
+            found = _open_contract(file, called, suite)
+    return replace(found, hub=hub)
 
 
 def _open_custom(
     path: Path,
-    name: str | None,
+    name: str,
     columns: Mapping[str, str] | None,
     grader: str | None,
     pattern: str | None,
@@ -123,7 +124,7 @@ def _open_recorded(path: Path, run: str) -> ProblemSet:
     return _found(path, found.run, survey, custom=of)
 
 
-def _open_contract(path: Path, name: str | None) -> ProblemSet:
+def _open_contract(path: Path, name: str, suite: str | None) -> ProblemSet:
     if is_text_file(path):
         raise _no_contract(path, columns_in(path), "it is a text file.")
     with opened_parquet(path) as file:
@@ -147,12 +148,18 @@ def _open_contract(path: Path, name: str | None) -> ProblemSet:
             f"{path}: its rows were damaged or edited after they were written. Make the file again. If "
             "you edited it, write it without the metadata `asyncbench.digest`."
         )
-    return _found(path, name, survey, said=said)
+    found = _found(path, name, survey, said=said)
+    if suite is not None and found.suites != (suite,):
+        raise ProblemSetError(
+            f"{path}: column 'suite' holds {', '.join(found.suites)}, but the sweep wants only {suite}. "
+            "Remove `suite`, or name another file."
+        )
+    return found
 
 
 def _found(
     path: Path,
-    name: str | None,
+    name: str,
     survey: Survey,
     *,
     said: Said = NOTHING,
@@ -162,7 +169,7 @@ def _found(
         raise ProblemSetError(f"{path}: the file holds no problems. Make it again, or remove it.")
     return ProblemSet(
         path=path,
-        name=name or path.stem,
+        name=name,
         generator_version=said.generator_version,
         seed=said.seed,
         parameters=said.parameters,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from asyncbench.problems.custom import Custom, drafts
 from asyncbench.problems.files import opened_parquet, read_batches
+from asyncbench.problems.hub import HubFile
 from asyncbench.problems.identity import identified
 from asyncbench.problems.recorded import OneRun, run_drafts
 from asyncbench.problems.schema import (
@@ -44,6 +45,12 @@ class ProblemSet:
     parameters: Mapping[str, object] = field(default_factory=dict)
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # `CellCounts`, where they vary
     custom: Custom | OneRun | None = None  # how to read a file that is not in the contract's form
+    hub: HubFile | None = None  # where it comes from, if it is of the Hub
+
+    @property
+    def place(self) -> str:
+        """What messages call the file."""
+        return str(self.path) if self.hub is None else self.hub.address
 
     @property
     def suites(self) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """What asyncbench makes of a problem file: its columns, its grader, and problems as they would be asked."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 
 import yaml
 
-from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set
+from asyncbench.problems import PROBLEM_SCHEMA, ProblemSet, columns_in, open_set, problem_file
 from asyncbench.prompting import wording_of
 from asyncbench.records import Condition, Problem, Reply
 from asyncbench.shown import Report, Sheet, safe_notes
@@ -118,7 +118,8 @@ def inspect_problems(
         print(ab.inspect_problems("my.jsonl").as_text())
 
     Args:
-        path: a problem set of asyncbench, or a Parquet, CSV, TSV, JSON lines or JSON file of your own.
+        path: a problem set of asyncbench, or a Parquet, CSV, TSV, JSON lines or JSON file of your own; or
+            the address of such a file on the Hub, such as `hf://datasets/OWNER/NAME`.
         columns: asyncbench's name of a column → yours. [those with usual names]
         grader: the grader of your own file. [one that fits the expected answers]
         pattern: with the grader `regex`: its first group is the answer.
@@ -130,19 +131,23 @@ def inspect_problems(
         ConfigError: The arguments do not go together.
         ProblemSetError: The file cannot be read as problems.
     """
-    names = columns_in(Path(path))
-    if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
-        return _inspected(open_set(path), names, {"path": str(path)}, grader_guessed=False)
-    chosen = grader or _likely(path, columns)
-    problems = open_set(path, suite="custom", columns=columns, grader=chosen, pattern=pattern)
-    own = {"columns": dict(problems.own_columns), "pattern": pattern}
-    said = {name: value for name, value in own.items() if value}
-    entry = {"path": str(path), "suite": "custom", "grader": chosen, **said}
-    return _inspected(problems, names, entry, grader_guessed=grader is None)
+    with problem_file(path) as (file, hub):
+        given = {"path": str(path) if hub is None else hub.address}
+        names = columns_in(file)
+        if not (columns or grader or pattern) and set(PROBLEM_SCHEMA.names) <= set(names):
+            found = _inspected(open_set(file), names, given, grader_guessed=False)
+        else:
+            chosen = grader or _likely(file, columns)
+            problems = open_set(file, suite="custom", columns=columns, grader=chosen, pattern=pattern)
+            own = {"columns": dict(problems.own_columns), "pattern": pattern}
+            said = {name: value for name, value in own.items() if value}
+            entry = {**given, "suite": "custom", "grader": chosen, **said}
+            found = _inspected(problems, names, entry, grader_guessed=grader is None)
+        return found if hub is None else replace(found, file=hub.pinned)
 
 
-def _likely(path: str | PathLike[str], columns: Mapping[str, str] | None) -> str:
-    problems = open_set(path, suite="custom", columns=columns, grader="exact")
+def _likely(file: Path, columns: Mapping[str, str] | None) -> str:
+    problems = open_set(file, suite="custom", columns=columns, grader="exact")
     return likely_grader(problem.expected for problem in problems.read())
 
 

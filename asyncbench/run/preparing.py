@@ -25,9 +25,11 @@ from asyncbench.store import RECORDED, Salvage, Store, joined_recordings, known_
 from asyncbench.suites import ADDED_GRADERS, SUITES
 from asyncbench.sweeps import (
     ASKED,
+    HUB,
     Answers,
     Before,
     Room,
+    cautions_on,
     check_budget,
     check_conditions,
     check_longer,
@@ -36,7 +38,6 @@ from asyncbench.sweeps import (
     check_sets,
     chosen_models,
     corrected,
-    guesses_in,
     held_models,
     keys_for,
     named,
@@ -142,7 +143,7 @@ def _describe(run: RunState) -> None:
             ASKED: named(named_before(store.folder, store.manifest), run.models),
             RECORDED: joined_recordings([recorded_before, recorded]),
             "budget": None if run.ledger is None else run.ledger.described(),
-            **_code_of_others(run),
+            **_from_elsewhere(run),
             "problem_sets": {
                 name: {"name": made.name, "rows": made.rows, "digest": made.digest, "seed": made.seed}
                 for name, made in sorted(used.items())
@@ -151,8 +152,8 @@ def _describe(run: RunState) -> None:
     )
 
 
-def _code_of_others(run: RunState) -> dict[str, object]:
-    """Return what the manifest says of graders in files and of what packages add, if there is any."""
+def _from_elsewhere(run: RunState) -> dict[str, object]:
+    """Return what the manifest says of graders, packages and files from elsewhere, if there are any."""
     before, used = run.store.manifest, list(run.opened.values())
     graders = {name: digest for problems in used for name, digest in problems.own_graders.items()}
     added = [
@@ -161,7 +162,12 @@ def _code_of_others(run: RunState) -> dict[str, object]:
         *added_providers().origins({model.provider for model in run.models}),
     ]
     earlier = [said for said in before.get("plugins", []) if said not in added]
-    found = {"graders": before.get("graders", {}) | graders, "plugins": [*earlier, *added]}
+    hub = {problems.hub.address: problems.hub.pinned for problems in used if problems.hub}
+    found = {
+        "graders": before.get("graders", {}) | graders,
+        "plugins": [*earlier, *added],
+        HUB: before.get(HUB, {}) | hub,
+    }
     return {key: said for key, said in found.items() if said}
 
 
@@ -186,7 +192,7 @@ def _cautions(run: RunState) -> Iterator[str]:
         yield f"{path}: accepted as lost; the cost of its calls still counts"
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
-    yield from guesses_in(run.opened.values())
+    yield from cautions_on(run.opened.values())
     if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
         outside = ", and no budget holds them" if run.caps else ""
         yield (

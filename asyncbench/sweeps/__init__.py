@@ -18,11 +18,12 @@ from asyncbench.sweeps.budget_bounds import (
 )
 from asyncbench.sweeps.grading import corrected as corrected, graded as graded
 from asyncbench.sweeps.preflight import (
+    HUB as HUB,
+    cautions_on as cautions_on,
     check_conditions as check_conditions,
     check_replays as check_replays,
     check_sets as check_sets,
     chosen_models as chosen_models,
-    guesses_in as guesses_in,
     keys_for as keys_for,
     open_sources as open_sources,
     raise_file_limit as raise_file_limit,

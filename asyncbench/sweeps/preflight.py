@@ -13,11 +13,19 @@ from asyncbench.config import ProblemSource, Sweep, condition_complaint
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.files import found_input, input_path, text_of
-from asyncbench.problems import ProblemSet, copy_into, generate, open_set, run_called, runs_said
+from asyncbench.problems import (
+    ProblemSet,
+    copy_into,
+    generate,
+    hub_address,
+    open_set,
+    run_called,
+    runs_said,
+)
 from asyncbench.prompting import most_characters, said_before
 from asyncbench.providers import ignored
 from asyncbench.records import MOST_IN_FLIGHT, Condition, Model, Reply
-from asyncbench.store import planned, read_manifest
+from asyncbench.store import is_results_folder, planned, read_manifest
 from asyncbench.suites import SUITES, rewritten
 from asyncbench.sweeps.grading import graded
 from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
@@ -26,6 +34,7 @@ from asyncbench.sweeps.trials import AskedSet, asked_by_model, conditions_of
 # of them.
 SIMULATED_KEY = "asyncbench-needs-no-key"
 LEAST_IN_FLIGHT = 8  # calls of a lane that sets no `concurrency`, however few files there may be
+HUB = "hub"  # in a manifest: address of a file on the Hub → the same with its commit and file
 SPARE_FILES = 200  # open files beside the connections: parts, journals, the interpreter's own
 
 
@@ -95,6 +104,8 @@ def keys_for(models: Iterable[Model], env: Mapping[str, str]) -> dict[str, str]:
 def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]:
     """Check every problem file that these models are asked; return them by their place in the sweep.
 
+    A file of the Hub is asked at the commit at which the sweep's results folder asked it before.
+
     Raises:
         ProblemSetError: a file is missing or not what it should be.
     """
@@ -102,8 +113,10 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
     for source in sources_of(sweep, models):
         if source.path is None:
             continue
+        address = hub_address(source.path)
         opened[source.place] = open_set(
-            found_input(
+            address
+            or found_input(
                 source.path,
                 sweep.file,
                 place=source.place,
@@ -116,16 +129,28 @@ def open_sources(sweep: Sweep, models: Iterable[Model]) -> dict[str, ProblemSet]
             pattern=source.pattern,
             run=source.run,
             near=sweep.file,
+            pinned=_asked_before(address, sweep.out) if address else None,
         )
     return opened
 
 
-def guesses_in(sets: Iterable[ProblemSet]) -> Iterator[str]:
-    """Yield which columns of files were guessed: a caution before they are asked."""
+def _asked_before(address: str, folder: Path) -> str | None:
+    """Return the commit and file of an address on the Hub that a results folder has asked, if it has."""
+    pins: dict[str, str] = read_manifest(folder).get(HUB, {}) if is_results_folder(folder) else {}
+    return pins.get(address)
+
+
+def cautions_on(sets: Iterable[ProblemSet]) -> Iterator[str]:
+    """Yield what to know of files before they are asked: guessed columns, datasets that have changed."""
     for problems in sets:
         if guessed := problems.guessed_columns:
             said = ", ".join(f"{ours} is read from column {theirs!r}" for ours, theirs in guessed.items())
-            yield f"{problems.path}: {said}. To choose others, set `columns`."
+            yield f"{problems.place}: {said}. To choose others, set `columns`."
+        if problems.hub is not None and problems.hub.now is not None:
+            yield (
+                f"{problems.place} has changed: it is at {problems.hub.now[:12]} now. This folder keeps "
+                f"asking {problems.hub.pinned}. For the new one, set another folder with `out`."
+            )
 
 
 def sources_of(sweep: Sweep, models: Iterable[Model]) -> tuple[ProblemSource, ...]:
