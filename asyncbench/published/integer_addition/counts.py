@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
 from asyncbench.results import Entrant, Graded, graders_of, in_order
+from asyncbench.results.anatomy import GROUP, OF_REPLIES, UNCLASSIFIED, ErrorFindings, errors_in
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
 from asyncbench.views import FolderViews
@@ -31,6 +32,21 @@ LENGTHS = {
     "string_rehearsal": (1, 101, 201, 301, 401, 501, 601),  # 10 to 600
 }
 CARRIES = (0, 1, 3, 6, 10, 15, 20)  # of two numbers with 30 digits: 15 on average
+
+
+# what the documentation page names as common failures → our kinds of errors; other kinds of a number that was
+# read are a wrong digit
+MODES: Final[Mapping[str, tuple[str, ...]]] = {
+    "shown work": ("shown_work",),
+    "sentence": ("prose",),
+    "wrong digit": (),
+    "scientific notation": ("scientific_notation",),
+    "rounded": ("rounded", "approximate"),
+    "number words": ("number_words",),
+}
+OTHER_MODE: Final = "other"
+NO_DIGITS: Final = {*OF_REPLIES, UNCLASSIFIED}  # kinds of what is no wrong number
+CUT: Final = "cut off"
 
 
 class Key(NamedTuple):
@@ -54,6 +70,16 @@ class SizeBin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperandsBin:
+    """The recorded results of additions whose numbers have so many digits, by where their bins start."""
+
+    longer: int
+    shorter: int
+    results: int
+    successes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunLine:
     """The figures of one run × model × condition in one suite."""
 
@@ -70,14 +96,21 @@ class RunLine:
     success_rate_of_tries: float | None
     truncated: int
     reasons: dict[str, int]  # of trials without success
+    errors: dict[str, int]  # the same, where replies that were cut count as that alone
+    modes: dict[str, int]  # of the examined wrong additions, by `MODES`
+    examined: int
     format_ok: int  # results that are nothing but an answer, in the form asked for
     format_ok_share: float | None  # over results
     latency_p50_s: float | None
     latency_mean_s: float | None
     latency_p95_s: float | None
     reasoning_p50_characters: float | None  # of the replies that show any
+    reasoned: int  # results that show any
+    reasoning_tokens: int  # of the results that tell them
     by_length: tuple[SizeBin, ...]  # digits of the longer number, as drawn where that is known; characters
-    by_carries: tuple[SizeBin, ...]  # of additions alone
+    by_carries: tuple[SizeBin, ...]  # of additions alone, as those below
+    by_chain: tuple[SizeBin, ...]  # the most columns that one carry ripples through
+    by_operands: tuple[OperandsBin, ...]
 
     @property
     def asked(self) -> Entrant:
@@ -97,9 +130,10 @@ class AdditionCounts:
 
 # What figures are made of, trial by trial; `carries` are put there before.
 _GRADED = f"""
-SELECT run, model, condition, suite, problem_id, provider, length, outcome, latency_s,
+SELECT run, model, condition, suite, problem_id, provider, length, outcome, latency_s, reasoning_tokens,
     outcome <> '{Outcome.FAILED}' AS recorded, nullif(length(reasoning_text), 0) AS reasoning_characters,
-    said.grader, grader_version, classification = 'success' AS success, reason, format_ok, carries
+    said.grader, grader_version, classification = 'success' AS success, reason, format_ok, carries,
+    longer, shorter
 FROM (FROM trials WHERE suite IN {SUITES}) LEFT JOIN (
     SELECT trial_id, grader, grader_version, classification, reason, format_ok FROM grades WHERE headline
 ) AS said USING (trial_id) LEFT JOIN carries USING (problem_id)
@@ -113,12 +147,19 @@ SELECT run, model, condition, suite, count(*) AS trials, count(*) FILTER (record
     avg(latency_s) FILTER (recorded) AS latency_mean_s,
     quantile_cont(latency_s, 0.95) FILTER (recorded) AS latency_p95_s,
     quantile_cont(reasoning_characters, 0.5) FILTER (recorded) AS reasoning_p50_characters,
+    count(*) FILTER (recorded AND (reasoning_characters > 0 OR reasoning_tokens > 0)) AS reasoned,
+    coalesce(sum(reasoning_tokens) FILTER (recorded), 0)::BIGINT AS reasoning_tokens,
     list(DISTINCT provider) AS providers
 FROM graded GROUP BY ALL
 """  # noqa: S608  likewise
-_REASONS = """
-SELECT run, model, condition, suite, reason, count(*) AS trials
+_REASONS = f"""
+SELECT run, model, condition, suite, reason, outcome = '{Outcome.TRUNCATED}' AS cut, count(*) AS trials
 FROM graded WHERE reason <> '' GROUP BY ALL ORDER BY reason
+"""  # noqa: S608  likewise
+_BY_OPERANDS = """
+SELECT run, model, condition, suite, longer, shorter, count(*) AS results,
+    count(*) FILTER (success) AS successes
+FROM graded WHERE recorded AND shorter IS NOT NULL GROUP BY ALL
 """
 _SIZES = """
 SELECT run, model, condition, suite, grouping(carries) = 1 AS by_length, length, carries,
@@ -146,18 +187,22 @@ def counts_of(folder: Path, manifest: Manifest) -> AdditionCounts:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return counted_of(folder, SUITES, lambda views: _counts(views, manifest))
+    return counted_of(folder, SUITES, lambda views: _counts(folder, views, manifest))
 
 
-def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
+def _counts(folder: Path, views: FolderViews, manifest: Manifest) -> AdditionCounts:
     views.put("carries", _carries(views))
     views.keep("graded", _GRADED)
     groups = {_key(row): row for row in views.rows(_LINES)}
-    reasons, sizes = defaultdict[Key, dict[str, int]](dict), defaultdict[Key, list[dict[str, Any]]](list)
-    for row in views.rows(_REASONS):
-        reasons[_key(row)][row["reason"]] = row["trials"]
-    for row in views.rows(_SIZES):
-        sizes[_key(row)].append(row)
+    reasons, sizes, operands = (
+        defaultdict[Key, list[dict[str, Any]]](list),
+        defaultdict[Key, list[dict[str, Any]]](list),
+        defaultdict[Key, list[dict[str, Any]]](list),
+    )
+    for query, rows in ((_REASONS, reasons), (_SIZES, sizes), (_BY_OPERANDS, operands)):
+        for row in views.rows(query):
+            rows[_key(row)].append(row)
+    found = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(folder, views).items()}
     plan = {
         Key(*asked, suite): sum(tasks.values())
         for asked, suites in planned(manifest).items()
@@ -170,7 +215,15 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     used = views.table("SELECT DISTINCT suite, grader, grader_version FROM graded WHERE grader <> ''")
     return AdditionCounts(
         lines=tuple(
-            _line(key, groups.get(key, _NO_TRIALS), reasons[key], sizes[key], plan.get(key))
+            _line(
+                key,
+                groups.get(key, _NO_TRIALS),
+                plan.get(key),
+                reasons=reasons[key],
+                sizes=sizes[key],
+                operands=operands[key],
+                found=found.get(key) if key.suite == ADDITION else None,
+            )
             for key in ordered
         ),
         graders=tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
@@ -184,12 +237,22 @@ def _key(row: Mapping[str, Any]) -> Key:
 
 
 def _carries(views: FolderViews) -> pa.Table:
-    """Return the carries of the additions that were asked, by problem_id; NULL where unknown."""
+    """Return carries and digits of the additions that were asked, by problem_id; NULL where unknown."""
     asked = views.rows(_OPERANDS)
+    carried = [_carries_or_unknown(row["operands"]) for row in asked]
+    digits = [
+        (None, None) if found is None else sorted(map(len, row["operands"]))
+        for row, found in zip(asked, carried, strict=True)
+    ]
+    columns = {
+        "carries": carried,
+        "shorter": [one for one, _ in digits],
+        "longer": [one for _, one in digits],
+    }
     return pa.table(
         {
             "problem_id": pa.array([row["problem_id"] for row in asked], pa.string()),
-            "carries": pa.array([_carries_or_unknown(row["operands"]) for row in asked], pa.int32()),
+            **{name: pa.array(values, pa.int32()) for name, values in columns.items()},
         }
     )
 
@@ -203,6 +266,7 @@ def _carries_or_unknown(operands: Sequence[str]) -> int | None:
 
 _NO_TRIALS: Mapping[str, Any] = {
     **dict.fromkeys(("trials", "results", "successes", "truncated", "format_ok"), 0),
+    **dict.fromkeys(("reasoned", "reasoning_tokens"), 0),
     **dict.fromkeys(("latency_p50_s", "latency_mean_s", "latency_p95_s", "reasoning_p50_characters")),
 }
 
@@ -210,10 +274,17 @@ _NO_TRIALS: Mapping[str, Any] = {
 def _line(
     key: Key,
     row: Mapping[str, Any],
-    reasons: Mapping[str, int],
-    sizes: Sequence[Mapping[str, Any]],
     plan: int | None,
+    *,
+    reasons: Sequence[Mapping[str, Any]],
+    sizes: Sequence[Mapping[str, Any]],
+    operands: Sequence[Mapping[str, Any]],
+    found: ErrorFindings | None,
 ) -> RunLine:
+    by_reason, errors = Counter[str](), Counter[str]()
+    for one in reasons:
+        by_reason[one["reason"]] += one["trials"]
+        errors[CUT if one["cut"] else one["reason"]] += one["trials"]
     results, successes, tries = row["results"], row["successes"], max(plan or 0, row["trials"])
     return RunLine(
         **key._asdict(),
@@ -222,7 +293,10 @@ def _line(
         tries=tries,
         success_rate=successes / results if results else None,
         success_rate_of_tries=successes / tries if tries else None,
-        reasons=dict.fromkeys(REASONS, 0) | dict(reasons),
+        reasons=dict.fromkeys(REASONS, 0) | dict(by_reason),
+        errors=dict.fromkeys((*REASONS, CUT), 0) | dict(errors),
+        modes=_modes(found),
+        examined=found.examined if found else 0,
         format_ok_share=row["format_ok"] / results if results else None,
         by_length=_bins([size for size in sizes if size["by_length"]], "length", LENGTHS[key.suite]),
         by_carries=(
@@ -230,6 +304,45 @@ def _line(
             if key.suite == ADDITION
             else ()
         ),
+        by_chain=_chains(found),
+        by_operands=_by_operands(operands),
+    )
+
+
+def _chains(found: ErrorFindings | None) -> tuple[SizeBin, ...]:
+    return tuple(
+        SizeBin(
+            first=chain.first,
+            last=chain.last,
+            results=chain.right.trials,
+            successes=chain.right.successes,
+            success_rate=chain.right.share or 0.0,
+        )
+        for chain in (found.by_chain if found else ())
+    )
+
+
+def _modes(found: ErrorFindings | None) -> dict[str, int]:
+    """Return how many of the examined wrong answers failed in which way."""
+    ways = {kind: way for way, kinds in MODES.items() for kind in kinds}
+    counts = Counter[str]()
+    for kind, count in (found.kinds if found else {}).items():
+        counts[ways.get(kind, OTHER_MODE if kind in NO_DIGITS else "wrong digit")] += count
+    return {way: counts[way] for way in (*MODES, OTHER_MODE)}
+
+
+def _by_operands(rows: Iterable[Mapping[str, Any]]) -> tuple[OperandsBin, ...]:
+    def start(digits: int) -> int:
+        return max((start for start in LENGTHS[ADDITION] if start <= digits), default=LENGTHS[ADDITION][0])
+
+    results, successes = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for row in rows:
+        place = start(row["longer"]), start(row["shorter"])
+        results[place] += row["results"]
+        successes[place] += row["successes"]
+    return tuple(
+        OperandsBin(longer=longer, shorter=shorter, results=count, successes=successes[longer, shorter])
+        for (longer, shorter), count in sorted(results.items())
     )
 
 
@@ -253,3 +366,12 @@ def _bins(sizes: Iterable[Mapping[str, Any]], column: str, starts: Sequence[int]
         for first in (*starts, None)
         if counts[first]
     )
+
+
+def span(first: int | None, last: int | None) -> str:
+    """Return what to call a bin: `6-10`."""
+    if first is None:
+        return "unknown"
+    if last is None:
+        return f"{first} or more"
+    return f"{first}" if first == last else f"{first}-{last}"

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of
+from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
+from asyncbench.published.integer_addition.pictures import pictures_of
+from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import Entrant, names_of
 from asyncbench.shown import Sheet, seconds
@@ -25,6 +27,10 @@ class IntegerAdditionReport(PublishedReport):
 
     def _sheets(self) -> Iterator[Sheet]:
         return _tables(self.lines)
+
+    def pictures(self) -> Iterator[PublishedPicture]:
+        """Yield a picture for each measure, factor and kind of failure that the page names."""
+        return pictures_of(self.lines)
 
     def _outcomes(self) -> Iterator[str]:
         lines = self.lines
@@ -91,6 +97,8 @@ def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
             rows = [(names[line.asked], *_figures(line)) for line in those]
             yield Sheet(title=suite, head=HEAD, rows=rows)
     yield _reasons(lines, names)
+    yield _reasoning(lines, names)
+    yield from _modes(by_suite[ADDITION], names)
     for suite, those in by_suite.items():
         unit = "digits of the longer number" if suite == ADDITION else "characters"
         sizes = [line.by_length for line in those]
@@ -98,6 +106,8 @@ def _tables(lines: Sequence[RunLine]) -> Iterator[Sheet]:
     added = by_suite[ADDITION]
     carried = [line.by_carries for line in added]
     yield from _bins(f"{ADDITION}: success rate by number of carries", added, carried, names)
+    title = f"{ADDITION}: success rate by longest run of carries"
+    yield from _bins(title, added, [line.by_chain for line in added], names)
 
 
 def _figures(line: RunLine) -> tuple[str, ...]:
@@ -127,13 +137,39 @@ def _reasons(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Sheet:
             names[line.asked],
             line.suite,
             *(f"{line.reasons.get(reason, 0):,}" for reason in reasons),
+            f"{line.truncated:,}",
             _rate(line.format_ok_share),
         )
         for line in lines
     ]
-    head = ("model", "suite", *reasons, "format ok")
+    head = ("model", "suite", *reasons, "of these cut off", "format ok")
     title = "Fails by reason, and recorded results in the form asked for"
     return Sheet(title=title, head=head, rows=rows, labels=2)
+
+
+def _reasoning(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Sheet:
+    rows = [
+        (
+            names[line.asked],
+            line.suite,
+            f"{line.reasoned:,}",
+            _rate(line.reasoned / line.results if line.results else None),
+            f"{line.reasoning_tokens / line.reasoned:,.0f}" if line.reasoning_tokens else "-",
+        )
+        for line in lines
+    ]
+    head = ("model", "suite", "replies with reasoning", "share", "tokens each")
+    return Sheet(title="Reasoning, in recorded results", head=head, rows=rows, labels=2)
+
+
+def _modes(lines: Sequence[RunLine], names: Mapping[Entrant, str]) -> Iterator[Sheet]:
+    if lines:
+        rows = [(names[line.asked], *(f"{count:,}" for count in line.modes.values())) for line in lines]
+        examined = sum(line.examined for line in lines)
+        title = (
+            f"{ADDITION}: common failures, of {_things(examined, 'wrong reply', 'wrong replies')} examined"
+        )
+        yield Sheet(title=title, head=("model", *lines[0].modes), rows=rows)
 
 
 def _bins(
@@ -148,12 +184,4 @@ def _bins(
     for line, own in zip(lines, bins, strict=True):
         cells = {(size.first, size.last): f"{_rate(size.success_rate)} of {size.results:,}" for size in own}
         rows.append((names[line.asked], *(cells.get(size, "-") for size in sizes)))
-    yield Sheet(title=title, head=("model", *(_range(*size) for size in sizes)), rows=rows)
-
-
-def _range(first: int | None, last: int | None) -> str:
-    if first is None:
-        return "unknown"
-    if last is None:
-        return f"{first} or more"
-    return f"{first}" if first == last else f"{first}-{last}"
+    yield Sheet(title=title, head=("model", *(span(*size) for size in sizes)), rows=rows)

@@ -14,4 +14,9 @@ from asyncbench.results.anatomy.counts import (
     most_of_a_group as most_of_a_group,
 )
 from asyncbench.results.anatomy.error import Error as Error, anatomy as anatomy
-from asyncbench.results.anatomy.kinds import KINDS as KINDS, ORDER as ORDER, UNCLASSIFIED as UNCLASSIFIED
+from asyncbench.results.anatomy.kinds import (
+    KINDS as KINDS,
+    OF_REPLIES as OF_REPLIES,
+    ORDER as ORDER,
+    UNCLASSIFIED as UNCLASSIFIED,
+)
