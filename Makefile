@@ -3,17 +3,20 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+INSPECT := $(abspath $(VENV)-inspect)
+QUIET_PIP := -m pip --disable-pip-version-check --quiet --quiet
+PIP := $(BIN)/python $(QUIET_PIP)
 
-.PHONY: help demo test check docs bench soak
+.PHONY: help demo test check docs bench soak inspect
 
 help:
-	@echo "make demo   replay recorded answers of published models and rank them (no key needed)"
-	@echo "make test   run the tests"
-	@echo "make check  lint, format and types"
-	@echo "make docs   build the docs site into site/"
-	@echo "make bench  measure the cost of a call beside bare loops"
-	@echo "make soak   run the long tests"
+	@echo "make demo     replay recorded answers of published models and rank them (no key needed)"
+	@echo "make test     run the tests"
+	@echo "make check    lint, format and types"
+	@echo "make docs     build the docs site into site/"
+	@echo "make bench    measure the cost of a call beside bare loops"
+	@echo "make soak     run the long tests"
+	@echo "make inspect  have inspect-ai read the logs of export inspect (downloads it once)"
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "asyncbench needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -44,3 +47,12 @@ bench: $(VENV)/ready
 
 soak: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs -s -m soak --timeout=7200
+
+# A package that others read our exports with has an environment of its own: asyncbench does not need it.
+$(INSPECT)/ready: tests/published/inspect-requirements.txt
+	$(PYTHON) -m venv $(INSPECT)
+	$(INSPECT)/bin/python $(QUIET_PIP) install --requirement $<
+	@touch $@
+
+inspect: $(VENV)/ready $(INSPECT)/ready
+	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s tests/published/test_inspect_reader.py

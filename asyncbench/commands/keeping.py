@@ -87,7 +87,9 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
 
 
 def export_results(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition or nupa.")],
+    form: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or inspect.")
+    ],
     folder: Folder,
     out: Annotated[
         Path,
@@ -99,7 +101,11 @@ def export_results(
 
     asyncbench export llm-arithmetic results/overnight --out exported
 
+    asyncbench export inspect results/overnight --out logs
+
     Each imported run becomes one file with its old name. A sweep becomes one file per model and condition.
+
+    inspect writes .eval logs, one per model, condition and suite. `inspect view --log-dir logs` shows them.
     """
     with interruptible("nothing was exported"):
         from asyncbench.published import export_folder

@@ -12,7 +12,10 @@ sweep file. Each module imports only from lines above its own:
     sweep · starter
 """
 
-from asyncbench.config.conditions import condition_complaint as condition_complaint
+from asyncbench.config.conditions import (
+    condition_again as condition_again,
+    condition_complaint as condition_complaint,
+)
 from asyncbench.config.deadline import deadline_from as deadline_from, seconds_left as seconds_left
 from asyncbench.config.entry import (
     BASE_URL_PATTERN as BASE_URL_PATTERN,

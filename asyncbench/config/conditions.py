@@ -1,6 +1,7 @@
 """The conditions of a sweep: how its problems are asked."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import orjson
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, ValidationError
 
 from asyncbench.config.entry import Entry, Keys, Name, params_from, suggestion
 from asyncbench.config.place import Place, quoted
@@ -173,6 +174,25 @@ def condition_mapping(condition: Condition, near: Path | None = None) -> dict[st
     suites = {} if condition.suites is None else {"suites": sorted(condition.suites)}
     models = {} if condition.models is None else {"models": sorted(condition.models)}
     return {"name": condition.name, **style, **said, **suites, **models}
+
+
+def condition_again(name: str, style: str, described: Mapping[str, object]) -> tuple[Condition, bool]:
+    """Return the condition that results describe, and whether it is whole.
+
+    Results name the files that its messages came from, and do not hold them: if they are gone or have
+    changed, these messages are missing. So they are if another program asked.
+    """
+    of_files = {"context": described.get("context"), "shots": described.get("shots")}
+    files = {key for key, value in of_files.items() if isinstance(value, str)}
+    for left_out in (set[str](), files, set(described)):
+        said = {key: value for key, value in described.items() if key in AS_SAID and key not in left_out}
+        with suppress(ConfigError, ValidationError):
+            entry = ConditionEntry.model_validate({"name": name, "style": style, **said})
+            condition = condition_from(entry, place=Place(source="the results"))
+            told = {key: value for key, value in described.items() if value or key in AS_SAID}
+            if (whole := condition.described == told) or left_out >= files:
+                return condition, whole
+    raise AssertionError
 
 
 def models_meant(patterns: Sequence[str], bases: Mapping[str, str], *, place: Place) -> frozenset[str]:

@@ -5,7 +5,7 @@ benchmark has a folder of its own; each module imports only from lines above its
 
     printed · places · recorded · pictures · reports
     exported
-    llm_arithmetic · integer_addition · nupa
+    llm_arithmetic · integer_addition · nupa · inspect
     formats · keeping
     importing · exporting
 """

@@ -1,13 +1,13 @@
 """What a results folder says of trials, as rows that every format is written from."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import pyarrow.compute as pc
@@ -30,6 +30,14 @@ TRIALS = (
 )
 GRADES = ("trial_id", "classification", "abs_error")
 OF_A_PART = [*ENTRANT, "suite", "task"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToWrite:
+    """A file that an export is to write."""
+
+    name: str
+    write: Callable[[BinaryIO], tuple[int, Sequence[str]]]  # → its trials, and what it cannot say as it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

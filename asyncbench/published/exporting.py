@@ -2,24 +2,26 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from itertools import groupby
-from operator import attrgetter
+from functools import lru_cache, partial
 from os import PathLike
 from os.path import lexists
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO, Final
 
 from asyncbench.errors import ConfigError
 from asyncbench.files import local, writing
-from asyncbench.published.exported import ExportedPart, Row, asked_in, parts_of, rows_of
+from asyncbench.published.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
 from asyncbench.published.formats import FileFormat, format_named
+from asyncbench.published.inspect.logs import logs
 from asyncbench.published.places import check_folder, file_of
 from asyncbench.shown import Report
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, planned, read_manifest
+
+INSPECT: Final = "inspect"  # a format that is only written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +51,11 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
     """Write the finished trials of a results folder in the file format of a published benchmark.
 
     You get one file for each imported run, or for each model and condition of a sweep: all of them or none.
-    `llm-arithmetic` also gets `aggregate.jsonl`, with the sums of each file.
+    `llm-arithmetic` also gets `aggregate.jsonl`, with the sums of each file. `inspect` makes a log for each
+    model, condition and suite of a run.
 
     Args:
-        form: `llm-arithmetic`, `integer-addition` or `nupa`.
+        form: `llm-arithmetic`, `integer-addition`, `nupa` or `inspect`.
         folder: the results folder.
         out: the folder for the files. It is made if it does not exist.
 
@@ -65,26 +68,50 @@ def export_folder(form: str, folder: PathLike[str] | str, out: PathLike[str] | s
         StoreError: The folder cannot be read, or the files cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    chosen, folder, out = format_named(form), Path(folder), local(out)
+    folder, out = Path(folder), local(out)
+    chosen = None if form == INSPECT else format_named(form, others=[INSPECT])
     manifest = read_manifest(folder)
-    parts = parts_of(folder, manifest, chosen.SUITES, chosen.TASK_NAMES)
-    summaries = [out / name for name in chosen.SUMMARIES]
-    paths = _paths(parts, chosen, out, summaries)
+    files = _texts(chosen, folder, manifest) if chosen else logs(folder, manifest)
+    summaries = [out / name for name in chosen.SUMMARIES] if chosen else []
+    paths = _paths(files, out, summaries)
     with _all_or_none([*paths, *summaries], out) as drafts:
-        write = partial(_written, drafts=drafts, folder=folder, chosen=chosen, manifest=manifest)
         # mapped: the rows of no file are held while those of the next are read
-        files = tuple(map(write, paths, _rows(parts, folder, chosen)))
-    return Exported(files=files, summaries=tuple(map(str, summaries)))
+        written = tuple(map(partial(_written, drafts=drafts), paths, files))
+    return Exported(files=written, summaries=tuple(map(str, summaries)))
 
 
-def _paths(
-    parts: Sequence[ExportedPart], chosen: FileFormat, out: Path, summaries: Sequence[Path]
-) -> list[Path]:
+def _texts(chosen: FileFormat, folder: Path, manifest: Manifest) -> list[FileToWrite]:
+    """Return the files of a format that has lines."""
+    parts = parts_of(folder, manifest, chosen.SUITES, chosen.TASK_NAMES)
+    asked_by = lru_cache(maxsize=1)(partial(asked_in, folder=folder))  # parts of a run follow each other
+
+    def write(part: ExportedPart, file: BinaryIO) -> tuple[int, Sequence[str]]:
+        rows = rows_of(part, folder, chosen.SUITES, asked_by(part.run, imported=part.imported))
+        try:
+            file.writelines(text.encode() for text in chosen.texts(rows, _planned(rows, manifest)))
+            for name, sums in chosen.SUMMARIES.items():
+                with Path(file.name).with_name(name).open("ab") as summary:
+                    summary.write(sums(rows).encode())
+                    _sync(summary)
+        except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
+            raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
+        return len(rows), chosen.notes(rows)
+
+    return [
+        FileToWrite(
+            name=file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part),
+            write=partial(write, part),
+        )
+        for part in parts
+    ]
+
+
+def _paths(files: Sequence[FileToWrite], out: Path, summaries: Sequence[Path]) -> list[Path]:
     """Return where each file goes; nothing is ever written over."""
     check_folder(out)
     paths: list[Path] = []
-    for part in parts:
-        path = out / (file_of(part.run, chosen.ENDING) if part.imported else chosen.file_name(part))
+    for file in files:
+        path = out / file.name
         if path in paths or path in summaries:
             raise ConfigError(f"two runs or models would become the same file {path}. Rename one.")
         _refuse_existing(path)
@@ -118,32 +145,17 @@ def _all_or_none(paths: Sequence[Path], out: Path) -> Iterator[Path]:
                 raise
 
 
-def _rows(parts: Sequence[ExportedPart], folder: Path, chosen: FileFormat) -> Iterator[list[Row]]:
-    """Yield the rows of each file."""
-    for (run, imported), of_a_run in groupby(parts, key=attrgetter("run", "imported")):
-        asked = asked_in(run, folder, imported=imported)
-        for part in of_a_run:
-            yield rows_of(part, folder, chosen.SUITES, asked)
+def _written(path: Path, file: FileToWrite, *, drafts: Path) -> ExportedFile:
+    """Write a file, for now among the drafts."""
+    with writing(path), (drafts / path.name).open("xb") as draft:
+        trials, notes = file.write(draft)
+        _sync(draft)
+    return ExportedFile(path=str(path), trials=trials, notes=tuple(notes))
 
 
-def _written(
-    path: Path, rows: list[Row], *, drafts: Path, folder: Path, chosen: FileFormat, manifest: Manifest
-) -> ExportedFile:
-    """Write a file and its sums, for now among the drafts."""
-    try:
-        _put(path, chosen.texts(rows, _planned(rows, manifest)), drafts)
-        for name, sums in chosen.SUMMARIES.items():
-            _put(path.with_name(name), [sums(rows)], drafts)
-    except (ValueError, IndexError) as error:  # a set of one's own may call anything a task of the suite
-        raise ConfigError(f"{folder} has problems that this format cannot hold: {error}") from error
-    return ExportedFile(path=str(path), trials=len(rows), notes=tuple(chosen.notes(rows)))
-
-
-def _put(path: Path, texts: Iterable[str], drafts: Path) -> None:
-    with writing(path), (drafts / path.name).open("ab") as file:
-        file.writelines(text.encode() for text in texts)
-        file.flush()
-        os.fsync(file.fileno())
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _planned(rows: Sequence[Row], manifest: Manifest) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 """The formats of other projects: what each of their modules `files` offers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -40,12 +40,12 @@ FORMATS: Final[Mapping[str, FileFormat]] = {
 }
 
 
-def format_named(name: str) -> FileFormat:
-    """Return a format.
+def format_named(name: str, *, others: Iterable[str] = ()) -> FileFormat:
+    """Return a format that can be read and written; `others` can be chosen as well, but are none.
 
     Raises:
         ConfigError: there is none of that name.
     """
     if name not in FORMATS:
-        raise ConfigError(f"no format {name!r}. Choose one of: {', '.join(FORMATS)}")
+        raise ConfigError(f"no format {name!r}. Choose one of: {', '.join([*FORMATS, *others])}")
     return FORMATS[name]
