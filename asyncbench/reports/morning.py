@@ -172,7 +172,7 @@ class Morning(Report):
     @property
     def _ranking(self) -> Ranking | None:
         together = [one for one in self.standings.rankings if not one.alone]
-        return max(together, key=lambda one: len(one.lines), default=None)
+        return max(together, key=lambda one: (len(one.lines), one.problems), default=None)
 
     def _attention(self) -> Iterator[str]:
         """Yield a line for each kind of thing that somebody should look at, the gravest first."""

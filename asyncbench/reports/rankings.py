@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import combinations
-from operator import and_
+from operator import and_, or_
 from typing import Final
 
 import pyarrow as pa
@@ -171,10 +171,11 @@ class _Group:
 def _groups(
     entrants: Sequence[Entrant], found: Marked, done: Mapping[Entrant, Bits], suite: str | None
 ) -> Iterator[_Group]:
-    """Yield groups so that each keeps at least half of the problems, of each suite, of its first.
+    """Yield groups so that each keeps at least half of the problems, of each of its suites, of its first.
 
-    `done`: problems that were asked, or are skipped by a rule: nothing is missing there. But of each suite
-    one problem at least has to be asked of all.
+    Of several suites, those that somebody was not asked are left out, as long as two stay: it is ranked over
+    everything in common. `done`: problems that were asked, or are skipped by a rule: nothing is missing
+    there. But of each suite one problem at least has to be asked of all.
     """
     universe = found.of(suite=suite)
     by_suite = [found.of(suite=its) for its in {its for its, _ in found.tasks if suite in (None, its)}]
@@ -191,9 +192,15 @@ def _groups(
         for entrant in others:
             both = tuple(a & b for a, b in zip(common, own[entrant].asked, strict=True))
             problems, keeps = Marks(asked=both, right=both).problems, kept & done[entrant]
-            if all(problems & bits and 2 * (keeps & bits).bit_count() >= bits.bit_count() for bits in least):
+            shared = [
+                bits
+                for bits in least
+                if problems & bits and 2 * (keeps & bits).bit_count() >= bits.bit_count()
+            ]
+            if len(shared) >= min(2, len(least)):
                 members.append(entrant)
-                common, kept = both, keeps
+                within, least = reduce(or_, shared), shared
+                common, kept = tuple(bits & within for bits in both), keeps & within
         yield _Group(members=tuple(members), common=common)
         left = [entrant for entrant in left if entrant not in members]
 

@@ -393,3 +393,18 @@ def test_json_has_the_lines_and_the_pairs(tmp_path):
     assert ranking["lines"][0]["accuracy"] == 0.44
     assert ranking["pairs"][0]["only_a"] == 15
     assert ranking["ties"] == [["a"], ["b"]]
+
+
+def test_models_are_ranked_over_all_suites_in_common_though_one_was_asked_more(tmp_path):
+    """Two suites of different size are common to all; the ranking is over both, not over the smaller."""
+    common = [
+        Asked(model=name, suite=suite, outcomes="+" * right + "-" * (asked - right))
+        for name, share in (("a", 2), ("b", 3))
+        for suite, asked in (("custom", 6), ("nupa", 30))
+        for right in (asked // share,)
+    ]
+    more = Asked(model="a", suite="llm_arithmetic", outcomes="+" * 40)
+    folder = folder_of(tmp_path, [*common, more])
+    first = standings_on(folder).rankings[0]
+    assert (first.suites, first.problems, names(first)) == (("custom", "nupa"), 36, ["a", "b"])
+    assert "All suites (custom, nupa): 2 models on the same 36" in morning_on(folder).as_text(width=100)
