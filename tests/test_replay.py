@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncbench import merge_folders, read_trials, run_sweep
+from asyncbench import compare, merge_folders, read_trials, run_sweep
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR
@@ -138,6 +138,21 @@ def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
         assert "RECORDED" not in told
         assert "SIMULATED" in told
         assert "Some of them are recorded answers, but not all." in told
+
+
+def test_notes_on_several_folders_say_which_is_recorded(tmp_path):
+    for name in ("recorded", "made_up"):
+        of_recording(tmp_path / name, replay=name == "recorded")
+    both = [tmp_path / "recorded", tmp_path / "made_up"]
+    for told in (*(styled(both, style) for style in (None, "standings", "cost", "quota", "llm-arithmetic")),):
+        text = " ".join(told.as_text().split())
+        assert "recorded: RECORDED: 1 model gave these answers" in text
+        assert "made_up: SIMULATED: these replies came from asyncbench's own server" in text
+    alone = styled(both, "standings", where="folder = 'recorded'").as_text()
+    assert "RECORDED: 1 model" in alone
+    assert "SIMULATED" not in alone
+    compared = compare("x in recorded", "x in made_up", both).as_text()
+    assert ("RECORDED: 1 model" in compared, "SIMULATED" in compared) == (True, True)
 
 
 def test_merged_recordings_with_made_up_answers_are_not_called_recorded(tmp_path):

@@ -169,7 +169,7 @@ def cells_skipped(out):
     """What the rows of each cell say that the rule in force skips."""
 
     def look(views):
-        keep_skips(views, out)
+        keep_skips(views)
         return views.rows("SELECT task, length, rule, asked, correct FROM held_skips")
 
     found = defaultdict(set)

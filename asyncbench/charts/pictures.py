@@ -37,16 +37,17 @@ from asyncbench.results import (
     Entrant,
     Minute,
     Nothing,
+    ReportOfChosen,
     in_order,
     lost_notes,
     minutes_of,
     names_of,
+    of_chosen,
     summed,
     told_apart,
 )
 from asyncbench.shown import Report
-from asyncbench.store import read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 
 SCALE: Final = 3.0  # pixels of a PNG for one of the drawing: 288 an inch
 MOST_PIXELS: Final = 40_000_000  # of one PNG; larger drawings get fewer for each of theirs
@@ -71,6 +72,7 @@ class Picture:
 class Material:
     """What the charts and tables of a folder are made from."""
 
+    chosen: Chosen
     simulated_note: str  # empty: no results are simulated
     cells: charted.Cells
     minutes: Sequence[Minute]
@@ -83,9 +85,14 @@ class Material:
 
 
 def write_figures(
-    folder: Path | str,
+    folder: Folders,
     out: Path | str,
     style: str | None = None,
+    *,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
     **options: Any,  # Any: as `report` takes them
 ) -> tuple[Path, ...]:
     """Write the charts of a results folder as SVG and PNG, and its tables as LaTeX and Markdown.
@@ -95,10 +102,11 @@ def write_figures(
     Charts without data are left out. Files of the same names are replaced.
 
     Args:
-        folder: the results folder.
+        folder: the results folder, or a list of several.
         out: the folder for the files. It is made if it does not exist.
         style: `llm-arithmetic`, `integer-addition` or `nupa`: the pictures and tables that this benchmark
             publishes, and the rows of each picture as a table.
+        suite, task, models, where: which trials count, as for `report`. [all]
         options: of that style, as `report` takes them.
 
     Returns:
@@ -113,8 +121,9 @@ def write_figures(
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--figures {out} is a file. Name a folder.")
     draw = _drawing()
+    of = chosen(folder, suite=suite, task=task, models=models, where=where)
     written = []
-    for name, content in _files(Path(folder), style, options, draw):
+    for name, content in _files(of, style, options, draw):
         with writing(out / name), replacing(out / name) as file:
             file.write(content)
         written.append(out / name)
@@ -122,37 +131,38 @@ def write_figures(
 
 
 def _files(
-    folder: Path,
+    of: Chosen,
     style: str | None,
     options: Mapping[str, Any],
     draw: Draw,  # Any: of the style
 ) -> Iterator[tuple[str, bytes]]:
     if style is not None:
-        yield from _published_files(_published(folder, style, options), style, draw)
+        yield from _published_files(_published(of, style, options), of, style, draw)
         return
-    found = _material(folder)
+    found = _material(of)
     yield from _picture_files(found, draw)
-    yield from _table_files(folder, found)
+    yield from _table_files(of, found)
 
 
-def _counts(folder: Path, views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
+def _counts(views: FolderViews) -> tuple[pa.Table, dict[Entrant, str], tuple[Minute, ...]]:
     """Return cells, names and minutes; of one moment."""
     cells = views.table("FROM cells")
     if not len(cells):
-        raise ConfigError(f"{folder} has no trials yet. Run its sweep first.")
+        raise ConfigError(f"{views.chosen} has no trials yet. Run its sweep first.")
     asked = {(cell["run"], cell["model"], cell["condition"]) for cell in cells.to_pylist()}
-    names = names_of(in_order(asked, read_manifest(folder)))
+    names = names_of(in_order(asked, views.manifest))
     return cells, names, minutes_of(views, names)
 
 
-def _material(folder: Path) -> Material:
-    cells, names, minutes = counted(folder, lambda views: _counts(folder, views))
+def _material(folder: Folders) -> Material:
+    cells, names, minutes = counted(folder, _counts)
     rows, standings = charted.named(cells, names), standings_on(folder)
     groups = summed(rows, ("model",))
     outcomes = {
         model: {outcome: sums[outcome] for outcome in OUTCOME_COLOURS} for (model,), sums in groups.items()
     }
     return Material(
+        chosen=chosen(folder),
         simulated_note=standings.simulated_note,
         cells=rows,
         minutes=minutes,
@@ -275,7 +285,7 @@ def _slug(text: str) -> str:
 
 def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each picture's files."""
-    marks = [found.simulated_note] if found.simulated_note else []
+    marks = [*([found.simulated_note] if found.simulated_note else []), *found.chosen.notes()]
     for picture in _pictures(found):
         notes = _folded([*marks, *picture.notes])
         svg, png = draw(drawn(picture.chart, picture.rows, metric=picture.metric, notes=notes))
@@ -283,8 +293,10 @@ def _picture_files(found: Material, draw: Draw) -> Iterator[tuple[str, bytes]]:
         yield f"{picture.name}.png", png
 
 
-def _published(folder: Path, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
-    found = report(folder, style, **options)
+def _published(of: Chosen, style: str, options: Mapping[str, Any]) -> PublishedReport:  # Any: of it
+    found = report(of, style, **options)
+    if isinstance(found, ReportOfChosen):
+        found = found.whole
     if isinstance(found, PublishedReport):
         return found
     if isinstance(found, Nothing):
@@ -295,9 +307,11 @@ def _published(folder: Path, style: str, options: Mapping[str, Any]) -> Publishe
     )
 
 
-def _published_files(found: PublishedReport, style: str, draw: Draw) -> Iterator[tuple[str, bytes]]:
+def _published_files(
+    found: PublishedReport, of: Chosen, style: str, draw: Draw
+) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of the files of a published style: its pictures, their rows, its tables."""
-    marks = [found.simulated_note] if found.simulated_note else []
+    marks = [*([found.simulated_note] if found.simulated_note else []), *of.notes()]
     reports: dict[str, Report] = {}
     for whole in filter(lambda picture: picture.drawable, found.pictures()):
         for picture in whole.parted():
@@ -306,7 +320,7 @@ def _published_files(found: PublishedReport, style: str, draw: Draw) -> Iterator
             yield f"{picture.name}.svg", svg.encode()
             yield f"{picture.name}.png", png
             reports[picture.name] = marked
-    yield from _forms(reports | {style: found})
+    yield from _forms(reports | {style: of_chosen(found, of)})
 
 
 def _folded(notes: Iterable[str]) -> list[str]:
@@ -330,7 +344,7 @@ def _drawing() -> Draw:
     return draw
 
 
-def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
+def _table_files(folder: Chosen, found: Material) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each report's files."""
     reports: dict[str, Report] = {
         "report": report_on(folder),
@@ -341,7 +355,7 @@ def _table_files(folder: Path, found: Material) -> Iterator[tuple[str, bytes]]:
     }
     if found.quota.lanes:
         reports["quota"] = found.quota
-    yield from _forms(reports)
+    yield from _forms({name: of_chosen(whole, folder) for name, whole in reports.items()})
 
 
 def _forms(reports: Mapping[str, Report]) -> Iterator[tuple[str, bytes]]:

@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asyncbench.commands.terminal import Folder, Json, Markdown, show
+from asyncbench.commands.terminal import Folder, Json, Markdown, aliases_typed, show
 from asyncbench.errors import ConfigError
+
+if TYPE_CHECKING:
+    from asyncbench.views import Chosen
 
 STYLES = (
     *("morning", "standings", "heatmap", "anatomy", "cost", "quota"),
@@ -54,15 +57,31 @@ By = Annotated[
     str | None,
     typer.Option(
         metavar="KEY",
-        help="Compare the values of what the sweep varied: a parameter such as effort, or condition.",
+        help="Compare the values of what varied: a parameter such as effort, condition, or folder.",
+    ),
+]
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="FOLDER", help="The results folder, or several to compare.")
+]
+OfSuite = Annotated[str | None, typer.Option(metavar="SUITE", help="Count only trials of this suite.")]
+OfTask = Annotated[str | None, typer.Option(metavar="TASK", help="Count only trials of this task.")]
+OfModels = Annotated[str | None, typer.Option(metavar="ALIAS,…", help="Count only trials of these models.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SQL", help="Count only trials that meet this condition over columns of trials: length > 5."
     ),
 ]
 
 
 def report(
-    folder: Folder,
+    folders: Folders,
     style: Style = None,
     by: By = None,
+    suite: OfSuite = None,
+    task: OfTask = None,
+    models: OfModels = None,
+    where: Where = None,
     min_depth: MinDepth = None,
     grader: OneGrader = None,
     published: Published = False,
@@ -78,15 +97,13 @@ def report(
 
     asyncbench report results/overnight
 
-    asyncbench report results/overnight --html
-
     asyncbench report results/overnight --by effort
 
-    asyncbench report results/overnight --figures paper/figures
+    asyncbench report results/nupa --style nupa --published --figures paper/nupa
 
-    asyncbench report results/overnight --style llm-arithmetic --published
+    asyncbench report results/monday results/tuesday --where "length > 5"
 
-    asyncbench report results/nupa --style nupa --figures paper/nupa
+    Filters work with every style, --html and --figures. Several folders are compared on the same problems.
 
     Styles:
 
@@ -104,24 +121,30 @@ def report(
 
     llm-arithmetic, integer-addition, nupa: the tables that the benchmark of this name publishes.
     """
-    of_style: dict[str, object] = {"min_depth": min_depth, "grader": grader, "published": published or None}
-    printed: dict[str, object] = {"by": by, "json": as_json, "prices": prices}
+    of = _filtered(folders, suite, task, models, where)
+    of_style: dict[str, Any] = {"min_depth": min_depth, "grader": grader, "published": published or None}
+    printed: dict[str, Any] = {"by": by, "prices": prices}  # Any: what each option takes
     if figures:
-        printed |= {"markdown": markdown, "latex": latex, "html": html, "out": out}
-        _write_figures(folder, figures, style, of_style, without=printed)
+        others = {"json": as_json, "markdown": markdown, "latex": latex, "html": html, "out": out}
+        _write_figures(of, figures, style, of_style, without=printed | others)
     elif html or out:
-        _write_page(folder, out, without={"style": style} | printed | of_style, asked=html)
+        _write_page(of, out, without={"style": style, **printed, **of_style, "json": as_json}, asked=html)
     else:
         from asyncbench.reports import report as report_of
 
-        found = report_of(
-            folder, style, by=by, prices=prices, min_depth=min_depth, grader=grader, published=published
-        )
-        show(found, as_json=as_json, markdown=markdown, latex=latex)
+        show(report_of(of, style, **printed, **of_style), as_json=as_json, markdown=markdown, latex=latex)
+
+
+def _filtered(
+    folders: list[Path], suite: str | None, task: str | None, models: str | None, where: str | None
+) -> "Chosen":
+    from asyncbench.views import chosen
+
+    return chosen(folders, suite=suite, task=task, models=aliases_typed(models), where=where)
 
 
 def _write_figures(
-    folder: Path, out: Path, style: str | None, of_style: dict[str, object], *, without: dict[str, object]
+    of: "Chosen", out: Path, style: str | None, of_style: dict[str, Any], *, without: dict[str, object]
 ) -> None:
     """Write a folder's charts and tables and list them; options that say what is shown do not go with it."""
     from asyncbench.charts import write_figures
@@ -131,11 +154,11 @@ def _write_figures(
         raise ConfigError(
             f"--{odd.replace('_', '-')} cannot be combined with --figures. Leave one of them out"
         )
-    for path in write_figures(folder, out, style, **options):
+    for path in write_figures(of, out, style, **options):
         typer.echo(path)
 
 
-def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], asked: bool) -> None:
+def _write_page(of: "Chosen", out: Path | None, *, without: dict[str, object], asked: bool) -> None:
     """Write a folder's page and say where it is; options that say what is printed do not go with it."""
     from asyncbench.page import write_page
 
@@ -143,14 +166,17 @@ def _write_page(folder: Path, out: Path | None, *, without: dict[str, object], a
         raise ConfigError("--out names the page of --html. Add --html, or leave --out out")
     if odd := next((name for name, value in without.items() if value), None):
         raise ConfigError(f"--{odd.replace('_', '-')} cannot be combined with --html. Leave one of them out")
-    typer.echo(write_page(folder, out).as_text())
+    typer.echo(write_page(of, out).as_text())
 
 
 FirstModel = Annotated[
     str, typer.Argument(metavar="A", help="The first model: its alias, run, or name in reports.")
 ]
-FolderOfSecond = Annotated[
-    Path | None, typer.Argument(metavar="FOLDER_OF_B", help="The results folder of B. Default: FOLDER.")
+FoldersOfBoth = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FOLDER", help="The results folder. Of two, A is in the first and B in the second."
+    ),
 ]
 OnlySuite = Annotated[
     str | None, typer.Option(metavar="SUITE", help="Compare on this suite only. Default: all.")
@@ -167,10 +193,10 @@ Examples = Annotated[
 def compare_two(
     a: FirstModel,
     b: Annotated[str, typer.Argument(metavar="B", help="The second model.")],
-    folder: Folder,
-    folder_of_b: FolderOfSecond = None,
+    folders: FoldersOfBoth,
     suite: OnlySuite = None,
     task: OnlyTask = None,
+    where: Where = None,
     examples: Examples = 5,
     unpaired: Annotated[bool, typer.Option("--unpaired", help="Also show the unpaired test.")] = False,
     as_json: Json = False,
@@ -184,6 +210,8 @@ def compare_two(
 
     asyncbench compare gpt-5-mini gpt-5-mini results/last-week results/overnight
 
+    asyncbench compare "mini in a" "mini in b" results/a results/b results/c
+
     The test is paired: only problems that both models were asked count. So it finds small differences.
     --unpaired is for models that were asked different problems.
 
@@ -194,10 +222,10 @@ def compare_two(
     found = compare_on(
         a,
         b,
-        folder,
-        folder_of_b,
+        folders,
         suite=suite,
         task=task,
+        where=where,
         unpaired=unpaired,
         examples=examples,
         every=as_json,
@@ -271,7 +299,7 @@ def reconcile(
 
 
 def sql(
-    folder: Folder,
+    folders: Folders,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="One SELECT or DESCRIBE.")],
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: Json = False,
@@ -285,14 +313,16 @@ def sql(
 
     asyncbench sql results/overnight "DESCRIBE cost"
 
+    asyncbench sql results/a results/b "SELECT folder, model, calls FROM cost"
+
     Views: trials, grades, attempts, lanes, skipped, problems, accuracy, cost, latency. DESCRIBE lists the
-    columns of a view. A query cannot change the folder.
+    columns of a view. Of several folders, each view has the column `folder`. A query cannot change a folder.
     """
     from asyncbench.queries import asking
 
     if as_csv + as_json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet cannot be combined. Give one of them")
-    with asking(folder, query) as answer:
+    with asking(folders, query) as answer:
         if parquet is not None:
             typer.echo(f"{parquet}: {answer.write_parquet(parquet):,} rows")
         elif as_csv:

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -70,8 +69,8 @@ from asyncbench.shown import (
     RIGHT_90,
     safe,
 )
-from asyncbench.store import ENTRANT, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import ENTRANT
+from asyncbench.views import Chosen, Folders, FolderViews, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
@@ -88,7 +87,7 @@ class Contents:
     sample: Sample
 
 
-def contents_of(folder: Path) -> Contents:
+def contents_of(folder: Folders) -> Contents:
     """Return what a page of a results folder holds.
 
     Raises:
@@ -96,21 +95,22 @@ def contents_of(folder: Path) -> Contents:
         StoreError: it cannot be read.
         ProblemSetError: a copy of a problem set is damaged.
     """
-    return counted(folder, lambda views: _contents(folder, views))
+    return counted(folder, _contents)
 
 
-def _contents(folder: Path, views: FolderViews) -> Contents:
+def _contents(views: FolderViews) -> Contents:
+    folder = views.chosen
     entrants = views.rows("SELECT run, model, condition, any_value(provider) FROM trials GROUP BY ALL")
     providers = {
         (run, model, condition): provider for run, model, condition, provider in map(dict.values, entrants)
     }
     graders = headline_graders(views)
-    asked = in_order(providers, read_manifest(folder))
+    asked = in_order(providers, views.manifest)
     places = {entrant: place for place, entrant in enumerate(asked)}
     names = names_of(asked)
     shown = told_apart(names.values())
     smaller = merged(with_ranges(views.table("FROM cells")))
-    sample = sample_of(folder, views)
+    sample = sample_of(views)
     standings = standings_on(folder)
     several = [ranking for ranking in standings.rankings if ranking.pairs]
     told = {
@@ -120,7 +120,7 @@ def _contents(folder: Path, views: FolderViews) -> Contents:
         "pairs": pair_rows(several[0], shown) if several else [],
     }
     return Contents(
-        title=safe(folder.resolve().name),
+        title=safe(", ".join(folder.labels)),
         sample=sample,
         blocks={
             "head": _head(folder, standings, _asked(names, shown, providers), sample) | told,
@@ -128,7 +128,7 @@ def _contents(folder: Path, views: FolderViews) -> Contents:
             "specs": {"specs": _specs(_known_metrics(smaller.cells)), "themes": THEMES},
             "trials": [_with_place(trial, places) for trial in sample.trials],
             "over_time": _over_time(folder, minutes_of(views, names), shown),
-            "errors": _errors(errors_in(folder, views).values(), places),
+            "errors": _errors(errors_in(views).values(), places),
         },
     )
 
@@ -149,10 +149,10 @@ def _asked(
     ]
 
 
-def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sample) -> Values:
+def _head(folder: Chosen, standings: Standings, asked: list[Values], sample: Sample) -> Values:
     rules = " ".join(standings.rules)
     return {
-        "title": safe(folder.resolve().name),
+        "title": safe(", ".join(folder.labels)),
         "made_at": datetime.now(UTC).timestamp(),
         "version": version("asyncbench"),
         "simulated": standings.simulated,
@@ -179,6 +179,7 @@ def _head(folder: Path, standings: Standings, asked: list[Values], sample: Sampl
         "meanings": dict(HEADINGS),
         "metrics": {name: asdict(metric) | {"format": metric.format} for name, metric in METRICS.items()},
         "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
+        "chosen": list(map(safe, folder.notes())),
         "lost": lost_notes(outcomes_of(standings.rankings)),
         "places": f"{standings.skipped:,} {SKIPPED} {rules}" if standings.skipped else rules,
     }
@@ -218,7 +219,7 @@ def _in_two(found: Hardest) -> tuple[str, str]:
     return figure, safe(f"{bracket.strip()}{limits}{str(found).removeprefix(whole)}".strip())
 
 
-def _over_time(folder: Path, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
+def _over_time(folder: Chosen, minutes: Sequence[Minute], shown: Mapping[str, str]) -> Values:
     if not any(minute.p50_s is not None for minute in minutes):
         minutes = ()  # a recording: it tells when trials were finished, and nothing of calls
     return {

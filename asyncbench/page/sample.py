@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from asyncbench.store import CELL, ENTRANT, iter_grades, iter_problems, iter_trials
+from asyncbench.store import CELL, ENTRANT
 from asyncbench.views import FolderViews
 
 MOST_TRIALS: Final = 20_000
@@ -48,14 +47,11 @@ class Sample:
     rule: str  # how they were chosen, for people
 
 
-def sample_of(
-    folder: Path, views: FolderViews, *, most: int = MOST_TRIALS, most_text: int = MOST_TEXT
-) -> Sample:
+def sample_of(views: FolderViews, *, most: int = MOST_TRIALS, most_text: int = MOST_TEXT) -> Sample:
     """Return the trials that a page shows: all, or the first of every group, then the second of every group…
 
     Args:
-        folder: a results folder.
-        views: of it.
+        views: of the results folders.
         most: trials at most.
         most_text: bytes at most, of all their texts together; the first trial is there whatever its size.
 
@@ -65,9 +61,9 @@ def sample_of(
     """
     places = {row["trial_id"]: place for place, row in enumerate(views.rows(_CHOICE, {"most": most}))}
     of = views.rows("SELECT count(*) AS trials FROM trials")[0]["trials"]
-    found = sorted(_trials(folder, list(places)), key=lambda trial: places[trial["trial_id"]])
-    _add_questions(folder, found)
-    _add_grades(folder, found, list(places))
+    found = sorted(_trials(views, list(places)), key=lambda trial: places[trial["trial_id"]])
+    _add_questions(views, found)
+    _add_grades(views, found, list(places))
     kept = list(_within(map(_shortened, found), most_text))
     return Sample(trials=kept, of=of, rule=_rule(len(kept), of))
 
@@ -82,29 +78,27 @@ def _rule(kept: int, of: int) -> str:
     )
 
 
-def _trials(folder: Path, ids: Sequence[str]) -> Iterator[Shown]:
-    chosen = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-    for batch in iter_trials(folder, [*_SHOWN, *_JOINED], chosen):
+def _trials(views: FolderViews, ids: Sequence[str]) -> Iterator[Shown]:
+    for batch in views.of_trials("trials", [*_SHOWN, *_JOINED], ids):
         yield from batch.to_pylist()
 
 
-def _add_questions(folder: Path, trials: Sequence[Shown]) -> None:
+def _add_questions(views: FolderViews, trials: Sequence[Shown]) -> None:
     """Give each trial its question; one whose problem set is gone has None."""
     wanted = {(trial["problem_set"], trial["problem_id"]) for trial in trials}
     problem_ids = pa.array(sorted({problem_id for _, problem_id in wanted}), pa.string())
     columns = ["problem_set", "problem_id", "question"]
     questions: dict[tuple[str, str], str] = {}
-    for batch in iter_problems(folder, columns, pc.field("problem_id").isin(problem_ids)):
+    for batch in views.problems(columns, pc.field("problem_id").isin(problem_ids)):
         questions |= {(row["problem_set"], row["problem_id"]): row["question"] for row in batch.to_pylist()}
     for trial in trials:
         trial["question"] = questions.get((trial.pop("problem_set"), trial.pop("problem_id")))
 
 
-def _add_grades(folder: Path, trials: Sequence[Shown], ids: Sequence[str]) -> None:
+def _add_grades(views: FolderViews, trials: Sequence[Shown], ids: Sequence[str]) -> None:
     """Give each trial what every grader said of it, headline first."""
     grades: dict[str, list[Shown]] = {trial_id: [] for trial_id in ids}
-    chosen = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-    for batch in iter_grades(folder, ["trial_id", *_GRADES], chosen):
+    for batch in views.of_trials("grades", ["trial_id", *_GRADES], ids):
         for row in batch.to_pylist():
             grades[row.pop("trial_id")].append(row)
     for trial in trials:

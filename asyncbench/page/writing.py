@@ -18,6 +18,7 @@ from asyncbench.errors import ConfigError
 from asyncbench.files import local, replacing, writing
 from asyncbench.page.contents import Contents, contents_of
 from asyncbench.store import encode_json
+from asyncbench.views import Folders, chosen
 
 NAME: Final = "report.html"  # in the results folder, where no other place is named
 
@@ -49,12 +50,21 @@ class Written:
         return f"{self.path} ({size}, with {shown} {self.trials:,} trials to read). Open it in a browser."
 
 
-def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = None) -> Written:
+def write_page(
+    folder: Folders,
+    out: PathLike[str] | str | None = None,
+    *,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
+) -> Written:
     """Write the page of a results folder: one HTML file that works without a server or network.
 
     Args:
-        folder: the results folder.
-        out: the file. [`report.html` in the folder]
+        folder: the results folder, or a list of several.
+        out: the file. Needed for several folders. [`report.html` in the folder]
+        suite, task, models, where: which trials count, as for `report`. [all]
 
     Returns:
         A `Written`, with the path of the page.
@@ -65,10 +75,12 @@ def write_page(folder: PathLike[str] | str, out: PathLike[str] | str | None = No
         StoreError: The folder cannot be read, or the page cannot be written.
         ProblemSetError: A copy of a problem set is damaged.
     """
-    place = Path(folder)
-    path = place / NAME if out is None else local(out)
+    of = chosen(folder, suite=suite, task=task, models=models, where=where)
+    if out is None and of.several:
+        raise ConfigError("a page of several folders belongs to none of them. Name its file with --out.")
+    path = of.paths[0] / NAME if out is None else local(out)
     library = _library()
-    contents = contents_of(place)
+    contents = contents_of(of)
     page = _page(contents, library).encode()
     with writing(path), replacing(path) as file:
         file.write(page)

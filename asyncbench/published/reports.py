@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from asyncbench.results import (
     simulated_note_of,
 )
 from asyncbench.store import Manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.views import Folders, FolderViews, chosen, counted
 
 T = TypeVar("T")
 
@@ -60,17 +59,17 @@ class PublishedReport(FolderReport):
 
 
 def about(
-    folder: Path | str, manifest: Manifest, *, providers: Collection[str], runs: Collection[str]
+    folder: Folders, manifest: Manifest, *, providers: Collection[str], runs: Collection[str]
 ) -> dict[str, Any]:
     """Return what every published report tells of its folder, but for the graders."""
     return {
-        "folder": str(folder),
-        "simulated_note": simulated_note_of(folder, manifest, known=any(map(is_simulated, providers))),
+        "folder": str(chosen(folder)),
+        "simulated_note": simulated_note_of(folder, known=any(map(is_simulated, providers))),
         "left_out": left_out_of(manifest, runs=runs),
     }
 
 
-def counted_of(folder: Path | str, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:
+def counted_of(folder: Folders, suites: Sequence[str], count: Callable[[FolderViews], T]) -> T:
     """Return what `count` makes of a folder's views, where it holds any trial of these suites of ours.
 
     Raises:
@@ -82,7 +81,8 @@ def counted_of(folder: Path | str, suites: Sequence[str], count: Callable[[Folde
 
     def look(views: FolderViews) -> T:
         if not views.rows(of_suites):
-            raise NothingToShowError.of_suites(folder, suites)
+            found = views.rows("SELECT DISTINCT suite FROM trials ORDER BY suite")
+            raise NothingToShowError.of_suites(views.chosen, suites, [row["suite"] for row in found])
         return count(views)
 
     return counted(folder, look)

@@ -3,13 +3,12 @@
 import csv
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, overload
 
@@ -20,20 +19,14 @@ from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import replacing, writing
 from asyncbench.shown import fitted, safe
 from asyncbench.store import LOOKS, Frame, MovedError, encode_json, framed, patiently, take_snapshot
-from asyncbench.views import VIEWS, Sources, open_views
+from asyncbench.views import VIEWS, Folders, Sources, check_select, chosen, line_of, open_views
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas
     import polars
 
 ROWS = 8192  # of a batch of the result
 MOST_SHOWN = 200  # rows of a table on a screen
-_SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"}  # in the parser's tree
-TABLE_FUNCTIONS = {
-    *("generate_series", "range", "repeat", "repeat_row", "unnest"),
-    *("histogram", "histogram_values", "json_each", "json_tree"),
-}
 _OF_STORAGE = ("IO Error", "Out of Memory Error", "[Errno ")  # how errors about files and memory begin
 
 
@@ -150,8 +143,8 @@ class Answer:
 
 
 @contextmanager
-def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
-    """Answer one SELECT over the views of a results folder, while the block lasts.
+def asking(folder: Folders, query: str) -> Iterator[Answer]:
+    """Answer one SELECT over the views of a results folder, or of several, while the block lasts.
 
     Nothing can be changed by it. What does not fit into `MEMORY` is put into temporary files.
 
@@ -159,25 +152,26 @@ def asking(folder: PathLike[str] | str, query: str) -> Iterator[Answer]:
         ConfigError: it is not a results folder; the query is not a SELECT, or wrong.
         StoreError: the folder cannot be read.
     """
+    folders = chosen(folder)
     with ExitStack() as held:
 
         def ask() -> Look:
             held.close()
-            views = held.enter_context(open_views(Path(folder), take_snapshot(Path(folder))))
-            _check(views.connection, query)
+            views = held.enter_context(open_views(folders, *map(take_snapshot, folders.paths)))
             with _told_in_one_line(views.sources):
+                check_select(views.connection, query, VIEWS)
                 return Look(sources=views.sources, batches=views.connection.sql(query).to_arrow_reader(ROWS))
 
         yield Answer(ask)
 
 
 @overload
-def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["arrow"] = "arrow") -> pa.Table: ...
+def sql(folder: Folders, query: str, *, as_: Literal["arrow"] = "arrow") -> pa.Table: ...
 @overload
-def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["pandas"]) -> "pandas.DataFrame": ...
+def sql(folder: Folders, query: str, *, as_: Literal["pandas"]) -> "pandas.DataFrame": ...
 @overload
-def sql(folder: PathLike[str] | str, query: str, *, as_: Literal["polars"]) -> "polars.DataFrame": ...
-def sql(folder: PathLike[str] | str, query: str, *, as_: Frame = "arrow") -> Any:
+def sql(folder: Folders, query: str, *, as_: Literal["polars"]) -> "polars.DataFrame": ...
+def sql(folder: Folders, query: str, *, as_: Frame = "arrow") -> Any:
     """Run one SELECT over a results folder, with DuckDB's SQL. Nothing can be changed.
 
         table = ab.sql("results/night", "SELECT model, accuracy FROM accuracy ORDER BY accuracy DESC")
@@ -185,7 +179,7 @@ def sql(folder: PathLike[str] | str, query: str, *, as_: Frame = "arrow") -> Any
     The views are trials, grades, attempts, problems, accuracy, cost and latency.
 
     Args:
-        folder: the results folder.
+        folder: the results folder, or a list of several: the column `folder` tells them apart.
         query: the SELECT.
         as_: `arrow`, `pandas` or `polars`. [arrow]
 
@@ -216,55 +210,8 @@ def _told_in_one_line(sources: Sources) -> Iterator[None]:
     except (duckdb.Error, OSError, pa.ArrowException) as error:
         # Arrow has only an OSError for what DuckDB says when rows are taken
         if isinstance(error, duckdb.OperationalError) or str(error).startswith(_OF_STORAGE):
-            raise StoreError(f"sql: {_line(error)}") from error
-        raise ConfigError(f"sql: {_line(error)}. The views are {', '.join(VIEWS)}.") from error
-
-
-def _line(error: Exception) -> str:
-    """Return an error's words without the query that DuckDB repeats below them."""
-    words = str(error).partition("\n\nLINE ")[0]
-    lines = (line.strip().rstrip(".!") for line in words.splitlines())
-    # DuckDB knows names of its own catalogue that no query here may use.
-    return "; ".join(line for line in lines if line and not line.startswith("Did you mean"))
-
-
-# ── what may be asked ────────────────────────────────────────────────────────────────────────
-
-
-def _check(connection: "duckdb.DuckDBPyConnection", query: str) -> None:
-    """Refuse all but one SELECT, by the tree of DuckDB's own parser: a COPY may stand in a CTE.
-
-    Without files and settings, DuckDB could still write to where it spills; some functions take addresses.
-    """
-    parts = _parsed(connection, query)
-    kinds = {str(part.get("type")) for part in parts}
-    written = {kind for kind in kinds if kind.endswith("_NODE")} - _SELECTS
-    if parts[-1]["error"] or len(parts[-1]["statements"]) != 1 or written:
-        raise ConfigError("sql: give one SELECT statement. Nothing else runs, because nothing may change.")
-    functions = [part["function"] for part in parts if part.get("type") == "TABLE_FUNCTION"]
-    if refused := {one["function_name"].lower() for one in functions} - TABLE_FUNCTIONS:
-        raise ConfigError(
-            f"sql: a query reads only the views {', '.join(VIEWS)}, so it cannot use "
-            f"{', '.join(sorted(refused))}(). After FROM you can use {', '.join(sorted(TABLE_FUNCTIONS))}"
-        )
-
-
-def _parsed(connection: "duckdb.DuckDBPyConnection", query: str) -> list[Mapping[str, Any]]:
-    """Return every object of a query's tree, the outermost last."""
-    parts: list[Mapping[str, Any]] = []
-
-    def keep(part: Mapping[str, Any]) -> Mapping[str, Any]:
-        parts.append(part)
-        return part
-
-    with _told_in_one_line(Sources()):
-        connection.extract_statements(query)  # tells where the syntax is wrong
-        ((tree,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-    try:
-        json.loads(tree, object_hook=keep)
-    except RecursionError:
-        raise ConfigError("sql: the query is nested too deeply to be checked. Write it flatter.") from None
-    return parts
+            raise StoreError(f"sql: {line_of(error)}") from error
+        raise ConfigError(f"sql: {line_of(error)}. The views are {', '.join(VIEWS)}.") from error
 
 
 # ── how values are written ───────────────────────────────────────────────────────────────────

@@ -159,11 +159,11 @@ def use_of(folder: Path, provider: str | None, *, now: datetime, shift_h: float 
         ConfigError: no call is of that provider; names those that are in the folder.
         StoreError: what the folder holds cannot be read.
     """
-    return counted(folder, lambda views: _use(folder, views, provider, now, shift_h))
+    return counted(folder, lambda views: _use(views, provider, now, shift_h))
 
 
-def _use(folder: Path, views: FolderViews, provider: str | None, now: datetime, shift_h: float) -> FolderUse:
-    calls = keep_calls(folder, views)
+def _use(views: FolderViews, provider: str | None, now: datetime, shift_h: float) -> FolderUse:
+    calls = keep_calls(views)
     here = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls ORDER BY ALL")]
     if provider is not None and provider not in here:
         raise ConfigError(

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
 
 from asyncbench.reports import anatomy_sheets as sheets
 from asyncbench.reports.cost_of_right_answers import Worth, asked_alike, best, worth_of
@@ -33,8 +31,8 @@ from asyncbench.results.anatomy import (
 )
 from asyncbench.results.curves import DigitsCurve, digits_at
 from asyncbench.shown import RIGHT_50, RIGHT_90, Sheet
-from asyncbench.store import ENTRANT, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import ENTRANT
+from asyncbench.views import Folders, FolderViews, counted
 
 MEANING = (
     "Kinds: an answer counts for the first kind that matches; `all matches` counts later ones, too. "
@@ -165,7 +163,7 @@ class AnatomyReport(FolderReport):
         yield from sheets.unclassified(self.findings, names)
 
 
-def anatomy_on(folder: Path | str) -> AnatomyReport:
+def anatomy_on(folder: Folders) -> AnatomyReport:
     """Return the anatomy of a results folder's answers; nothing is written to it.
 
     Raises:
@@ -173,18 +171,17 @@ def anatomy_on(folder: Path | str) -> AnatomyReport:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return counted(folder, partial(_anatomy, folder))
+    return counted(folder, _anatomy)
 
 
-def _anatomy(folder: Path | str, views: FolderViews) -> AnatomyReport:
-    found, cells = errors_in(folder, views), views.table("FROM cells")
-    manifest = read_manifest(Path(folder))
-    order = in_order({sheets.entrant_of(group) for group in found}, manifest)
+def _anatomy(views: FolderViews) -> AnatomyReport:
+    found, cells = errors_in(views), views.table("FROM cells")
+    order = in_order({sheets.entrant_of(group) for group in found}, views.manifest)
     groups = sorted(found, key=lambda group: (order.index(sheets.entrant_of(group)), group))
     worths = {worth.of: worth for worth in worth_of(cells, GROUP)}
     return AnatomyReport(
-        folder=str(folder),
-        simulated_note=note_of_simulated(views, manifest),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
         order=tuple(order),
         findings=tuple(found[group] for group in groups),

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
-from asyncbench.reports.comparison import Compared, ComparisonRow, Question, compared, sides_of
+from asyncbench.reports.comparison import Compared, ComparisonRow, Question, compared
+from asyncbench.reports.sides import ComparedSide, sides_of
 from asyncbench.reports.standings import pair_mapping
 from asyncbench.results import lost_notes
 from asyncbench.shown import (
@@ -25,6 +26,7 @@ from asyncbench.shown import (
     safe_notes,
     shown_width,
 )
+from asyncbench.views import Folders, chosen
 
 ALPHA: Final = 0.05
 EXAMPLES: Final = 5  # shown each way
@@ -43,6 +45,7 @@ class Comparison(Report):
     found: Compared
     examples: int  # problems shown each way in text; JSON has all that were found
     unpaired: bool  # show the unpaired test, too
+    said: tuple[str, ...] = ()  # of which of several folders and of which trials it is
 
     @property
     def names(self) -> tuple[str, str]:
@@ -54,9 +57,9 @@ class Comparison(Report):
 
     def _data(self) -> dict[str, object]:
         found = self.found
-        return {
-            "a": asdict(found.a),
-            "b": asdict(found.b),
+        return ({"chosen": self.said} if self.said else {}) | {
+            "a": _side_mapping(found.a),
+            "b": _side_mapping(found.b),
             "simulated": bool(found.simulated_notes),
             "rows": list(map(_row_mapping, found.rows)),
             "problems_needed": found.needed,
@@ -70,6 +73,7 @@ class Comparison(Report):
 
     def _notes(self) -> Iterator[str]:
         found = self.found
+        yield from self.said
         yield from found.simulated_notes
         yield f"A: {self.names[0]}. B: {self.names[1]}."
         if found.whole.found.trials:
@@ -151,11 +155,12 @@ UNPAIRED_HEAD: Final = (
 def compare_on(
     a: str,
     b: str,
-    folder: Path | str,
+    folder: Folders,
     folder_of_b: Path | str | None = None,
     *,
     suite: str | None = None,
     task: str | None = None,
+    where: str | None = None,
     unpaired: bool = False,
     examples: int = EXAMPLES,
     every: bool = False,
@@ -166,9 +171,11 @@ def compare_on(
 
     Args:
         a, b: two models: an alias, a run, or a name as reports show it, `alias (condition)`.
-        folder: the results folder.
+        folder: the results folder, or a list. Of two, `a` is in the first and `b` in the second; of more,
+            names are those of a report on all.
         folder_of_b: the results folder of `b`, if it is another one.
         suite, task: compare only its problems. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
         unpaired: also show the unpaired test, which needs no problems in common.
         examples: how many questions to show on which only one of them is right.
         every: put every such question into the JSON.
@@ -181,14 +188,18 @@ def compare_on(
             or they have no problem in common.
         StoreError, ProblemSetError: A folder cannot be read.
     """
-    sides = sides_of(a, b, folder, folder_of_b)
+    if folder_of_b is not None:
+        folder = list(dict.fromkeys([*chosen(folder).paths, Path(folder_of_b)]))
+    of = chosen(folder, where=where)
+    sides = sides_of(a, b, of)
     found = compared(sides, suite=suite, task=task, examples=None if every else examples)
     if not (found.whole.found.trials or unpaired):
         raise ConfigError(
             f"{a} and {b} have no problem in common. --unpaired compares all that each was asked, but "
             "detects only large differences."
         )
-    return Comparison(found=found, examples=examples, unpaired=unpaired)
+    said = tuple(of.notes()) if of.filtered or len(of.paths) > 2 else ()
+    return Comparison(found=found, examples=examples, unpaired=unpaired, said=said)
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────
@@ -264,6 +275,11 @@ def _unpaired_cells(row: ComparisonRow) -> list[str]:
         "-" if one.difference is None else points(one.difference),
         p_text(one.p),
     ]
+
+
+def _side_mapping(side: ComparedSide) -> dict[str, object]:
+    names = ("name", "folder", "run", "model", "conditions")
+    return {name: getattr(side, name) for name in names}
 
 
 def _row_mapping(row: ComparisonRow) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,50 +10,28 @@ import pyarrow.compute as pc
 from asyncbench.errors import ConfigError
 from asyncbench.records import Outcome
 from asyncbench.reports.rankings import difference_interval
+from asyncbench.reports.sides import ComparedSide, simulated_notes, ways_of
 from asyncbench.results import (
     Bits,
     Entrant,
     Marked,
     Marks,
     ModelPair,
-    any_simulated,
-    in_order,
     marked,
-    names_of,
     pair,
     places,
     read_model,
-    simulated_note,
-    simulated_vendors,
 )
-from asyncbench.shown import safe
 from asyncbench.stats import holm, pooled_z, problems_needed, sign_flip, smallest_detectable
-from asyncbench.store import ENTRANT, read_manifest, read_problems
+from asyncbench.store import ENTRANT, read_problems
 from asyncbench.views import FolderViews, counted
 
-LISTED: Final = 40  # names in a message
 COLUMNS: Final = (
     *("condition", "repeat", "suite", "task", "length", "problem_id", "outcome"),
     *("provider", "upstream"),
 )
 DETAILS: Final = (*COLUMNS, "trial_id", "expected", "answer")
 A, B = ("a", "", ""), ("b", "", "")  # the two, as pairing calls whom it marks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedSide:
-    """One of the two."""
-
-    name: str
-    folder: str
-    run: str
-    model: str
-    conditions: tuple[str, ...]
-
-    def overlaps(self, other: "ComparedSide") -> bool:
-        """Whether some trials are of both."""
-        own, others = ((Path(one.folder).resolve(), one.run, one.model) for one in (self, other))
-        return own == others and bool({*self.conditions} & {*other.conditions})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +140,7 @@ def compared(
         ConfigError: an unknown suite or task; no condition in common.
         StoreError, ProblemSetError: a folder cannot be read.
     """
-    ways = _ways(*sides)
+    ways = ways_of(*sides)
     trials = pa.concat_tables(
         _as_one(who, _trials(side, ways, COLUMNS)) for who, side in zip((A, B), sides, strict=True)
     )
@@ -173,7 +150,7 @@ def compared(
         found = marked(views, trials=trials)
         return _compared(views, found, sides, ways, suite=suite, task=task, examples=examples)
 
-    return counted(sides[0].folder, count)
+    return counted(sides[0].source, count)
 
 
 def _compared(
@@ -202,7 +179,7 @@ def _compared(
     return Compared(
         a=sides[0],
         b=sides[1],
-        simulated_notes=_simulated_notes(views, sides),
+        simulated_notes=simulated_notes(views, sides),
         rows=tuple(_with_holm([_row(*key, a, b, bits) for key, bits in _parts(found, within)])),
         outcomes_a=outcomes[A[0]],
         outcomes_b=outcomes[B[0]],
@@ -214,73 +191,6 @@ def _compared(
         problems_only_b=len(only[1]),
         conditions=len({*ways.values()}),
         repeats=repeats[0]["repeats"],
-    )
-
-
-# ── who is meant ─────────────────────────────────────────────────────────────────────────────
-
-
-def sides_of(
-    a: str, b: str, folder: Path | str, folder_of_b: Path | str | None
-) -> tuple[ComparedSide, ComparedSide]:
-    """Return who is meant by two names; the second is of the second folder, if there is one.
-
-    Raises:
-        ConfigError: no results folder; an unknown name; both are the same.
-        StoreError: a folder cannot be read.
-    """
-    own, other = Path(folder), Path(folder_of_b or folder)
-    names = {path: _names_in(path) for path in (own, other)}
-    sides = _side(a, own, names[own]), _side(b, other, names[other])
-    if sides[0].overlaps(sides[1]):
-        raise ConfigError(
-            f"{a} and {b} are the same. Name two different models, conditions, runs or folders."
-        )
-    return sides
-
-
-def _simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[str, ...]:
-    if not any_simulated(views):
-        return ()
-    vendors, manifests = simulated_vendors(views), [read_manifest(Path(side.folder)) for side in sides]
-    told = [said for said in manifests if said.get("simulated")] or manifests
-    return tuple(dict.fromkeys(simulated_note(said, vendors) for said in told))
-
-
-def _names_in(folder: Path) -> dict[Entrant, str]:
-    rows = counted(folder, lambda views: views.rows("SELECT DISTINCT run, model, condition FROM trials"))
-    if not rows:
-        raise ConfigError(f"{folder} has no trials yet. Run its sweep first.")
-    entrants = ((row["run"], row["model"], row["condition"]) for row in rows)
-    return names_of(in_order(entrants, read_manifest(folder)))
-
-
-def _side(name: str, folder: Path, names: Mapping[Entrant, str]) -> ComparedSide:
-    matching = [entrant for entrant, called in names.items() if called == name]
-    matching = matching or [entrant for entrant in names if name in entrant[:2]]
-    if len({entrant[:2] for entrant in matching}) == 1:
-        run, model, _ = matching[0]
-        conditions = tuple(condition for _, _, condition in matching)
-        return ComparedSide(name=name, folder=str(folder), run=run, model=model, conditions=conditions)
-    said = f"{name!r} means several models" if matching else f"{folder} has no model {name!r}"
-    listed = [names[entrant] for entrant in matching or names]
-    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
-    raise ConfigError(f"{said}. Choose one of: {', '.join(map(safe, listed[:LISTED]))}{more}")
-
-
-def _ways(a: ComparedSide, b: ComparedSide) -> Mapping[str, int]:
-    """Return the conditions that are compared, with a number each: the only one of both, or those of a name.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if len(a.conditions) == len(b.conditions) == 1:
-        return {a.conditions[0]: 0, b.conditions[0]: 0}
-    if common := [name for name in a.conditions if name in b.conditions]:
-        return {name: n for n, name in enumerate(common)}
-    raise ConfigError(
-        f"{a.name} and {b.name} were asked under different conditions ({', '.join(a.conditions)}; "
-        f"{', '.join(b.conditions)}). Name one condition of each, such as '{a.model} ({a.conditions[0]})'."
     )
 
 
@@ -304,7 +214,7 @@ def _trials(
     wanted = (pc.field("run") == side.run) & pc.field("condition").isin(conditions)
     if problems is not None:
         wanted &= pc.field("problem_id").isin(list(problems))
-    found = read_model(side.folder, side.model, columns, wanted)
+    found = read_model(side.source, side.model, columns, wanted)
     way = pa.array([ways[str(name)] for name in found["condition"].to_pylist()], pa.int32())
     turn = pc.add(pc.multiply(way, _WAYS), found["repeat"].combine_chunks())
     return found.append_column("turn", turn)
@@ -405,8 +315,8 @@ def _questions(
     wanted = pc.field("problem_id").isin(both)
     asked = {
         row["problem_id"]: row["question"]
-        for folder in {side.folder for side in sides}
-        for row in read_problems(folder, ["problem_id", "question"], wanted).to_pylist()
+        for path in {path for side in sides for path in side.source.paths}
+        for row in read_problems(path, ["problem_id", "question"], wanted).to_pylist()
     }
     a, b = (
         {(row["problem_id"], row["turn"]): row for row in _trials(side, ways, DETAILS, both).to_pylist()}

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import fsum
-from pathlib import Path
 from typing import Final
 
 from asyncbench.pricing import dollars_of, picodollars
@@ -31,8 +30,8 @@ from asyncbench.shown import (
     per_correct,
     per_correct_text,
 )
-from asyncbench.store import IMPORTED, Books, Manifest, planned, read_manifest, spending_of
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import IMPORTED, planned, read_manifest, spending_of
+from asyncbench.views import Folders, FolderViews, counted
 
 NAMES: Final = {
     "uncached_input": "uncached input",
@@ -197,14 +196,14 @@ class CostReport(FolderReport):
             yield _caps(self.budgets)
 
 
-def cost_report_on(folder: Path | str) -> CostReport:
+def cost_report_on(folder: Folders) -> CostReport:
     """Return what the calls of a results folder cost, every call counted; nothing is changed.
 
     Raises:
         ConfigError: it is not a results folder, or its sweep.yaml cannot be read.
         StoreError: what it holds cannot be read.
     """
-    return counted(folder, lambda views: _cost_report(Path(folder), views))
+    return counted(folder, _cost_report)
 
 
 # Right answers that were asked for here: those taken over from another sweep cost nothing here.
@@ -217,8 +216,8 @@ FROM trials GROUP BY GROUPING SETS ((), (model), (suite, task))
 """
 
 
-def _cost_report(folder: Path, views: FolderViews) -> CostReport:
-    manifest, calls = read_manifest(folder), keep_calls(folder, views)
+def _cost_report(views: FolderViews) -> CostReport:
+    manifest, calls = views.manifest, keep_calls(views)
     costs = call_costs(views)
     trials = {
         tuple(row[key] for key in ("model", "suite", "task") if row[key] is not None): row
@@ -228,7 +227,7 @@ def _cost_report(folder: Path, views: FolderViews) -> CostReport:
     asked, unended = trials[()], views.unended
     imported = bool(manifest.get(IMPORTED))
     return CostReport(
-        folder=str(folder),
+        folder=str(views.chosen),
         simulated_note=calls.simulated_note,
         imported=imported,
         several=any(times > 1 for times in Counter(model for _, model, _ in planned(manifest)).values()),
@@ -244,8 +243,8 @@ def _cost_report(folder: Path, views: FolderViews) -> CostReport:
         unknown=unknown_by_cause(costs["status",]),
         cells=costs[CELL_KEYS],
         untold=untold_in(views) if asked["untold"] and not imported else (),
-        forecasts=tuple(forecasts_of(folder, views, costs["model",])),
-        budgets=tuple(_budgets(folder, manifest)),
+        forecasts=tuple(forecasts_of(views, costs["model",])),
+        budgets=tuple(_budgets(views)),
     )
 
 
@@ -256,15 +255,18 @@ def _groups(costs: Mapping[CostKey, CallCosts], correct: Mapping[CostKey, int] |
     )
 
 
-def _budgets(folder: Path, manifest: Manifest) -> Iterator[Budget]:
-    caps = manifest.get("budget") or ()
-    books = spending_of(folder) if caps else Books(by_alias={})
-    for cap in caps:
+def _budgets(views: FolderViews) -> Iterator[Budget]:
+    """Yield the budgets of all folders, each with all that was spent of it."""
+    caps = [
+        (label, path, cap) for label, path in views.folders for cap in read_manifest(path).get("budget") or ()
+    ]
+    books = {path: spending_of(path) for path in {path for _, path, _ in caps}}
+    for label, path, cap in caps:
         of, unknown_usd = (cap["kind"], cap["of"], cap.get("also", ())), cap.get("unknown_usd", 0.0)
-        counted = books.charges(*of)
+        counted = books[path].charges(*of)
         yield Budget(
             kind=cap["kind"],
-            of=cap["of"],
+            of=f"{cap['of']} in {label}" if views.chosen.several else cap["of"],
             limit_usd=cap["limit_usd"],
             spent_usd=dollars_of(counted.charged + picodollars(unknown_usd)),
             doubted_usd=dollars_of(counted.doubted + picodollars(unknown_usd)),

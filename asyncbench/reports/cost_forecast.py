@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.pricing import PICO_PLACES
@@ -52,17 +51,14 @@ class ForecastReview:
         return self.p5 <= self.actual <= self.p95
 
 
-def forecasts_of(
-    folder: Path, views: FolderViews, costs: Mapping[CostKey, CallCosts]
-) -> Iterator[ForecastReview]:
+def forecasts_of(views: FolderViews, costs: Mapping[CostKey, CallCosts]) -> Iterator[ForecastReview]:
     """Yield what was forecast of each model from the fewest of its trials, and what came.
 
     Forecasts of another number of trials, or at other prices, than the latest was made for are of a sweep
     that has changed since.
 
     Args:
-        folder: the results folder.
-        views: of it.
+        views: of the results folders.
         costs: what all calls cost, by model.
 
     Raises:
@@ -70,10 +66,15 @@ def forecasts_of(
     """
     from asyncbench.planning import cost_of_answers, read_forecasts  # 0.2 s, which other reports save
 
-    earliest = _earliest(read_forecasts(folder))
-    if not earliest:
+    earliest = {
+        views.called(label, model): forecast
+        for label, path in views.folders
+        for model, forecast in _earliest(read_forecasts(path)).items()
+        if model in (views.chosen.models or [model])
+    }
+    if not earliest or views.chosen.partly:
         return
-    keep_skips(views, folder)
+    keep_skips(views)
     rows = views.rows("SELECT model, count(*) AS trials FROM held_skips GROUP BY model")
     skipped = Counter({row["model"]: row["trials"] for row in rows})
     trials = views.table("SELECT trial_id, reused_from, input_tokens, output_tokens FROM trials")

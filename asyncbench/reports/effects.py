@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import reduce
 from math import fsum
 from operator import and_
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
@@ -32,10 +31,11 @@ from asyncbench.results import (
 )
 from asyncbench.shown import ACCURACY, Sheet, dollars, filled, p_text, percent, points
 from asyncbench.stats import holm, sign_flip
-from asyncbench.store import ENTRANT, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import ENTRANT
+from asyncbench.views import Folders, FolderViews, counted
 
 CONDITION: Final = "condition"  # what `--by` calls the condition as a whole
+FOLDER: Final = "folder"  # and each of several results folders
 TOGETHER: Final = "all together"
 DIFFERENCE: Final = "beside the first (95 % CI)"
 PER_TRIAL: Final = "output tokens per trial"
@@ -85,31 +85,31 @@ class Effects(FolderReport):
         yield filled(Sheet(title=f"By {self.by}", head=HEAD, rows=rows, labels=2))
 
 
-def effects_on(folder: Path | str, by: str) -> Effects:
+def effects_on(folder: Folders, by: str) -> Effects:
     """Return what a parameter does on the problems that were asked with all of its values.
 
     Args:
-        folder: the results folder; nothing is written to it.
-        by: `condition`, or a parameter as the columns `params` and `condition_params` have it.
+        folder: the results folder, or several; nothing is written to it.
+        by: `condition`, `folder`, or a parameter as the columns `params` and `condition_params` have it.
 
     Raises:
         ConfigError: it is not a results folder, or nobody was asked with several values.
         StoreError: it cannot be read.
     """
-    return counted(folder, lambda views: _effects(folder, views, by))
+    return counted(folder, lambda views: _effects(views, by))
 
 
-def _effects(folder: Path | str, views: FolderViews, by: str) -> Effects:
-    skips, found = keep_skips(views, folder), marked(views, _COLUMNS)
+def _effects(views: FolderViews, by: str) -> Effects:
+    folder, skips, found = views.chosen, keep_skips(views), marked(views, _COLUMNS)
     if not found.marks:
         raise NothingToShowError(folder, no_trials(folder))
+    homes = {name: label for (label, _), name in views.names.items()}
     ways = {tuple(row[name] for name in ENTRANT): _Way.of(row) for row in views.rows(_WAYS)}
-    manifest = read_manifest(Path(folder))
-    asked = {who: ways[who] for who in in_order(found.marks, manifest)}
-    groups = _groups(asked, by)
+    asked = {who: ways[who] for who in in_order(found.marks, views.manifest)}
+    groups = _groups(asked, homes, by)
     if not groups:
-        keys = dict.fromkeys(key for way in asked.values() for key in (CONDITION, *way.params))
-        varied = ", ".join(key for key in keys if _groups(asked, key)) or "nothing"
+        keys = dict.fromkeys(key for way in asked.values() for key in (CONDITION, FOLDER, *way.params))
+        varied = ", ".join(key for key in keys if _groups(asked, homes, key)) or "nothing"
         raise ConfigError(
             f"--by {by}: no model of {folder} was asked with several values of {by!r}, and all else alike. "
             f"What varies there: {varied}."
@@ -119,7 +119,7 @@ def _effects(folder: Path | str, views: FolderViews, by: str) -> Effects:
     chances = iter(holm([line[1] for line in lines if line[1] is not None]))
     return Effects(
         folder=str(folder),
-        simulated_note=note_of_simulated(views, manifest, table="answers"),
+        simulated_note=note_of_simulated(views, table="answers"),
         by=by,
         lines=tuple(
             EffectLine(**line, p=p, p_holm=None if p is None else next(chances)) for line, p in lines
@@ -178,13 +178,20 @@ class _Way:
         return orjson.dumps([self.whom, params, self.rest], option=orjson.OPT_SORT_KEYS)
 
 
-def _groups(asked: Mapping[Entrant, _Way], by: str) -> dict[str, dict[str, Entrant]]:
-    """Return who was asked alike but for one value, in the planned order: by name, then by value."""
+def _groups(
+    asked: Mapping[Entrant, _Way], homes: Mapping[str, str], by: str
+) -> dict[str, dict[str, Entrant]]:
+    """Return who was asked alike but for one value, in the planned order: by name, then by value.
+
+    `homes`: the folder of each model, where there are several.
+    """
     alike = defaultdict[object, dict[str, Entrant]](dict)
     for who, way in asked.items():
         run, model, condition = who
-        group = (run, way.beside(by), model if by == CONDITION else None)
-        value = _text(way.value(by, condition))
+        home = homes.get(model, "")
+        night = None if by == FOLDER else (run, home)
+        group = (night, way.beside(by), model if by == CONDITION else None)
+        value = home if by == FOLDER else _text(way.value(by, condition))
         # asked of another server: nothing in the results tells the two apart but their aliases
         alike[group if value not in alike[group] else (*group, model)][value] = who
     several = [values for values in alike.values() if len(values) > 1]
@@ -195,7 +202,8 @@ def _groups(asked: Mapping[Entrant, _Way], by: str) -> dict[str, dict[str, Entra
 
 def _base(values: Mapping[str, Entrant], by: str) -> Entrant:
     """Return what those are called together that differ in one value: run, model, condition."""
-    bases = {f"{model} ".replace(f" {by}={value} ", " ")[:-1] for value, (_, model, _) in values.items()}
+    said = "in " if by == FOLDER else f"{by}="
+    bases = {f"{model} ".replace(f" {said}{value} ", " ")[:-1] for value, (_, model, _) in values.items()}
     run, _, condition = next(iter(values.values()))
     conditions = dict.fromkeys(name for _, _, name in values.values())
     name = bases.pop() if len(bases) == 1 else ", ".join(model for _, model, _ in values.values())

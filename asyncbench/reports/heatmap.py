@@ -3,9 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import ceil
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.records import Outcome
@@ -25,8 +23,8 @@ from asyncbench.results import (
     note_of_simulated,
 )
 from asyncbench.shown import Cell, Sheet, of_accuracy, shaded, whole_percent
-from asyncbench.store import CELL, ENTRANT, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import CELL, ENTRANT
+from asyncbench.views import Folders, FolderViews, counted
 
 MOST_LENGTHS: Final = 12  # columns; more lengths than that stand in ranges
 FEW: Final = 10  # problems; a share of fewer is marked
@@ -165,24 +163,23 @@ class AccuracyMaps(FolderReport):
         return f"{suite}/{task}" if several and task != suite else task
 
 
-def accuracy_maps_on(folder: Path | str) -> AccuracyMaps:
+def accuracy_maps_on(folder: Folders) -> AccuracyMaps:
     """Return the accuracies of a results folder by task and by length; nothing is written to it.
 
     Raises:
         ConfigError: it is not a results folder, or, where trials were skipped, its sweep.yaml cannot be read.
         StoreError: it cannot be read.
     """
-    return counted(folder, partial(_maps, folder))
+    return counted(folder, _maps)
 
 
-def _maps(folder: Path | str, views: FolderViews) -> AccuracyMaps:
+def _maps(views: FolderViews) -> AccuracyMaps:
     cells = views.rows(f"SELECT * FROM accuracy ORDER BY {', '.join(CELL)}")  # noqa: S608  made of our own words
     outcomes: dict[Entrant, Counter[str]] = defaultdict(Counter)
     for cell in cells:
         counts = {outcome.value: cell[outcome] for outcome in Outcome}
         outcomes[cell["run"], cell["model"], cell["condition"]].update(counts)
-    manifest = read_manifest(Path(folder))
-    names, skips = names_of(in_order(outcomes, manifest)), keep_skips(views, folder)
+    names, skips = names_of(in_order(outcomes, views.manifest)), keep_skips(views)
     suites = sorted({cell["suite"] for cell in cells})
     tasks, lengths = list[Square](), list[Square]()
     for suite in suites:
@@ -191,8 +188,8 @@ def _maps(folder: Path | str, views: FolderViews) -> AccuracyMaps:
         tasks += _squares(own, finest(own), None)
         lengths += _squares(known, finest(known), ranges_of(cell["length"] for cell in known))
     return AccuracyMaps(
-        folder=str(folder),
-        simulated_note=note_of_simulated(views, manifest),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
         names=names,
         outcomes={names[entrant]: dict(counts) for entrant, counts in outcomes.items()},

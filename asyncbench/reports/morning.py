@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -21,8 +20,8 @@ from asyncbench.reports.standings import (
     standings_on,
     unranked,
 )
-from asyncbench.reports.status import Status, status_of
-from asyncbench.results import CallLoad, call_load, lost_briefly, no_trials, simulated_note, simulated_vendors
+from asyncbench.reports.status import Status, joined_status, status_of
+from asyncbench.results import CallLoad, call_load, lost_briefly, no_trials, note_of_simulated
 from asyncbench.shown import (
     Report,
     Sheet,
@@ -40,8 +39,8 @@ from asyncbench.shown import (
     shown_width,
 )
 from asyncbench.stats import Accuracy
-from asyncbench.store import IMPORTED, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import IMPORTED, Manifest
+from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 
 WIDEST, HIGHEST = 100, 24  # characters, lines: a screen
 HEAD_LINES: Final = 2  # of the table
@@ -73,6 +72,7 @@ class Morning(Report):
     imported: bool  # recorded by others: nothing can be asked again
     simulated_note: str  # what is said of simulated results
     load: CallLoad | None  # None: there are too many calls to look at
+    chosen: Chosen
     after_run: bool = False  # the run itself has said which models stopped, what is left and what failed
 
     def _data(self) -> dict[str, object]:
@@ -126,7 +126,7 @@ class Morning(Report):
 
     @property
     def _simulated(self) -> bool:
-        return self.standings.simulated or self.status.simulated
+        return bool(self.simulated_note)
 
     @property
     def _any(self) -> bool:
@@ -226,17 +226,21 @@ class Morning(Report):
         """Return commands that go on, each with its purpose, as the words that a shell takes."""
         if not self._any:
             return []
-        folder, ranking = self.status.folder, self._ranking
-        found = [("all charts on a page", ["report", folder, "--html"])]
+        folders, ranking = [*map(str, self.chosen.paths)], self._ranking
+        filters = [word for option in self.chosen.options for word in option]
+        report = ["report", *folders, *filters]
+        out = ["--out", "report.html"] if self.chosen.several else []
+        found = [("all charts on a page", [*report, "--html", *out])]
         if ranking is not None and ranking.paired:
             rivals = [line.name for line in _rivals(ranking.lines)]
-            found.insert(0, ("the two best, compared", ["compare", *rivals, folder]))
+            alike = [word for option in self.chosen.options if option[0] != "--models" for word in option]
+            found.insert(0, ("the two best, compared", ["compare", *rivals, *folders, *alike]))
         else:
-            found.append(("accuracy by digits", ["report", folder, "--style", "heatmap"]))
+            found.append(("accuracy by digits", [*report, "--style", "heatmap"]))
         if self._simulated:
             found.append(("ask your own models", ["init"]))
         else:
-            found.append(("every figure", ["report", folder]))
+            found.append(("every figure", report))
         return [
             (what, ["asyncbench", *(safe_note(shlex.quote(word)) for word in words)]) for what, words in found
         ]
@@ -280,29 +284,33 @@ class Morning(Report):
         ]
 
 
-def morning_on(folder: Path | str, *, after_run: bool = False) -> Morning:
-    """Return a results folder at a glance.
+def morning_on(folder: Folders, *, after_run: bool = False) -> Morning:
+    """Return results at a glance.
 
     Args:
-        folder: a results folder.
+        folder: a results folder, or what is chosen of several.
         after_run: leave out what the summary of a run has just said.
 
     Raises:
         ConfigError: it is not a results folder.
         StoreError: it cannot be read.
     """
-    manifest, status = read_manifest(Path(folder)), status_of(folder)
-    few = sum(one.attempts for one in status.models) <= MOST_COUNTED
+    of = chosen(folder)
+    first, *others = map(status_of, of.paths)
 
-    def look(views: FolderViews) -> tuple[list[str], CallLoad | None]:
-        return simulated_vendors(views), call_load(views) if few else None
+    def look(views: FolderViews) -> tuple[Status, Manifest, str, CallLoad | None]:
+        status = first if of.plain else joined_status(views, [first, *others])
+        few = sum(one.attempts for one in status.models) <= MOST_COUNTED
+        note = note_of_simulated(views, known=status.simulated)
+        return status, views.manifest, note, call_load(views) if few else None
 
-    vendors, load = counted(folder, look)
+    status, manifest, note, load = counted(of, look)
     return Morning(
-        standings=standings_on(folder, formats=False),
+        chosen=of,
+        standings=standings_on(of, formats=False),
         status=status,
         imported=bool(manifest.get(IMPORTED)),
-        simulated_note=simulated_note(manifest, vendors),
+        simulated_note=note,
         load=load,
         after_run=after_run,
     )

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.records import Outcome
@@ -48,8 +47,8 @@ from asyncbench.shown import (
     seconds,
 )
 from asyncbench.stats import Proportion
-from asyncbench.store import CELL, planned, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import CELL, planned
+from asyncbench.views import Folders, FolderViews, counted
 
 # Of `trials`, where they are priced again; the columns that pricing needs come on top.
 COLUMNS = (
@@ -200,7 +199,7 @@ class Overview(FolderReport):
         )
 
 
-def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overview:
+def report_on(folder: Folders, *, prices_at: datetime | None = None) -> Overview:
     """Return the figures of a results folder.
 
     Args:
@@ -214,29 +213,30 @@ def report_on(folder: Path | str, *, prices_at: datetime | None = None) -> Overv
 
     def look(views: FolderViews) -> Overview:
         if prices_at is None:
-            return _overview(folder, views)
+            return _overview(views)
         trials = views.table(f"SELECT {', '.join(sorted({*COLUMNS, *TRIAL_COLUMNS}))} FROM trials")  # noqa: S608  our words
         attempts = views.table(f"SELECT {', '.join(ATTEMPT_COLUMNS)} FROM attempts")  # noqa: S608  our words
-        again = repriced(Path(folder), trials, attempts, now=prices_at)
+        again = repriced(views, trials, attempts, now=prices_at)
         views.put("trials", again.trials)
         views.put("attempts", again.attempts)
         told_by = ", ".join(again.sources) or "no known source"
         prices = (
             f"they are what the same tokens would cost on {prices_at:%Y-%m-%d}, at the prices of {told_by}"
         )
-        return replace(_overview(folder, views), prices=prices, unpriced=again.unpriced)
+        return replace(_overview(views), prices=prices, unpriced=again.unpriced)
 
     return counted(folder, look)
 
 
-def _overview(folder: Path | str, views: FolderViews) -> Overview:
-    skips, manifest = keep_skips(views, folder), read_manifest(Path(folder))
+def _overview(views: FolderViews) -> Overview:
+    skips, manifest = keep_skips(views), views.manifest
     stopped = stopped_cells_in(views, skips)
     skipped, plan = Counter[Key](), Counter[Key]()
     for cell in stopped:
         key = (cell.run, cell.model, cell.condition, cell.suite)
         skipped.update({(*key, None): cell.skipped, (*key, cell.task): cell.skipped})
-    for entrant, suites in planned(manifest).items():
+    known = {} if views.chosen.where else planned(manifest)  # nobody knows how many of them it leaves
+    for entrant, suites in known.items():
         for suite, tasks in suites.items():
             for task, trials in tasks.items():
                 plan.update({(*entrant, suite, None): trials, (*entrant, suite, task): trials})
@@ -249,8 +249,8 @@ def _overview(folder: Path | str, views: FolderViews) -> Overview:
     )
     empty = views.rows("SELECT count(*) AS empty FROM grades WHERE headline AND reason = 'empty'")
     return Overview(
-        folder=str(folder),
-        simulated_note=note_of_simulated(views, manifest),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views),
         graders=headline_graders(views),
         empty=empty[0]["empty"],
         suites=tuple(line for line in lines if line.task is None),

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.results import FolderReport, note_of_simulated
 from asyncbench.shown import BOUND_BY, Sheet
-from asyncbench.store import LIMITS, WAITS, read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import LIMITS, WAITS
+from asyncbench.views import Folders, FolderViews, chosen, counted
 
 MOST_ROWS: Final = 120  # of minutes; more are shown by the hour
 WORTH_SHOWING: Final = 0.005  # of the time
@@ -117,22 +116,21 @@ GROUP BY GROUPING SETS ((lane), (lane, hour), (lane, minute)) ORDER BY lane, sta
 """  # noqa: S608  made of our own words alone
 
 
-def quota_report_on(folder: Path | str) -> QuotaReport:
+def quota_report_on(folder: Folders) -> QuotaReport:
     """Return what became of the limits of a results folder's runs.
 
     Raises:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
-    manifest = read_manifest(Path(folder))
 
     def look(views: FolderViews) -> tuple[list[dict[str, Any]], str]:  # Any: sums of `lanes`
-        note = note_of_simulated(views, manifest, known=bool(manifest.get("simulated")))
+        note = note_of_simulated(views, known=bool(views.manifest.get("simulated")))
         return views.table(_USES).to_pylist(), note
 
     rows, note = counted(folder, look)
     return QuotaReport(
-        folder=str(folder),
+        folder=str(chosen(folder)),
         simulated_note=note,
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),
         hours=tuple(_use(row) for row in rows if row["hour"] is not None),

@@ -10,7 +10,6 @@ from asyncbench.records import Outcome
 from asyncbench.regrading import ChangedTrial, Grader, Move, Regraded, regrade_folder
 from asyncbench.results import simulated_note_of
 from asyncbench.shown import Report, Sheet
-from asyncbench.store import read_manifest
 from asyncbench.suites import ADDED_GRADERS, SUITES
 
 NOT_GRADED = "not graded"
@@ -128,7 +127,7 @@ def regrade_report(folder: Path, *, write: bool = False, grader: str | None = No
     if grader is not None and grader not in known and not is_in_file(grader):  # before anything is written
         raise ConfigError(f"--grader {grader}: no suite has this grader. Choose one of: {', '.join(known)}")
     found = regrade_folder(folder, write=write)
-    note = simulated_note_of(folder, read_manifest(folder), known=found.simulated)
+    note = simulated_note_of(folder, known=found.simulated)
     return RegradeReport(found=found, simulated_note=note, grader=grader)
 
 

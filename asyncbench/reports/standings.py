@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 from asyncbench.reports.rankings import Ranking, Standing, rankings_of
@@ -35,8 +34,7 @@ from asyncbench.shown import (
     percent,
     seconds,
 )
-from asyncbench.store import read_manifest
-from asyncbench.views import FolderViews, counted
+from asyncbench.views import Folders, FolderViews, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +143,7 @@ def outcomes_of(rankings: Iterable[Ranking]) -> dict[str, dict[str, int]]:
     return found
 
 
-def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
+def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
     """Return the rankings of a results folder.
 
     Whoever was asked less than half of a ranking's problems is not in it, but in another one; problems that
@@ -162,12 +160,11 @@ def standings_on(folder: Path | str, *, formats: bool = True) -> Standings:
     """
 
     def look(views: FolderViews) -> Standings:
-        skips = keep_skips(views, folder)
-        manifest = read_manifest(Path(folder))
-        rankings, entrants = rankings_of(views, manifest, formats=formats)
+        skips = keep_skips(views)
+        rankings, entrants = rankings_of(views, views.manifest, formats=formats)
         return Standings(
-            folder=str(folder),
-            simulated_note=note_of_simulated(views, manifest, table="answers"),
+            folder=str(views.chosen),
+            simulated_note=note_of_simulated(views, table="answers"),
             asked=entrants,
             skipped=skips.trials,
             lapsed=skips.lapsed,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.results import FolderReport, held, lapsed_note, simulated_note
+from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated, simulated_note
 from asyncbench.shown import Sheet, dollars, safe_note
 from asyncbench.store import (
     QUARANTINE,
@@ -23,6 +23,7 @@ from asyncbench.store import (
     spending_of,
     trial_counts,
 )
+from asyncbench.views import FolderViews
 
 _SHOWN_LEFTOVERS = 3
 
@@ -204,6 +205,47 @@ def status_of(folder: Path | str) -> Status:
         budget=tuple(_caps(manifest, path)),
         lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
     )
+
+
+def joined_status(views: FolderViews, found: Sequence[Status]) -> Status:
+    """Return how far several folders are together; of some trials of a model, only what came of these."""
+    names = [label for label, _ in views.folders]
+    models = [
+        replace(model, model=views.called(label, model.model))
+        for label, status in zip(names, found, strict=True)
+        for model in status.models
+        if model.model in (views.chosen.models or (model.model,))
+    ]
+    if views.chosen.partly:
+        models = [
+            ModelStatus(planned=None, open=None, in_flight=0, suspended=None, **row)
+            for row in views.rows(_CAME)
+        ]
+    return replace(
+        found[0],
+        sweep=str(views.manifest["sweep"]),
+        folder=str(views.chosen),
+        simulated_note=note_of_simulated(views, known=any(status.simulated for status in found)),
+        cost_usd=sum(model.cost_usd or 0.0 for model in models),
+        unpriced_attempts=sum(model.unpriced_attempts for model in models),
+        ungraded=sum(status.ungraded for status in found),
+        damaged_lines=sum(status.damaged_lines for status in found),
+        models=tuple(models),
+    )
+
+
+_CAME = f"""
+SELECT trials.*, coalesce(attempts, 0) AS attempts,
+    coalesce(unpriced_attempts, 0) AS unpriced_attempts, cost_usd
+FROM (
+    SELECT model, count(*) AS done, count(*) FILTER (outcome = '{Outcome.FAILED}') AS failed
+    FROM trials GROUP BY model
+) AS trials LEFT JOIN (
+    SELECT model, count(*) AS attempts, count(*) - count(cost_usd) AS unpriced_attempts,
+        sum_usd(cost_usd) AS cost_usd
+    FROM attempts GROUP BY model
+) USING (model) ORDER BY model
+"""  # noqa: S608  made of our own words alone
 
 
 def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own

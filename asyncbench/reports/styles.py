@@ -1,8 +1,7 @@
 """report(): the report of a results folder in any style."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from asyncbench.errors import ConfigError
@@ -14,12 +13,13 @@ from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
-from asyncbench.results import NothingToShowError
+from asyncbench.results import NothingToShowError, of_chosen
 from asyncbench.shown import Report
+from asyncbench.views import Chosen, Folders, chosen
 
 # Of those that published benchmarks give their names: loaded when asked for.
 PUBLISHED = ("llm-arithmetic", "integer-addition", "nupa")
-_OWN: Mapping[str, Callable[[Path], Report]] = {
+_OWN: Mapping[str, Callable[[Chosen], Report]] = {
     "morning": morning_on,
     "standings": standings_on,
     "heatmap": accuracy_maps_on,
@@ -36,26 +36,34 @@ _FITTING: Mapping[str | None, set[str]] = {  # the options of a style; those not
 
 
 def report(
-    folder: Path | str,
+    folder: Folders,
     style: str | None = None,
     *,
     by: str | None = None,
+    suite: str | None = None,
+    task: str | None = None,
+    models: Sequence[str] | None = None,
+    where: str | None = None,
     prices: str | None = None,
     min_depth: int | None = None,
     grader: str | None = None,
     published: bool = False,
 ) -> Report:
-    """Make a report of a results folder, in one of several styles. Nothing is changed.
+    """Make a report of a results folder or several, in one of several styles. Nothing is changed.
 
         print(ab.report("results/night").as_text())
         ab.report("results/night", "standings")  # in a notebook: shows its tables
+        ab.report(["results/monday", "results/tuesday"], "standings", where="length > 5")
 
     Args:
-        folder: the results folder.
+        folder: the results folder, or a list of several. They are compared on the same problems.
         style: `morning`, `standings`, `heatmap`, `anatomy`, `cost`, `quota`, `llm-arithmetic`,
             `integer-addition` or `nupa`. [accuracy, outcomes, tokens, cost and latency]
-        by: `condition`, or a parameter that the sweep varied, such as `effort`: compare its values on the
-            same problems. Without a style, or with `standings`.
+        by: `condition`, `folder`, or a parameter that the sweep varied, such as `effort`: compare its values
+            on the same problems. Without a style, or with `standings`.
+        suite, task: only trials of it. [all]
+        models: only trials of these aliases. [all]
+        where: only trials for which this SQL condition over the columns of `trials` is true. [all]
         prices: `now`, without a style: also what the same calls would cost today.
         min_depth: `llm-arithmetic` only: leave out trials of a lesser depth. [5]
         grader: `llm-arithmetic` only: `layered`, `legacy` or `strict`. [the headline grader]
@@ -67,8 +75,8 @@ def report(
         that the style can show, the report says so.
 
     Raises:
-        ConfigError: The folder is not a results folder, the style is unknown, or an option belongs to
-            another style.
+        ConfigError: The folder is not a results folder, the style is unknown, an option belongs to
+            another style, or a filter is wrong or leaves no trial.
         StoreError, ProblemSetError: The folder cannot be read.
     """
     given: dict[str, Any] = {"by": by, "prices": prices, "min_depth": min_depth, "grader": grader}
@@ -76,10 +84,9 @@ def report(
     if published:
         options["published"] = True
     _check(style, options)
+    of = chosen(folder, suite=suite, task=task, models=models, where=where)
     try:
-        if by is not None:
-            return effects_on(folder, by)
-        return _made(Path(folder), style, options)
+        return of_chosen(_made(of, style, options), of)
     except NothingToShowError as nothing:
         return nothing.page
 
@@ -95,7 +102,9 @@ def _check(style: str | None, options: Mapping[str, Any]) -> None:  # Any: of th
         raise ConfigError("--by compares answers, which have no other prices. Leave --prices out.")
 
 
-def _made(folder: Path, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
+def _made(folder: Chosen, style: str | None, options: Mapping[str, Any]) -> Report:  # Any: of the style
+    if "by" in options:
+        return effects_on(folder, options["by"])
     match style:
         case None:
             if (asked := options.get("prices", "now")) != "now":

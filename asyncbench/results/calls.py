@@ -6,7 +6,6 @@ what tokens cost beside it, and `PRICED` are the calls with their dollars.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +15,6 @@ from asyncbench.providers import is_simulated
 from asyncbench.records import Sent
 from asyncbench.results.notes import note_of_simulated
 from asyncbench.results.repricing import known_rates
-from asyncbench.store import read_manifest
 from asyncbench.views import FolderViews
 
 TOKEN_KINDS: Final = ("uncached_input", "cached_input", "cache_write_5m", "cache_write_1h", "output")
@@ -114,15 +112,14 @@ def _brackets(rates: Rates | None) -> list[dict[str, object]]:
     ]
 
 
-def keep_calls(folder: Path, views: FolderViews) -> CallPrices:
+def keep_calls(views: FolderViews) -> CallPrices:
     """Keep every call that is over, with its trial, as the table `calls`; `rates` are those as served.
 
     Raises:
         ConfigError: the sweep.yaml of the folder cannot be read.
         StoreError: what it holds cannot be read.
     """
-    asked = "SELECT DISTINCT model, provider, model_id FROM trials"
-    rates = known_rates(folder, lambda: views.rows(asked))
+    rates = known_rates(views, lambda: views.rows("SELECT DISTINCT model, provider, model_id FROM trials"))
     ids: dict[str, set[str]] = {}
     for alias, model_id in rates:
         if model_id is not None:
@@ -131,9 +128,8 @@ def keep_calls(folder: Path, views: FolderViews) -> CallPrices:
     views.put("alone", pa.table({"model": [*model_ids], "model_id": [*model_ids.values()]}, _ALONE))
     views.keep("calls", _CALLS)
     providers = [row["provider"] for row in views.rows("SELECT DISTINCT provider FROM calls")]
-    manifest = read_manifest(folder)
-    known = bool(manifest.get("simulated")) or any(map(is_simulated, providers))
-    note = note_of_simulated(views, manifest, known=known)
+    known = bool(views.manifest.get("simulated")) or any(map(is_simulated, providers))
+    note = note_of_simulated(views, known=known)
     found = CallPrices(views=views, rates=rates, model_ids=model_ids, simulated_note=note)
     found.put_rates("rates")
     return found

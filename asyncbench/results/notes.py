@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,10 +10,10 @@ import pyarrow as pa
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR, is_simulated, same_model
 from asyncbench.records import Outcome
-from asyncbench.shown import SIMULATED, Report
+from asyncbench.shown import SIMULATED, Report, safe_notes
 from asyncbench.stats import Accuracy
-from asyncbench.store import RECORDED, Manifest, planned_aliases, read_trials
-from asyncbench.views import FolderViews, counted
+from asyncbench.store import RECORDED, Manifest, planned_aliases
+from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 
 MOST_LOST: Final = 5  # names, the worst; more are counted
 
@@ -67,17 +66,26 @@ def graded_by(graders: Iterable[Graded]) -> str:
 # ── who answered ─────────────────────────────────────────────────────────────────────────────
 
 
+_WHO: Final = "SELECT DISTINCT provider, upstream FROM {table} ORDER BY ALL"
+
+
 def any_simulated(views: FolderViews, table: str = "trials") -> bool:
     """Whether a simulator answered any of the trials of a table, be it in the name of a vendor."""
-    providers = views.rows(f"SELECT DISTINCT provider, upstream FROM {table}")  # noqa: S608  a name of ours
-    return any(is_simulated(row["provider"]) or row["upstream"] == SIMULATOR for row in providers)
+    return any(map(_is_simulated, views.rows(_WHO.format(table=table))))
 
 
 def simulated_vendors(views: FolderViews) -> list[str]:
     """Return the vendors in whose names a simulator answered: it was reached by their `base_url`."""
-    query = "SELECT DISTINCT provider FROM trials WHERE upstream = $simulator ORDER BY ALL"
-    found = (row["provider"] for row in views.rows(query, {"simulator": SIMULATOR}))
-    return [provider for provider in found if not is_simulated(provider)]
+    return _vendors(views.rows(_WHO.format(table="trials")))
+
+
+def _is_simulated(row: Mapping[str, Any]) -> bool:
+    return is_simulated(row["provider"]) or row["upstream"] == SIMULATOR
+
+
+def _vendors(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    providers = (row["provider"] for row in rows if row["upstream"] == SIMULATOR)
+    return [provider for provider in providers if not is_simulated(provider)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,25 +109,34 @@ class FolderReport(Report):
         return [self.simulated_note] * self.simulated
 
 
-def note_of_simulated(
-    views: FolderViews, manifest: Manifest, *, table: str = "trials", known: bool = False
-) -> str:
-    """Return what to say of the simulated results of a folder; empty: there are none.
+def note_of_simulated(views: FolderViews, *, table: str = "trials", known: bool = False) -> str:
+    """Return what to say of the simulated results; empty: there are none.
 
     Args:
-        views: of the folder.
-        manifest: its own.
+        views: of the folders; where they differ, the note names them.
         table: whose trials are shown.
         known: that some are simulated, whatever the table holds.
     """
+    of = views.chosen
+    known = known and not of.filtered
     if not (known or any_simulated(views, table)):
         return ""
-    return simulated_note(manifest, simulated_vendors(views))
+    if not of.several:
+        return simulated_note(views.manifest, simulated_vendors(views))
+    answered = views.rows("SELECT DISTINCT folder, provider, upstream FROM trials ORDER BY ALL")
+    notes = defaultdict[str, list[str]](list)
+    for label in of.labels:
+        own = [row for row in answered if row["folder"] == label]
+        if any(map(_is_simulated, own)) or (known and views.manifest_of(label).get("simulated")):
+            notes[simulated_note(views.manifest_of(label), _vendors(own))].append(label)
+    if [[*of.labels]] == [*notes.values()]:
+        return "".join(notes)
+    return " ".join(f"{', '.join(labels)}: {note}" for note, labels in notes.items())
 
 
-def simulated_note_of(folder: Path | str, manifest: Manifest, *, known: bool) -> str:
-    """Return `note_of_simulated` of a folder whose views are not open."""
-    return counted(folder, lambda views: note_of_simulated(views, manifest, known=known))
+def simulated_note_of(folder: Folders, *, known: bool) -> str:
+    """Return `note_of_simulated` of folders whose views are not open."""
+    return counted(folder, lambda views: note_of_simulated(views, known=known))
 
 
 def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
@@ -233,10 +250,52 @@ def left_out_at_import(entries: Mapping[str, int]) -> list[str]:
     return [f"Entries that the import could not use, by run: {runs}."] if runs else []
 
 
+# ── which trials these are ───────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOfChosen(Report):
+    """A report of several folders, or of some trials: it says so first, and tells each model's folder."""
+
+    whole: Report
+    of: Chosen
+
+    def _text(self, width: int | None, height: int | None) -> str:
+        said = "\n".join(safe_notes(self.of.notes(), width=width))
+        left = None if height is None else height - said.count("\n") - 1
+        return f"{said}\n{self.whole.as_text(width=width, height=left)}"
+
+    def _parts(self) -> Iterator[Any]:
+        yield from self.of.notes()
+        yield from self.whole._parts()
+
+    def _data(self) -> dict[str, object]:
+        names = counted(self.of, lambda views: views.names) if self.of.several else {}
+        folders = {name: label for (label, _), name in names.items()}
+        return {"chosen": [*self.of.notes()], **_with_folders(self.whole._data(), folders)}
+
+
+def of_chosen(whole: Report, folder: Folders) -> Report:
+    """Return a report that says of which folders and trials it is, where that is not one folder's all."""
+    of = chosen(folder)
+    return whole if of.plain else ReportOfChosen(whole=whole, of=of)
+
+
+def _with_folders(value: Any, folders: Mapping[str, str]) -> Any:
+    """Return what JSON has, with `folder` beside each model and lane that has one."""
+    if isinstance(value, list | tuple):
+        return [_with_folders(part, folders) for part in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {name: _with_folders(part, folders) for name, part in value.items()}
+    who = found.get("model", found.get("lane"))
+    return {"folder": folders[who], **found} if isinstance(who, str) and who in folders else found
+
+
 # ── where there is nothing ───────────────────────────────────────────────────────────────────
 
 
-def no_trials(folder: Path | str) -> str:
+def no_trials(folder: object) -> str:
     """Return what to say of a folder without trials."""
     return (
         f"{folder} has no trials yet. Run its sweep first. `asyncbench status {folder}` shows how far it is."
@@ -257,14 +316,13 @@ class Nothing(Report):
 class NothingToShowError(ConfigError):
     """A folder has nothing that a style could show; `page` is the report that says so."""
 
-    def __init__(self, folder: Path | str, said: str) -> None:
+    def __init__(self, folder: object, said: str) -> None:
         super().__init__(said)
         self.page = Nothing(folder=str(folder), nothing=said)
 
     @classmethod
-    def of_suites(cls, folder: Path | str, suites: Collection[str]) -> "NothingToShowError":
-        """Return the error for a folder without trials of some suites; raises as `read_trials` does."""
-        found = sorted(map(str, read_trials(folder, ["suite"])["suite"].unique().to_pylist()))
+    def of_suites(cls, folder: object, suites: Collection[str], found: Sequence[str]) -> "NothingToShowError":
+        """Return the error for a folder without trials of some suites; it has those that were `found`."""
         if not found:
             return cls(folder, no_trials(folder))
         wanted = " or ".join(suites)

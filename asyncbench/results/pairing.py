@@ -6,7 +6,6 @@ A bit stands for a problem. So twenty models on fifty thousand problems are some
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import unquote
 
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from asyncbench.records import Outcome
 from asyncbench.results.names import Entrant
 from asyncbench.store import ENTRANT, Snapshot, steady
-from asyncbench.views import FolderViews
+from asyncbench.views import Folders, FolderViews, chosen, counted
 
 ALL: Final = -1  # as bits: every problem
 
@@ -212,7 +211,7 @@ def marked(views: FolderViews, more: Sequence[str] = (), *, trials: pa.Table | N
     """
     if trials is None:
         columns = (*ENTRANT, "suite", "task", "problem_id", "repeat", "outcome", *more)
-        trials = views.snapshot.read("trials", columns)
+        trials = views.read("trials", columns)
     views.put("answers", trials)  # DuckDB takes them as they are: no copy
     views.keep(
         "places",  # which problem has which bit; one of several tasks is there several times
@@ -267,20 +266,23 @@ def _bits_by(
         yield *values, int.from_bytes(bits)
 
 
-def read_model(folder: Path | str, model: str, columns: Sequence[str], filters: pc.Expression) -> pa.Table:
-    """Return columns of one model's `trials`; the parts of others are not opened.
+def read_model(folder: Folders, model: str, columns: Sequence[str], filters: pc.Expression) -> pa.Table:
+    """Return columns of one model's `trials`; of one whole folder, the parts of others are not opened.
 
     Raises:
         ConfigError: the folder is not a results folder.
         StoreError: it cannot be read.
     """
+    of, wanted = chosen(folder), filters & (pc.field("model") == model)
+    if not of.plain:
+        every = ", ".join(dict.fromkeys((*columns, "model", "run", "condition", "problem_id")))
+        query = f"SELECT {every} FROM trials WHERE model = $model"  # noqa: S608  names of ours
+        return counted(of, lambda views: views.table(query, {"model": model})).filter(wanted).select(columns)
 
     def read(seen: Snapshot) -> pa.Table:
         own = [
             path for path in seen.files["trials"] if unquote(path.parent.name.removeprefix("model=")) == model
         ]
-        return replace(seen, files={**seen.files, "trials": own}).read(
-            "trials", columns, filters & (pc.field("model") == model)
-        )
+        return replace(seen, files={**seen.files, "trials": own}).read("trials", columns, wanted)
 
-    return steady(folder, read)
+    return steady(of.paths[0], read)

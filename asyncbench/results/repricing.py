@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -14,6 +13,7 @@ from asyncbench.pricing import RatesAt, cost_usd, rates_at, tier_of
 from asyncbench.providers import from_anthropic, known_endpoints, mapping_in, rates_of
 from asyncbench.records import Usage
 from asyncbench.store import kept_sweep_file
+from asyncbench.views import FolderViews
 
 _TOKENS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 TRIAL_COLUMNS = (
@@ -47,7 +47,7 @@ class Repriced:
     unpriced: tuple[Unpriced, ...]
 
 
-def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetime) -> Repriced:
+def repriced(views: FolderViews, trials: pa.Table, attempts: pa.Table, *, now: datetime) -> Repriced:
     """Price every answered call again, as if it were made today at the hour at which it was made.
 
     A price in the folder's sweep.yaml comes first, then the published one of the tier that served the
@@ -55,7 +55,7 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
     where nobody knows whether a call was billed, its cost stays unknown.
 
     Args:
-        folder: the results folder.
+        views: of the results folders.
         trials: `trials` with at least `TRIAL_COLUMNS`.
         attempts: `attempts` with at least `ATTEMPT_COLUMNS`.
         now: whose day counts, UTC.
@@ -63,7 +63,7 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
     Raises:
         ConfigError: the folder's sweep.yaml cannot be read.
     """
-    prices = _Prices(folder, trials, now)
+    prices = _Prices(views, trials, now)
     attempt_costs = [prices.of_attempt(row) for row in _rows(attempts, ATTEMPT_COLUMNS)]
     by_trial: dict[str | None, float | None] = {}  # None: that of any of its calls is unknown
     for trial_id, cost in zip(attempts["trial_id"].to_pylist(), attempt_costs, strict=True):
@@ -87,11 +87,11 @@ def repriced(folder: Path, trials: pa.Table, attempts: pa.Table, *, now: datetim
 class _Prices:
     """Today's prices for the calls of a folder, and a note of each that has none."""
 
-    def __init__(self, folder: Path, trials: pa.Table, now: datetime) -> None:
+    def __init__(self, views: FolderViews, trials: pa.Table, now: datetime) -> None:
         self.sources: set[str] = set()
         self.unpriced: Counter[tuple[str, str]] = Counter()
         self._rates = known_rates(
-            folder, lambda: trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
+            views, lambda: trials.group_by(["model", "provider", "model_id"]).aggregate([]).to_pylist()
         )
         served = _rows(trials, ("trial_id", "model_id", "service_tier"))
         self._trials = {row["trial_id"]: (row["model_id"], row["service_tier"]) for row in served}
@@ -138,23 +138,29 @@ def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) 
     return f"no price is known for tier {tier!r}" if tier and rates(None, at_s) else "no price is known"
 
 
-def known_rates(folder: Path, asked: Callable[[], Iterable[Row]]) -> dict[tuple[str, str | None], RatesAt]:
+def known_rates(
+    views: FolderViews, asked: Callable[[], Iterable[Row]]
+) -> dict[tuple[str, str | None], RatesAt]:
     """Return the prices of every model, by alias and model id; by alias alone for trials that are open.
 
     An imported folder has no sweep: there, providers are taken at their word and at their list price.
 
     Args:
-        folder: the results folder.
-        asked: who was asked in it: model, provider and model_id; looked up only where there is no sweep.
+        views: of the results folders.
+        asked: who was asked in them: model, provider and model_id; looked up only where there is no sweep.
     """
-    if (sweep_file := kept_sweep_file(folder)) is not None:
+    sweeps = {label: sweep_file for label, path in views.folders if (sweep_file := kept_sweep_file(path))}
+    models = list[tuple[str, str, RatesAt]]()
+    if len(sweeps) < len(views.chosen.paths):
+        rows = asked()
+        models = [(row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in rows]
+    for label, sweep_file in sweeps.items():
         from asyncbench.config import priced_models  # 0.2 s, which a report without it need not wait for
 
-        models = [(model.alias, model.model_id, rates_of(model)) for model in priced_models(sweep_file)]
-    else:
-        models = [
-            (row["model"], row["model_id"], _listed(row["provider"], row["model_id"])) for row in asked()
-        ]
+        models += (
+            (views.called(label, model.alias), model.model_id, rates_of(model))
+            for model in priced_models(sweep_file)
+        )
     return {key: rates for alias, model_id, rates in models for key in ((alias, model_id), (alias, None))}
 
 

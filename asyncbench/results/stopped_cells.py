@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ HEAD = (
     "accuracy when stopped (always-valid 95 % CI)",
 )
 _CELL = ", ".join(CELL)
+_FIGURES = ("correct", "asked")  # of a cell, by which a rule holds or not
 _WHEN_STOPPED = ("rule", "asked", "correct", "low", "high")
 _STOPPED = f"""
 SELECT stopped.*, coalesce(closed.trials, 0) AS trials FROM (
@@ -39,27 +41,25 @@ class Skips:
     lapsed: int  # other ones: the next run may ask these, so they are open
 
 
-def keep_skips(views: FolderViews, folder: Path | str) -> Skips:
-    """Return what is skipped by the rule in force, that of the folder's latest run.
+def keep_skips(views: FolderViews) -> Skips:
+    """Return what is skipped by the rule in force, that of each folder's latest run.
 
     Later queries find the rows of `skipped` that it skips still as the table `held_skips`.
 
     Raises:
-        ConfigError: the folder's sweep.yaml cannot be read.
+        ConfigError: the sweep.yaml of a folder cannot be read.
     """
-    known = views.rows("SELECT correct, asked, count(*) AS trials FROM skipped GROUP BY ALL")
-    holds = held(folder, ((row["correct"], row["asked"]) for row in known))
-    counts = pa.table(
-        {
-            name: pa.array(values, pa.int64())
-            for name, values in zip(
-                ("correct", "asked"), zip(*holds, strict=True) if holds else ((), ()), strict=True
-            )
-        }
-    )
-    views.put("holds", counts)
-    views.keep("held_skips", "SELECT * FROM skipped SEMI JOIN holds USING (correct, asked)")
-    trials = sum(row["trials"] for row in known if (row["correct"], row["asked"]) in holds)
+    keys = ("folder", *_FIGURES) if views.chosen.several else _FIGURES
+    known = views.rows(f"SELECT {', '.join(keys)}, count(*) AS trials FROM skipped GROUP BY ALL")  # noqa: S608
+    holds = list[dict[str, Any]]()
+    for label, path in views.folders:
+        own = [row for row in known if row.get("folder", label) == label]
+        those = held(path, ((row["correct"], row["asked"]) for row in own))
+        holds += (row for row in own if (row["correct"], row["asked"]) in those)
+    kinds = {name: pa.string() if name == "folder" else pa.int64() for name in keys}
+    views.put("holds", pa.Table.from_pylist(holds, pa.schema(kinds)))
+    views.keep("held_skips", f"SELECT * FROM skipped SEMI JOIN holds USING ({', '.join(keys)})")  # noqa: S608
+    trials = sum(row["trials"] for row in holds)
     return Skips(trials=trials, lapsed=sum(row["trials"] for row in known) - trials)
 
 

@@ -22,7 +22,13 @@ from asyncbench.store.catalog import (
     texts as texts,
 )
 from asyncbench.store.folder import Store as Store
-from asyncbench.store.frames import Frame as Frame, framed as framed
+from asyncbench.store.frames import (
+    Frame as Frame,
+    Paths as Paths,
+    framed as framed,
+    labels_of as labels_of,
+    paths_of as paths_of,
+)
 from asyncbench.store.generation import Generation as Generation
 from asyncbench.store.lock import (
     LOCK as LOCK,

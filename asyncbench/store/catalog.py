@@ -36,7 +36,7 @@ def read_trials(folder: Path | str, columns: Columns = None, filters: Filters | 
     in seconds, costs in USD; NULL means unknown.
 
     Args:
-        folder: the results folder.
+        folder: the results folder, or a list of several: the column `folder` then comes first.
         columns: the names of the columns, in the order you want. [all]
         filters: which rows, as `pyarrow.parquet.read_table` takes them: `[("outcome", "=", "wrong")]`
             or a `pyarrow.compute` expression. They may use any column. [all rows]

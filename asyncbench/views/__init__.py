@@ -1,7 +1,15 @@
-"""The tables of a results folder as DuckDB views, and the one place that sums them.
+"""The tables of results folders as DuckDB views, and the one place that sums them.
 
-In: a snapshot of a folder. Out: rows and tables of figures. `asyncbench sql` offers users the same views.
+In: one folder or several, and which of their trials count. Out: rows and tables of figures. `asyncbench sql`
+offers users the same views.
 """
 
-from asyncbench.views.counting import FolderViews as FolderViews, counted as counted, open_views as open_views
+from asyncbench.views.choosing import Chosen as Chosen, Folders as Folders, chosen as chosen
+from asyncbench.views.contained import check_select as check_select, line_of as line_of
+from asyncbench.views.counting import (
+    FolderViews as FolderViews,
+    counted as counted,
+    manifest_of as manifest_of,
+    open_views as open_views,
+)
 from asyncbench.views.views import USD_STEPS as USD_STEPS, VIEWS as VIEWS, Sources as Sources

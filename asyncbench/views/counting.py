@@ -7,23 +7,37 @@ def trials_by_model(folder: Path) -> list[dict[str, Any]]:
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from asyncbench.records import Sent
-from asyncbench.store import Snapshot, steady
-from asyncbench.views.views import Sources, add_views
+from asyncbench.store import Manifest, Snapshot, iter_problems, patiently, read_manifest, take_snapshot
+from asyncbench.views.choosing import (
+    Chosen,
+    Folders,
+    Names,
+    add_chosen,
+    chosen,
+    folder_column,
+    joined_manifests,
+    raw,
+    where_told,
+)
+from asyncbench.views.views import Sources, add_sums, add_tables
 
 if TYPE_CHECKING:
     import duckdb
 
 T = TypeVar("T")
 
+BATCH_ROWS: Final = 8192
 MEMORY: Final = "1GB"  # DuckDB's own; what needs more is put on the disk
 _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
@@ -42,16 +56,71 @@ SET lock_configuration = true;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderViews:
-    """The views of a results folder at one moment, and DuckDB to count them."""
+    """The views of results folders at one moment, and DuckDB to count them."""
 
     connection: "duckdb.DuckDBPyConnection"
     sources: Sources
-    snapshot: Snapshot
+    snapshots: tuple[Snapshot, ...]  # of each folder
+    chosen: Chosen
+    names: Names = field(default_factory=dict)  # of models, where there are several folders
+
+    @property
+    def folders(self) -> Iterable[tuple[str, Path]]:
+        """The folders, each with what it is called in the column `folder`."""
+        return self.chosen.labels.items()
+
+    def called(self, label: str, model: str) -> str:
+        """Return what the views call a model of a folder."""
+        return self.names.get((label, model), model)
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the manifests of the folders say together, with models as the views call them."""
+        return self.manifest_of(*self.chosen.labels)
+
+    def manifest_of(self, *labels: str) -> Manifest:
+        """Return the same of some of the folders."""
+        if self.chosen.plain:
+            return read_manifest(self.chosen.paths[0])
+        paths = self.chosen.labels
+        return joined_manifests(
+            [(read_manifest(paths[label]), partial(self.called, label)) for label in labels], self.chosen
+        )
 
     @property
     def unended(self) -> tuple[Sent, ...]:
         """The calls without an end: in flight, or lost when no run is going; no view has them."""
-        return tuple(self.snapshot.unfinished.sent.values())
+        every = (sent for snapshot in self.snapshots for sent in snapshot.unfinished.sent.values())
+        if self.chosen.partly:
+            return ()  # nobody knows of which trials they are
+        return tuple(sent for sent in every if sent.model in (self.chosen.models or (sent.model,)))
+
+    def read(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Return columns of a table."""
+        if self.chosen.plain:
+            return self.snapshots[0].read(name, columns)
+        return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
+
+    def of_trials(self, name: str, columns: Sequence[str], ids: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of a table, of trials with these ids alone."""
+        if self.chosen.plain:
+            wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
+            yield from self.snapshots[0].batches(name, columns, wanted)
+            return
+        self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))
+        query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING (trial_id)"  # noqa: S608
+        yield from self.batches(query, rows=BATCH_ROWS)
+
+    def problems(
+        self, columns: Sequence[str], wanted: pc.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield columns of the problems of all folders, so that one in several comes several times.
+
+        Raises:
+            ProblemSetError: a copy of a problem set is damaged.
+        """
+        for path in self.chosen.paths:
+            yield from iter_problems(path, columns, wanted)
 
     def table(self, query: str, values: Mapping[str, object] | None = None) -> pa.Table:
         """Return what a SELECT gives; `$name` in it stands for one of the values.
@@ -82,33 +151,53 @@ class FolderViews:
     def put(self, name: str, rows: pa.Table) -> None:
         """Count rows made in Python: later queries have them as the table `name`, or instead of that view."""
         self.connection.unregister(name)
+        if not self.chosen.plain:
+            self.connection.execute(f"DROP VIEW IF EXISTS {name}")
         self.connection.register(name, rows)
 
 
-def counted(folder: Path | str, count: Callable[[FolderViews], T]) -> T:
-    """Return what `count` makes of a folder's views; it begins again where parts were replaced meanwhile.
+def counted(folder: Folders, count: Callable[[FolderViews], T]) -> T:
+    """Return what `count` makes of views; it begins again where parts were replaced meanwhile.
+
+    Args:
+        folder: one results folder, several, or what is chosen of them.
+        count: what is asked of the views.
 
     Raises:
-        ConfigError: it is not a results folder.
-        StoreError: it cannot be read.
+        ConfigError: one is not a results folder; a filter is wrong, or leaves nothing.
+        StoreError: one cannot be read.
     """
+    of = chosen(folder)
 
-    def look(snapshot: Snapshot) -> T:
-        with open_views(Path(folder), snapshot) as views:
+    def look() -> T:
+        with open_views(of, *map(take_snapshot, of.paths)) as views, where_told(of.where):
             return count(views)
 
-    return steady(folder, look)
+    return patiently(look)
 
 
 @contextmanager
-def open_views(folder: Path, snapshot: Snapshot) -> Iterator[FolderViews]:
-    """Open the views of a folder as a snapshot has it; from then on DuckDB gets no file and no setting."""
+def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
+    """Open the views of folders as snapshots have them; from then on DuckDB gets no file and no setting."""
     import duckdb  # 0.2 s, which commands without figures need not wait for
 
+    of, names = chosen(folder), dict[tuple[str, str], str]()
     with (
         tempfile.TemporaryDirectory(prefix="asyncbench-sql-") as spill,
         duckdb.connect(":memory:", config={**_SETTINGS, "temp_directory": spill}) as connection,
     ):
-        sources = add_views(connection, folder, snapshot)
+        sources = Sources()
+        for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
+            add_tables(connection, path, snapshot, sources, named=str if of.plain else partial(raw, n=n))
         connection.execute(_THEN)
-        yield FolderViews(connection=connection, sources=sources, snapshot=snapshot)
+        if not of.plain:
+            with sources.telling():
+                names = {**add_chosen(connection, of)}
+        add_sums(connection, folder_column(names) if of.several else "")
+        yield FolderViews(connection=connection, sources=sources, snapshots=snapshots, chosen=of, names=names)
+
+
+def manifest_of(folder: Folders) -> Manifest:
+    """Return what the manifests of folders say together; raises as `counted` does."""
+    of = chosen(folder)
+    return read_manifest(of.paths[0]) if of.plain else counted(of, lambda views: views.manifest)

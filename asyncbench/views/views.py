@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from asyncbench.errors import StoreError
 from asyncbench.records import Outcome
 from asyncbench.stats import Z_95
 from asyncbench.store import CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
@@ -146,30 +147,39 @@ _TEXTS = {"expected", "answer", "reply_text", "reasoning_text", "error_message",
 Rows = Callable[[Sequence[str], pc.Expression | None], Iterator[pa.RecordBatch]]
 
 
-def add_views(connection: "duckdb.DuckDBPyConnection", folder: Path, snapshot: Snapshot) -> "Sources":
-    """Make the views of a folder, as the snapshot has it, in a connection; return where rows come from."""
-    sources = Sources()
+def add_tables(
+    connection: "duckdb.DuckDBPyConnection",
+    folder: Path,
+    snapshot: Snapshot,
+    sources: "Sources",
+    *,
+    named: Callable[[str], str] = str,
+) -> None:
+    """Give a connection the tables of a folder, as the snapshot has it; `named`: under which names."""
     for name, schema in SCHEMAS.items():
-        connection.register(name, sources.of(schema, partial(_batches, snapshot, name)))
-    connection.register(
-        "problems", sources.of(PROBLEMS, partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS))
-    )
-    add_sums(connection)
-    return sources
+        connection.register(named(name), sources.of(schema, partial(_batches, folder, snapshot, name)))
+    problems = partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS)
+    connection.register(named("problems"), sources.of(PROBLEMS, problems))
 
 
-def add_sums(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Make `sum_usd`, and the views that count, over the tables of a connection."""
+def add_sums(connection: "duckdb.DuckDBPyConnection", more: str = "") -> None:
+    """Make `sum_usd`, and the views that count, over the tables of a connection; `more` columns first."""
     connection.execute(_SUM_USD)
     for name, query in SUMS.items():
-        connection.execute(f"CREATE VIEW {name} AS {query}")
+        whole = f"SELECT {more}, * FROM ({query})" if more else query  # noqa: S608  our words, quoted names
+        connection.execute(f"CREATE VIEW {name} AS {whole}")
 
 
 def _batches(
-    snapshot: Snapshot, name: str, columns: Sequence[str], wanted: pc.Expression | None
+    folder: Path, snapshot: Snapshot, name: str, columns: Sequence[str], wanted: pc.Expression | None
 ) -> Iterator[pa.RecordBatch]:
     rows = ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
-    return snapshot.batches(name, columns, wanted, rows=rows)
+    try:
+        yield from snapshot.batches(name, columns, wanted, rows=rows)
+    except StoreError as error:
+        if str(folder) in str(error):
+            raise
+        raise type(error)(f"{folder}: {error}") from error  # which of several it is
 
 
 @dataclass(slots=True)

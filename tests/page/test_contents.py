@@ -34,7 +34,7 @@ def keys_of(folder):
 
 
 def sample_on(folder, **most):
-    return counted(folder, lambda views: sample_of(folder, views, **most))
+    return counted(folder, lambda views: sample_of(views, **most))
 
 
 # ── the sample ───────────────────────────────────────────────────────────────────────────────

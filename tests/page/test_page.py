@@ -113,7 +113,7 @@ def test_of_recorded_runs_the_page_draws_what_python_draws(golden, opened, tmp_p
 
 def kinds_on(folder, cells):
     """The rows of the chart of kinds, with the models in the order of other charts."""
-    findings = counted(folder, lambda views: errors_in(folder, views)).values()
+    findings = counted(folder, errors_in).values()
     asked = {(run, model, condition) for run, model, condition, *_ in (one.group for one in findings)}
     names = names_of(in_order(asked, {}))
     places = rows.models_of(cells)

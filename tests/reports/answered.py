@@ -29,6 +29,12 @@ OUTCOMES = {
     "x": Outcome.FAILED,
 }
 
+# suite, outcome → what the suite itself calls it
+_CLASSES = {
+    ("llm_arithmetic", Outcome.CORRECT): "Correct",
+    ("llm_arithmetic", Outcome.WRONG): "Deviate",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -40,6 +46,8 @@ class Asked:
     task: str = "add"
     run: str = "night"
     condition: str = "plain"
+    effort: str | None = None
+    grader: str = "number"
     repeat: int = 0
     first: int = 0  # number of the first problem
     answer: str | None = None  # instead of a wrong number
@@ -95,7 +103,9 @@ def _trials(one: Asked, questions: dict[int, str]) -> Iterator[Trial]:
                 sweep="s",
                 problem_set="s",
                 problem=problem(n, suite=one.suite, task=one.task, question=questions.get(n)),
-                model=Model(alias=one.model, provider=one.provider, model_id="m", api="chat"),
+                model=Model(
+                    alias=one.model, provider=one.provider, model_id="m", api="chat", effort=one.effort
+                ),
                 condition=Condition(name=one.condition),
                 repeat=one.repeat,
             )
@@ -106,7 +116,8 @@ def _events(one: Asked, trial: Trial) -> Iterator[Ended | Result]:
     answer = _answer(one, trial.problem, outcome)
     reply = None if outcome is Outcome.FAILED else Reply(text=answer or "", usage=Usage(output_tokens=10))
     yield made.ended(trial, reply, cost_usd=one.cost_usd)
-    grade = made.grade(answer, outcome)
+    grade = made.grade(answer, outcome, grader=one.grader)
+    grade = replace(grade, classification=_CLASSES.get((one.suite, outcome)))
     closed = made.result(trial, reply, cost_usd=one.cost_usd)
     yield replace(closed, grades=(replace(grade, format_ok=outcome is Outcome.CORRECT),))
 

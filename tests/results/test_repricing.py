@@ -18,6 +18,7 @@ from asyncbench.reports.overview import report_on
 from asyncbench.results.repricing import ATTEMPT_COLUMNS, TRIAL_COLUMNS, Unpriced, repriced as repriced_tables
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
+from asyncbench.views.counting import counted
 from tests.engine.night import MODEL, requests
 from tests.reports.test_report import result
 
@@ -249,7 +250,7 @@ def test_rows_are_not_held_all_at_once(tmp_path):
     attempts = one.take(pa.array([0] * count))
     trials = read_trials(folder, columns=list(TRIAL_COLUMNS))
     tracemalloc.start()
-    repriced_tables(folder, trials, attempts, now=NOW)
+    counted(folder, lambda views: repriced_tables(views, trials, attempts, now=NOW))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -6,6 +6,7 @@ import duckdb
 
 from asyncbench.store import SCHEMAS, Snapshot
 from asyncbench.store.journal import Unfinished
+from asyncbench.views.choosing import chosen
 from asyncbench.views.counting import FolderViews
 from asyncbench.views.views import Sources, add_sums
 
@@ -18,4 +19,4 @@ def views_of(**tables):
             connection.register(name, tables.get(name, schema.empty_table()))
         add_sums(connection)
         seen = Snapshot(files={}, journalled={}, unfinished=Unfinished(), damaged=())
-        yield FolderViews(connection=connection, sources=Sources(), snapshot=seen)
+        yield FolderViews(connection=connection, sources=Sources(), snapshots=(seen,), chosen=chosen("made"))

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from asyncbench.results import Entrant, Graded, graders_of, in_order
 from asyncbench.results.anatomy import GROUP, OF_REPLIES, UNCLASSIFIED, ErrorFindings, errors_in
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
-from asyncbench.views import FolderViews
+from asyncbench.views import Folders, FolderViews
 
 ADDITION = "integer_addition"
 SUITES = ("string_reversal", ADDITION, "string_rehearsal")  # in the order in which they are asked
@@ -177,7 +176,7 @@ SELECT count(DISTINCT problem_id) AS problems FROM graded WHERE suite = '{ADDITI
 """  # noqa: S608  likewise
 
 
-def counts_of(folder: Path, manifest: Manifest) -> AdditionCounts:
+def counts_of(folder: Folders, manifest: Manifest) -> AdditionCounts:
     """Return the figures of our suites, by suite, then as the manifest has runs, models and conditions.
 
     There is a line for each group of trials, and for each that was planned and has none yet.
@@ -187,10 +186,10 @@ def counts_of(folder: Path, manifest: Manifest) -> AdditionCounts:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    return counted_of(folder, SUITES, lambda views: _counts(folder, views, manifest))
+    return counted_of(folder, SUITES, lambda views: _counts(views, manifest))
 
 
-def _counts(folder: Path, views: FolderViews, manifest: Manifest) -> AdditionCounts:
+def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
     views.put("carries", _carries(views))
     views.keep("graded", _GRADED)
     groups = {_key(row): row for row in views.rows(_LINES)}
@@ -202,7 +201,7 @@ def _counts(folder: Path, views: FolderViews, manifest: Manifest) -> AdditionCou
     for query, rows in ((_REASONS, reasons), (_SIZES, sizes), (_BY_OPERANDS, operands)):
         for row in views.rows(query):
             rows[_key(row)].append(row)
-    found = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(folder, views).items()}
+    found = {_key(dict(zip(GROUP, group, strict=True))): of for group, of in errors_in(views).items()}
     plan = {
         Key(*asked, suite): sum(tasks.values())
         for asked, suites in planned(manifest).items()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLine, SizeBin, counts_of, span
 from asyncbench.published.integer_addition.pictures import pictures_of
@@ -10,7 +9,7 @@ from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import Entrant, names_of
 from asyncbench.shown import Sheet, seconds
-from asyncbench.store import read_manifest
+from asyncbench.views import Folders, manifest_of
 
 MEANING = (
     "Success rate: part of the recorded results (trials with a reply), as published. Of tries: part of all "
@@ -52,7 +51,7 @@ class IntegerAdditionReport(PublishedReport):
         yield MEANING
 
 
-def integer_addition_report_on(folder: Path | str) -> IntegerAdditionReport:
+def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
     """Return the figures of the suites string_reversal, integer_addition and string_rehearsal.
 
     Raises:
@@ -60,8 +59,8 @@ def integer_addition_report_on(folder: Path | str) -> IntegerAdditionReport:
         StoreError: its results cannot be read.
         ProblemSetError: one of its copies of the problems is damaged.
     """
-    manifest = read_manifest(Path(folder))
-    found = counts_of(Path(folder), manifest)
+    manifest = manifest_of(folder)
+    found = counts_of(folder, manifest)
     return IntegerAdditionReport(
         **about(
             folder,

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
-from pathlib import Path
 from typing import Self
 
 from asyncbench.errors import ConfigError
@@ -18,7 +17,7 @@ from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE, fixed
-from asyncbench.views import USD_STEPS
+from asyncbench.views import USD_STEPS, Folders
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
@@ -260,7 +259,7 @@ GROUP BY ALL ORDER BY ALL
 """
 
 
-def read_graded(folder: Path | str, grader: str) -> GradedTrials:
+def read_graded(folder: Folders, grader: str) -> GradedTrials:
     """Return what one grader says of the trials of the suite in a results folder.
 
     Raises:
@@ -303,7 +302,7 @@ FROM (FROM trials WHERE suite = $suite AND length >= $least) JOIN (
 """
 
 
-def error_sizes(folder: Path | str, grader: str, depths: Depths, shares: Sequence[float]) -> ErrorSizes:
+def error_sizes(folder: Folders, grader: str, depths: Depths, shares: Sequence[float]) -> ErrorSizes:
     """Return how many answers are Deviate, and their relative error at these shares of them.
 
     Raises:

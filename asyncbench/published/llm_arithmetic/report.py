@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import isinf
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -42,7 +41,7 @@ from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import published_table
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.shown import Sheet
-from asyncbench.store import read_manifest
+from asyncbench.views import Chosen, Folders, chosen, manifest_of
 
 MIN_DEPTH = 5  # of the published tables
 SWAPPED = "Dev % and NaN % are swapped in the published grids. Here they are the right way round."
@@ -52,6 +51,7 @@ SWAPPED = "Dev % and NaN % are swapped in the published grids. Here they are the
 class LlmArithmeticReport(PublishedReport):
     """A folder's llm_arithmetic figures, and how they are shown."""
 
+    source: Chosen
     min_depth: int
     tally: OutcomeTally
     rows: tuple[PublishedRow, ...]  # as the overview lists them
@@ -86,7 +86,7 @@ class LlmArithmeticReport(PublishedReport):
         """Yield the pictures that the published table asks for."""
         (graded,) = self.graders
         printed = [row for table in self.published for row in table.to_pylist()]
-        errors = error_sizes(self.folder, graded.grader, self.depths, SHARES)
+        errors = error_sizes(self.source, graded.grader, self.depths, SHARES)
         return pictures_of(self.rows, self.depths, printed, errors)
 
     def _as_record(self, row: PublishedRow) -> dict[str, object]:
@@ -155,7 +155,7 @@ class LlmArithmeticReport(PublishedReport):
 
 
 def llm_arithmetic_report_on(
-    folder: Path | str, *, min_depth: int = MIN_DEPTH, grader: str = HEADLINE, published: bool = False
+    folder: Folders, *, min_depth: int = MIN_DEPTH, grader: str = HEADLINE, published: bool = False
 ) -> LlmArithmeticReport:
     """Return the llm_arithmetic figures of a results folder.
 
@@ -172,12 +172,13 @@ def llm_arithmetic_report_on(
     """
     printed = _printed_table(min_depth) if published else ()
     found = read_graded(folder, grader)
-    manifest = read_manifest(Path(folder))
+    manifest = manifest_of(folder)
     rows = rows_of(found, manifest)
     return LlmArithmeticReport(
         **about(folder, manifest, providers=found.providers, runs={row.run for row in rows}),
         graders=(found.graded,),
         published=printed,
+        source=chosen(folder),
         min_depth=min_depth,
         tally=found.tally,
         rows=ranked(rows, Depths(first=min_depth)),

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from asyncbench.errors import ConfigError
@@ -29,6 +28,7 @@ from asyncbench.suites.nupa import (
     digits,
     task_of,
 )
+from asyncbench.views import Folders
 
 SUITE = "nupa"
 FIGURES = ("exact_match", "digit_match", "dlength", "dlength_total")
@@ -141,7 +141,7 @@ GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def counts_of(folder: Path | str, manifest: Manifest) -> NupaCounts:
+def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
     """Return NUPA's figures: a line for each who was asked and each task, in the order of both.
 
     Raises:

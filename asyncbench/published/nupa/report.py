@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from asyncbench.published.nupa.counts import (
     FIGURES,
@@ -21,8 +20,9 @@ from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
 from asyncbench.results import Entrant, names_of
 from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
-from asyncbench.store import planned, read_manifest
+from asyncbench.store import planned
 from asyncbench.suites.nupa import GRADERS, Number, PassedLengths, range_of
+from asyncbench.views import Folders, manifest_of
 
 MEANING = (
     "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "
@@ -107,14 +107,14 @@ class NupaReport(PublishedReport):
         yield MEANING
 
 
-def nupa_report_on(folder: Path | str, *, published: bool = False) -> NupaReport:
+def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
     """Return the figures of NUPA in a results folder; `published`: beside those that the paper prints.
 
     Raises:
         ConfigError: it is not a results folder, or holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    manifest = read_manifest(Path(folder))
+    manifest = manifest_of(folder)
     found = counts_of(folder, manifest)
     return NupaReport(
         **about(folder, manifest, providers=found.providers, runs={line.run for line in found.lines}),

@@ -4,14 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from asyncbench.results.anatomy.numbers import columns_of, sign_of, whole_operands
 from asyncbench.stats import Proportion
-from asyncbench.store import CELL, iter_problems
+from asyncbench.store import CELL
 from asyncbench.views import FolderViews
 
 GROUP: Final = tuple(name for name in CELL if name != "length")
@@ -40,16 +39,16 @@ class CarryBin:
     right: Proportion  # of the trials with a reply
 
 
-def problems_of(folder: Path, wanted: set[str]) -> tuple[dict[str, CarryProblem], pa.Table]:
+def problems_of(views: FolderViews, wanted: set[str]) -> tuple[dict[str, CarryProblem], pa.Table]:
     """Return the problems of these ids, and carries and longest chain of sums by problem_id.
 
     Raises:
-        ProblemSetError: one of the folder's copies of the problems is damaged.
+        ProblemSetError: one of the folders' copies of the problems is damaged.
     """
     problems: dict[str, CarryProblem] = {}
     carried: dict[str, tuple[int, int]] = {}
     columns = ["problem_id", "task", "answer_type", "operands"]
-    for batch in iter_problems(folder, columns):
+    for batch in views.problems(columns):
         for problem_id, task, answer_type, operands in zip(
             *(column.to_pylist() for column in batch.columns), strict=True
         ):

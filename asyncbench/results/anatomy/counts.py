@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from asyncbench.prompting import digits_stored
@@ -114,7 +113,7 @@ class ErrorFindings:
         return [Proportion(successes=wrong[i], trials=n) for i, n in enumerate(reaching, 1)]
 
 
-def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindings]:
+def errors_in(views: FolderViews) -> dict[Group, ErrorFindings]:
     """Return what was found out about a folder's trials, by group.
 
     Replies are read a few at a time, and no more of them is kept than the examples show.
@@ -134,7 +133,7 @@ def errors_in(folder: Path | str, views: FolderViews) -> dict[Group, ErrorFindin
     }
     keep_examined(views, most_of_a_group(found.values()))
     asked = {row["problem_id"] for row in views.rows("SELECT DISTINCT problem_id FROM examined")}
-    problems, carried = problems_of(Path(folder), asked)
+    problems, carried = problems_of(views, asked)
     texts = f"""SELECT trial_id, problem_id, {_GROUP}, expected, answer, reply_text, condition_params
         FROM trials SEMI JOIN examined USING (trial_id)"""  # noqa: S608  made of our own words alone
     for batch in views.batches(texts, rows=TEXT_ROWS):
