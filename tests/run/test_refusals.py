@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -98,7 +99,8 @@ def test_it_is_known_within_two_seconds(kind):
         wide = replace(MODEL, retry=RetryPolicy(attempts=2, total_s=5))
         told.lane(ask, fresh(50, wide), wide)
         (asker,) = told.lanes[0].askers
-        asker.tell_failed = lambda _: heard_s.append(asyncio.get_running_loop().time())
+        found = Refusals([wide], lambda _: heard_s.append(asyncio.get_running_loop().time()))
+        asker.tell_failed, asker.tell_suspended = partial(found.failed, wide), partial(found.stopped, wide)
         await told.go()
 
     virtually(night())
