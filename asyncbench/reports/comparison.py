@@ -175,7 +175,7 @@ def _compared(
     outcomes = {who[0]: dict.fromkeys(map(str, Outcome), 0) for who in (A, B)}
     for row in views.rows(_OUTCOMES, {"suite": suite, "task": task}):
         outcomes[row["run"]][row["outcome"]] = row["trials"]
-    repeats = views.rows(f"SELECT coalesce(max(repeat % {_WAYS}), 0) + 1 AS repeats FROM trials")  # noqa: S608
+    repeats = views.rows(f"SELECT coalesce(max(repeat % {_WAYS}), 0) + 1 AS repeats FROM trials")  # noqa: S608  our number
     return Compared(
         a=sides[0],
         b=sides[1],

@@ -361,7 +361,7 @@ async def killed(sweep_file, out):
     )
     try:
         async with asyncio.timeout(60):
-            while sum(path.stat().st_size for path in (out / "journal").glob("*.wal")) < 4000:  # noqa: ASYNC110
+            while sum(path.stat().st_size for path in (out / "journal").glob("*.wal")) < 4000:  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.02)
     finally:
         process.send_signal(signal.SIGKILL)
