@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from asyncbench.engine import Counters
 from asyncbench.errors import ErrorKind, ProviderError
@@ -42,29 +43,30 @@ class Refusals:
 
     def failed(self, model: Model, error: ProviderError) -> None:
         """Say at the first call that a server cannot be reached; it is tried again."""
-        if error.kind is ErrorKind.UNREACHABLE:
-            cause = _cause_of(model, error.kind)
+        if error.kind is not ErrorKind.UNREACHABLE:
+            return
+        cause = _cause_of(model, error.kind)
+        if self._is_news(cause, stopped=False):  # each failed call comes here
             why, remedy = _why(model, f"{error.kind.value}: {error.message}")
-            self._once(
-                cause, f"{why}. asyncbench keeps trying{self._others(cause)}. {remedy}.", stopped=False
-            )
+            self._say(f"{cause.place}: {why}. asyncbench keeps trying{self._others(cause)}. {remedy}.")
 
     def stopped(self, model: Model, reason: str) -> None:
         """Say why a model stops, `reason` as in `Counters.suspended`; once for all that stop for it."""
         cause = _cause_of(model, reason.partition(":")[0])
-        why, remedy = _why(model, reason)
-        stops = "Its models stop" if cause.kind in OF_PROVIDER else "It stops"
-        said = f"{why}. {stops}{self._others(cause)}. {remedy}, then run again."
-        self._once(cause, said, stopped=True)
+        if self._is_news(cause, stopped=True):
+            why, remedy = _why(model, reason)
+            stops = "Its models stop" if cause.kind in OF_PROVIDER else "It stops"
+            self._say(f"{cause.place}: {why}. {stops}{self._others(cause)}. {remedy}, then run again.")
 
     def _others(self, cause: _Cause) -> str:
         several = any(_cause_of(model, cause.kind) != cause for model in self._models)
         return "; the other models go on" if several else ""
 
-    def _once(self, cause: _Cause, message: str, *, stopped: bool) -> None:
-        if (cause, stopped) not in self._told:
-            self._told.add((cause, stopped))
-            self._say(f"{cause.place}: {message}")
+    def _is_news(self, cause: _Cause, *, stopped: bool) -> bool:
+        """Whether it was not said yet; from now on it was."""
+        known = (cause, stopped) in self._told
+        self._told.add((cause, stopped))
+        return not known
 
 
 def stop_lines(models: Iterable[Model], counters: Mapping[str, Counters]) -> list[str]:
@@ -96,5 +98,11 @@ def _why(model: Model, reason: str) -> tuple[str, str]:
 def _cause_of(model: Model, kind: str) -> _Cause:
     if kind not in OF_PROVIDER:
         return _Cause(kind, model.alias, None)
-    place = model.provider if model.base_url is None else f"{model.provider} at {model.base_url}"
+    place = model.provider if model.base_url is None else f"{model.provider} at {_server(model.base_url)}"
     return _Cause(kind, place, None if kind == ErrorKind.UNREACHABLE else model.key_env)
+
+
+def _server(url: str) -> str:
+    """Return the scheme, host and port of an address: the rest of it may hold a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -33,6 +33,7 @@ def closed_port():
 async def test_a_port_at_which_nobody_listens_is_said_once_and_the_others_go_on(tmp_path, closed_port):
     problems, said = problem_set(tmp_path), Said()
     url = f"http://127.0.0.1:{closed_port}/v1"
+    server_url = url.removesuffix("/v1")
     dead: list[dict[str, object]] = [
         {"model": f"simulated/oracle-{n}", "alias": f"dead-{n}", "base_url": url, "price": FREE}
         for n in range(3)
@@ -44,8 +45,8 @@ async def test_a_port_at_which_nobody_listens_is_said_once_and_the_others_go_on(
         )
     told, deadline = said.lines
     assert deadline.startswith("The deadline has passed")
-    assert told.startswith(f"simulated at {url}: ")
-    assert f"127.0.0.1:{closed_port}" in told.removeprefix(f"simulated at {url}")
+    assert told.startswith(f"simulated at {server_url}: ")
+    assert f"127.0.0.1:{closed_port}" in told.removeprefix(f"simulated at {server_url}")
     assert ". asyncbench keeps trying; the other models go on. Start the server" in told
     assert summary.models["live"].done == 20
     assert [summary.models[f"dead-{n}"].done for n in range(3)] == [0, 0, 0]
@@ -64,8 +65,7 @@ async def test_a_key_that_is_refused_is_said_once_for_its_provider(tmp_path):
         asked = sweep(tmp_path / "out", problems, *models)
         summary = await run_sweep(asked, limit=5, screen=said, env={"WRONG": "no", "GOOD": "right"})
     (told,) = said.lines
-    url = f"{server.url}/v1"
-    assert told.startswith(f"simulated-http at {url}: the provider rejects the key in WRONG (HTTP 401")
+    assert told.startswith(f"simulated-http at {server.url}: the provider rejects the key in WRONG (HTTP 401")
     assert told.endswith("Its models stop; the other models go on. Set a valid key, then run again.")
     assert summary.exit is Exit.UNFINISHED
     assert summary.models["m3"].done == 5
@@ -122,6 +122,29 @@ def test_each_provider_is_said_once_whatever_its_models():
     assert [line.partition(":")[0] for line in said] == ["vllm at http", "openai"]
 
 
+def test_no_more_of_an_address_is_said_than_its_server():
+    hidden = replace(DEAD[0], base_url="https://user:secret@host.example:8443/t/token/v1?key=k")
+    found, said = refusals(hidden)
+    found.failed(hidden, REFUSED)
+    found.stopped(hidden, "unreachable: connection refused")
+    assert [line.partition(": ")[0] for line in said] == ["vllm at https://host.example:8443"] * 2
+
+
+def test_what_was_said_is_not_put_into_words_again():
+    """A server that is away fails thousands of calls."""
+    worded = []
+
+    class Words(str):
+        def __format__(self, spec):
+            worded.append(spec)
+            return super().__format__(spec)
+
+    found, said = refusals(*DEAD)
+    for _ in range(5):
+        found.failed(DEAD[0], ProviderError(ErrorKind.UNREACHABLE, Words("no")))
+    assert (len(worded), len(said)) == (1, 1)
+
+
 def test_failures_that_may_pass_are_not_said():
     found, said = refusals(LIVE)
     for kind in set(ErrorKind) - {ErrorKind.UNREACHABLE}:
@@ -135,11 +158,9 @@ def test_a_server_that_stays_away_is_said_again_when_its_models_stop():
         found.failed(model, REFUSED)
         found.stopped(model, "unreachable: no reply for 61 s: connection refused")
     first, last = said
-    assert first.startswith(
-        "vllm at http://127.0.0.1:9/v1: connection refused. asyncbench keeps trying. Start"
-    )
+    assert first.startswith("vllm at http://127.0.0.1:9: connection refused. asyncbench keeps trying. Start")
     assert last == (
-        "vllm at http://127.0.0.1:9/v1: no reply for 61 s: connection refused. Its models stop. Start the "
+        "vllm at http://127.0.0.1:9: no reply for 61 s: connection refused. Its models stop. Start the "
         "server, or check its address and your network, then run again."
     )
 
