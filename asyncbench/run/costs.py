@@ -6,11 +6,11 @@ from asyncbench.shown import dollars
 
 
 def cost_text(counters: Counters) -> str:
-    """Return the dollars spent so far; `?` marks attempts whose cost is unknown."""
+    """Return the dollars spent so far, and how many calls of unknown cost there are beside."""
     if counters.unpriced == counters.attempts and counters.attempts:
         # Of attempts without a reply the cost is unknown even where the price is known.
         return f"cost unknown ({counters.lost:,} lost)" if counters.lost == counters.attempts else "unpriced"
-    return dollars(counters.cost_usd) + ("+?" if counters.unpriced else "")
+    return _sum_text(counters.cost_usd, counters.unpriced)
 
 
 def cost_in_all(counters: Counters) -> str | None:
@@ -18,13 +18,22 @@ def cost_in_all(counters: Counters) -> str | None:
     if not (counters.cost_before_usd or counters.unpriced_before):
         return None
     unknown = counters.unpriced + counters.unpriced_before
-    return dollars(counters.cost_before_usd + counters.cost_usd) + ("+?" if unknown else "")
+    return _sum_text(counters.cost_before_usd + counters.cost_usd, unknown)
+
+
+def _sum_text(usd: float, unknown: int) -> str:
+    if not unknown:
+        return dollars(usd)
+    calls = f"{unknown:,} {'call' if unknown == 1 else 'calls'} of unknown cost"
+    return f"{dollars(usd)} and {calls}" if usd else calls
 
 
 def costs_text(counters: Counters) -> str:
     """Return the dollars of this run, and those of all runs where there were others."""
     in_all, now = cost_in_all(counters), cost_text(counters)
-    return now if in_all is None else f"{now} this run, {in_all} in all"
+    if in_all is None:
+        return now
+    return f"{now} this run, {in_all} in all" if counters.attempts else f"{in_all} in all"
 
 
 def cap_text(cap: Cap) -> str:
