@@ -8,11 +8,10 @@ from typing import Final
 from asyncbench.errors import ConfigError
 from asyncbench.results import (
     Entrant,
-    any_simulated,
     in_order,
     names_of,
+    simulated_by,
     simulated_note,
-    simulated_vendors,
 )
 from asyncbench.shown import safe
 from asyncbench.store import Manifest
@@ -67,9 +66,9 @@ def sides_of(a: str, b: str, of: Chosen) -> tuple[ComparedSide, ComparedSide]:
 
 
 def simulated_notes(views: FolderViews, sides: Sequence[ComparedSide]) -> tuple[str, ...]:
-    if not any_simulated(views):
+    if (vendors := simulated_by(views)) is None:
         return ()
-    vendors, manifests = simulated_vendors(views), [counted(side.source, side.manifest) for side in sides]
+    manifests = [counted(side.source, side.manifest) for side in sides]
     told = [said for said in manifests if said.get("simulated")] or manifests
     return tuple(dict.fromkeys(simulated_note(said, vendors) for said in told))
 

@@ -52,7 +52,6 @@ from asyncbench.results.notes import (
     Nothing as Nothing,
     NothingToShowError as NothingToShowError,
     ReportOfChosen as ReportOfChosen,
-    any_simulated as any_simulated,
     graded_by as graded_by,
     graders_of as graders_of,
     headline_graders as headline_graders,
@@ -65,9 +64,9 @@ from asyncbench.results.notes import (
     no_trials as no_trials,
     note_of_simulated as note_of_simulated,
     of_chosen as of_chosen,
+    simulated_by as simulated_by,
     simulated_note as simulated_note,
     simulated_note_of as simulated_note_of,
-    simulated_vendors as simulated_vendors,
 )
 from asyncbench.results.pairing import (
     Bits as Bits,

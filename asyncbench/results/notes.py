@@ -69,14 +69,13 @@ def graded_by(graders: Iterable[Graded]) -> str:
 _WHO: Final = "SELECT DISTINCT provider, upstream FROM {table} ORDER BY ALL"
 
 
-def any_simulated(views: FolderViews, table: str = "trials") -> bool:
-    """Whether a simulator answered any of the trials of a table, be it in the name of a vendor."""
-    return any(map(_is_simulated, views.rows(_WHO.format(table=table))))
+def simulated_by(views: FolderViews, table: str = "trials") -> list[str] | None:
+    """Return the vendors in whose names a simulator answered: it was reached by their `base_url`.
 
-
-def simulated_vendors(views: FolderViews) -> list[str]:
-    """Return the vendors in whose names a simulator answered: it was reached by their `base_url`."""
-    return _vendors(views.rows(_WHO.format(table="trials")))
+    None: it answered none of the trials of a table.
+    """
+    rows = views.rows(_WHO.format(table=table))
+    return _vendors(rows) if any(map(_is_simulated, rows)) else None
 
 
 def _is_simulated(row: Mapping[str, Any]) -> bool:
@@ -119,10 +118,11 @@ def note_of_simulated(views: FolderViews, *, table: str = "trials", known: bool 
     """
     of = views.chosen
     known = known and not of.filtered
-    if not (known or any_simulated(views, table)):
+    vendors = simulated_by(views, table)
+    if vendors is None and not known:
         return ""
     if not of.several:
-        return simulated_note(views.manifest, simulated_vendors(views))
+        return simulated_note(views.manifest, vendors or ())
     answered = views.rows("SELECT DISTINCT folder, provider, upstream FROM trials ORDER BY ALL")
     notes = defaultdict[str, list[str]](list)
     for label in of.labels:

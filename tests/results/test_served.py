@@ -1,13 +1,15 @@
 """An alias behind which several stood is told."""
 
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from asyncbench.providers import SIMULATOR
 from asyncbench.records import Reply
 from asyncbench.reports.overview import report_on
-from asyncbench.results.notes import mixtures
+from asyncbench.results.notes import mixtures, simulated_by
 from asyncbench.store.folder import Store
 from asyncbench.store.schema import TRIALS
 from tests.engine.night import requests
@@ -79,3 +81,27 @@ def test_the_report_warns_of_it_in_every_form(tmp_path):
     assert told in report.as_text()
     assert told in report.as_markdown()
     assert told in json.loads(report.as_json())["mixtures"][0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "vendors"),
+    [
+        ([("openai", "somewhere"), ("acme", None)], None),
+        ([("simulated", None)], []),
+        ([("openai", SIMULATOR), ("acme", SIMULATOR), ("simulated", None)], ["acme", "openai"]),
+    ],
+)
+def test_one_query_says_what_is_simulated_and_in_whose_name(answers, vendors):
+    rows = [{"provider": provider, "upstream": upstream} for provider, upstream in answers]
+    asked = []
+
+    class Asked:
+        def rows(self, query):
+            asked.append(query)
+            return views.rows(query)
+
+    watched: Any = Asked()
+    schema = pa.schema([TRIALS.field(name).with_nullable(True) for name in TRIALS.names])
+    with views_of(trials=pa.Table.from_pylist(rows, schema=schema)) as views:
+        assert simulated_by(watched) == vendors
+    assert len(asked) == 1
