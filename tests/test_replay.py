@@ -25,6 +25,7 @@ from asyncbench.reports import (
     status_of,
 )
 from asyncbench.run.summary import Exit
+from asyncbench.shown import SIMULATED
 from tests.sweep_files import entry, problem_set, simulator, sweep
 
 REPORTS = (
@@ -126,14 +127,16 @@ def of_recording(out, *, replay, **also):
 
 @pytest.mark.parametrize("first", [False, True])
 def test_made_up_answers_of_an_alias_are_not_called_recorded(tmp_path, first):
-    of_recording(tmp_path / "out", replay=first)
+    summary = of_recording(tmp_path / "out", replay=first)
+    assert summary.as_text().startswith("RECORDED: 1 model" if first else SIMULATED)
     for report in (*REPORTS, status_of) if first else ():
         told = report(tmp_path / "out")
         assert told.as_text().startswith("RECORDED: 1 model"), report
         assert json.loads(told.as_json())["simulated"] is True
     assert ("RECORDED: 1 model" in told_by(tmp_path / "out")) is first
     for replay in (not first, True):
-        of_recording(tmp_path / "out", replay=replay)
+        summary = of_recording(tmp_path / "out", replay=replay)
+        assert "Some of them are recorded answers, but not all." in summary.as_text().split("\n")[0]
         told = told_by(tmp_path / "out")
         assert "RECORDED" not in told
         assert "SIMULATED" in told

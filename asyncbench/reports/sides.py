@@ -11,10 +11,9 @@ from asyncbench.results import (
     in_order,
     names_of,
     simulated_by,
-    simulated_note,
 )
 from asyncbench.shown import safe
-from asyncbench.store import Manifest
+from asyncbench.store import Manifest, simulated_note
 from asyncbench.views import Chosen, FolderViews, counted
 
 LISTED: Final = 40  # names in a message

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
-from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated, simulated_note
+from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated
 from asyncbench.shown import Sheet, dollars, safe_note
 from asyncbench.store import (
     QUARANTINE,
@@ -20,6 +20,7 @@ from asyncbench.store import (
     planned,
     read_manifest,
     read_upkeep,
+    simulated_note,
     spending_of,
     trial_counts,
 )

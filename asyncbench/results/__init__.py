@@ -65,7 +65,6 @@ from asyncbench.results.notes import (
     note_of_simulated as note_of_simulated,
     of_chosen as of_chosen,
     simulated_by as simulated_by,
-    simulated_note as simulated_note,
     simulated_note_of as simulated_note_of,
 )
 from asyncbench.results.pairing import (

@@ -10,9 +10,9 @@ import pyarrow as pa
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR, is_simulated, same_model
 from asyncbench.records import Outcome
-from asyncbench.shown import SIMULATED, Report, safe_notes
+from asyncbench.shown import Report, safe_notes
 from asyncbench.stats import Accuracy
-from asyncbench.store import RECORDED, Manifest, planned_aliases
+from asyncbench.store import Manifest, simulated_note
 from asyncbench.views import Chosen, Folders, FolderViews, chosen, counted
 
 MOST_LOST: Final = 5  # names, the worst; more are counted
@@ -137,24 +137,6 @@ def note_of_simulated(views: FolderViews, *, table: str = "trials", known: bool 
 def simulated_note_of(folder: Folders, *, known: bool) -> str:
     """Return `note_of_simulated` of folders whose views are not open."""
     return counted(folder, lambda views: note_of_simulated(views, known=known))
-
-
-def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
-    """Return what to say of simulated results: no model was asked, or whose recorded answers they are.
-
-    `vendors`: in whose names the simulator answered.
-    """
-    if vendors:
-        return f"{SIMULATED} It answered in the name of {', '.join(vendors)} (see `base_url`)."
-    recorded = manifest.get(RECORDED, [])
-    if not recorded:
-        return SIMULATED
-    whole = {said["alias"] for said in recorded if not said.get("mixed")}
-    if planned_aliases(manifest) - whole:
-        return f"{SIMULATED} Some of them are recorded answers, but not all."
-    first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
-    models = "1 model" if len(recorded) == 1 else f"{len(recorded):,} models"
-    return f"RECORDED: {models} gave these answers ({first[:7]} to {last[:7]}). None is asked now."
 
 
 def mixtures(views: FolderViews) -> tuple[str, ...]:

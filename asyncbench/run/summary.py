@@ -12,7 +12,17 @@ from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
 from asyncbench.run.faults import FAULTS
-from asyncbench.shown import Sheet, count, dollars, duration, html_of, percent, safe_notes, whole_percent
+from asyncbench.shown import (
+    SIMULATED,
+    Sheet,
+    count,
+    dollars,
+    duration,
+    html_of,
+    percent,
+    safe_notes,
+    whole_percent,
+)
 from asyncbench.simulator import ServerStats
 
 
@@ -144,6 +154,7 @@ class Summary:
     causes: frozenset[Exit]
     seconds: float
     simulated: bool  # whether any of it was answered by the simulator
+    simulated_note: str = SIMULATED  # what to say then
     seen: Sequence[ServerStats] = ()  # what each simulator counted that this run started
     budget: BudgetUse | None = None  # None: there is none
     command: str = ""  # the one that continues the sweep
@@ -199,7 +210,7 @@ class Summary:
         return html_of([*above, *self.stops, *self._notes(), where])
 
     def _simulated(self) -> list[str]:
-        return ["SIMULATED results: no model was asked."] * self.simulated
+        return [self.simulated_note] * self.simulated
 
     def _notes(self) -> list[str]:
         lines = self._why()

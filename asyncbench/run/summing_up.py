@@ -10,7 +10,7 @@ from asyncbench.run.forecasts import rest_usd_of
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
-from asyncbench.store import planned as planned_in
+from asyncbench.store import planned as planned_in, simulated_note
 from asyncbench.sweeps import unpriced
 
 
@@ -31,6 +31,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         causes=_causes(driven),
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
+        simulated_note=simulated_note(run.store.manifest),
         seen=seen,
         budget=budget,
         command=run.options.command(run.sweep, more_usd),

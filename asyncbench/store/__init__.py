@@ -50,6 +50,7 @@ from asyncbench.store.manifest import (
     planned as planned,
     planned_aliases as planned_aliases,
     read_manifest as read_manifest,
+    simulated_note as simulated_note,
     write_sweep_file as write_sweep_file,
 )
 from asyncbench.store.merging import JoinedFolders as JoinedFolders, join_folders as join_folders

@@ -1,7 +1,7 @@
 """manifest.json: whose results a folder holds, and what wrote them."""
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -12,6 +12,7 @@ import orjson
 
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import local, write_durably
+from asyncbench.shown import SIMULATED
 from asyncbench.store.lock import LOCK
 from asyncbench.store.parts import TEMPORARY
 from asyncbench.store.schema import SCHEMA_VERSION, check_version
@@ -113,6 +114,24 @@ def joined_recordings(
 def planned_aliases(manifest: Manifest) -> set[str]:
     """Return every alias that any run of a folder has planned."""
     return {alias for run in manifest.get("runs", {}).values() for alias in run["planned"]}
+
+
+def simulated_note(manifest: Manifest, vendors: Sequence[str] = ()) -> str:
+    """Return what to say of simulated results: no model was asked, or whose recorded answers they are.
+
+    `vendors`: in whose names the simulator answered.
+    """
+    if vendors:
+        return f"{SIMULATED} It answered in the name of {', '.join(vendors)} (see `base_url`)."
+    recorded = manifest.get(RECORDED, [])
+    if not recorded:
+        return SIMULATED
+    whole = {said["alias"] for said in recorded if not said.get("mixed")}
+    if planned_aliases(manifest) - whole:
+        return f"{SIMULATED} Some of them are recorded answers, but not all."
+    first, last = (f(said[key] for said in recorded) for f, key in ((min, "first"), (max, "last")))
+    models = "1 model" if len(recorded) == 1 else f"{len(recorded):,} models"
+    return f"RECORDED: {models} gave these answers ({first[:7]} to {last[:7]}). None is asked now."
 
 
 def lost_files(manifest: Manifest) -> list[dict[str, Any]]:  # Any: JSON of our own
