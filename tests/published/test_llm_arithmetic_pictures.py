@@ -112,6 +112,7 @@ def test_quantisations_are_ties(drawn):
     ]
     assert [round(row["difference"], 4) for row in rows] == [0.0125, 0.0146, 0.0021]
     assert all(row["low"] < 0 < row["high"] for row in rows)
+    assert {row["paired"] for row in rows} == {"no"}
 
 
 def test_who_has_no_known_price_is_named_and_not_drawn(drawn, printed):
@@ -233,7 +234,21 @@ def test_what_a_sweep_varied_is_read_from_its_columns(tmp_path):
     thinking = {(row["thinking"], row["NaN"]) for row in found["l-3-thinking"].rows}
     assert thinking == {("off", 0.0), ("on", 0.5)}
     (pair,) = found["l-4-quantisation"].rows
-    assert (pair["pair"], pair["difference"]) == ("q8_0 − q4_k_m, q", 0.5)
+    assert (pair["pair"], pair["difference"], pair["paired"]) == ("q8_0 − q4_k_m, q", 0.5, "yes")
+
+
+def test_quantisations_are_compared_on_the_problems_that_both_were_asked(tmp_path):
+    """Each is half right: on the same ten of twenty problems, which tells more than two halves do."""
+    problems = [replace(problem(), problem_id=f"{n:032x}") for n in range(20)]
+    made = [
+        replace(one, trial=replace(one.trial, model=replace(one.trial.model, model_id=model)))
+        for base, model in ((100, "q@q8_0"), (200, "q@q4_k_m"))
+        for n, asked_for in enumerate(problems)
+        for one in [result(base + n, asked_for, "2" if n < 10 else "3", model=model)]
+    ]
+    (row,) = pictures_of(results_folder(tmp_path, *made))["l-4-quantisation"].rows
+    assert (row["difference"], row["paired"]) == (0, "yes")
+    assert -0.15 < row["low"] <= 0 <= row["high"] < 0.15  # unpaired it is as wide as 0.6
 
 
 @pytest.mark.parametrize(

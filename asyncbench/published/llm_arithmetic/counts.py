@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import Self
 
 from asyncbench.errors import ConfigError
@@ -17,13 +18,16 @@ from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE, fixed
-from asyncbench.views import USD_STEPS, Folders
+from asyncbench.views import USD_STEPS, Folders, FolderViews
 
 HEADLINE = next(iter(ARITHMETIC_GRADERS))
 RECORDED = "recorded"  # the price_source of a cost that an imported file states
 
 Plan = Mapping[str, int]  # trials by task
 ErrorSizes = Mapping[Entrant, tuple[int, Sequence[float]]]
+EntrantPair = tuple[Entrant, Entrant]
+# pair → (times right of the first less those of the second, times asked) of a problem → problems
+PairedCounts = Mapping[EntrantPair, Mapping[tuple[int, int], int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +315,38 @@ def error_sizes(folder: Folders, grader: str, depths: Depths, shares: Sequence[f
     given = {"suite": SUITE.name, "grader": grader, "least": depths.first, "shares": list(shares)}
     found = counted_of(folder, [SUITE.name], lambda views: views.rows(_ERRORS, given))
     return {(row["run"], row["model"], row["condition"]): (row["wrong"], row["errors"]) for row in found}
+
+
+_PAIRED = """
+WITH answers AS (
+    SELECT [run, model, condition] AS entrant, problem_id, repeat, coalesce(correct, 0) AS correct
+    FROM (FROM trials WHERE suite = $suite AND length >= $least) LEFT JOIN (
+        SELECT trial_id, (classification = 'Correct')::INTEGER AS correct FROM grades
+        WHERE suite = $suite AND grader = $grader
+    ) USING (trial_id)
+)
+SELECT difference, asked, count(*) AS problems FROM (
+    SELECT sum(one.correct - other.correct)::INTEGER AS difference, count(*) AS asked
+    FROM (FROM answers WHERE entrant = $one) AS one JOIN (FROM answers WHERE entrant = $other) AS other
+    USING (problem_id, repeat) GROUP BY problem_id
+) GROUP BY ALL ORDER BY ALL
+"""
+
+
+def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[EntrantPair]) -> PairedCounts:
+    """Return how pairs compare on the problems that both were asked: pairs without any are left out.
+
+    Raises:
+        ConfigError, StoreError: as `read_graded`.
+    """
+    found = dict[EntrantPair, dict[tuple[int, int], int]]()
+    given = {"suite": SUITE.name, "grader": grader, "least": depths.first}
+    for one, other in pairs:
+        both = given | {"one": list(one), "other": list(other)}
+        rows = counted_of(folder, [SUITE.name], partial(FolderViews.rows, query=_PAIRED, values=both))
+        if rows:
+            found[one, other] = {(row["difference"], row["asked"]): row["problems"] for row in rows}
+    return found
 
 
 def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:

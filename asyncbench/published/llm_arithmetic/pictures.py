@@ -10,7 +10,9 @@ from typing import Any, Final
 from asyncbench.published.llm_arithmetic.counts import (
     Cells,
     Depths,
+    EntrantPair,
     ErrorSizes,
+    PairedCounts,
     PublishedRow,
     TrialSums,
     depths_of,
@@ -21,15 +23,15 @@ from asyncbench.published.llm_arithmetic.names import Facets, facets_of, varied
 from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP_DEPTHS, RATES
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import MARK
-from asyncbench.stats import wilson
+from asyncbench.results import Entrant
+from asyncbench.stats import bootstrap_difference, wilson
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 SHARES: Final = tuple(n / 50 for n in range(51))  # of the wrong answers, at which their error is drawn
 MOST_NAMED: Final = 12  # points that have room for their names, or models in a note
 ENDS: Final = ("low", "high")  # of an interval
-UNPAIRED: Final = (
-    "Differences with 95 % CI (Newcombe), as if each had been asked other problems. "
-    "`asyncbench compare` pairs them where they were asked the same."
+INTERVALS: Final = (
+    "With 95 % CI, on the same problems where both were asked the same ones; else unpaired (Newcombe)."
 )
 
 
@@ -44,6 +46,7 @@ class OverviewEntry:
     output_tokens: int
     cost_usd: float | None  # None: no price is known
     sums: TrialSums | None = None  # None: published
+    asked: Entrant | None = None
 
     @property
     def correct(self) -> float:
@@ -82,6 +85,7 @@ def entries_of(
                 output_tokens=sums.output_tokens,
                 cost_usd=float(sums.cost_usd) if sums.priced > sums.recorded_free else None,
                 sums=sums,
+                asked=row.asked,
             )
             found.append((not row.complete, -entry.correct, entry))
     for printed in printed_rows:
@@ -100,7 +104,11 @@ def entries_of(
 
 
 def pictures_of(
-    rows: Sequence[PublishedRow], depths: Depths, published: Sequence[Mapping[str, Any]], errors: ErrorSizes
+    rows: Sequence[PublishedRow],
+    depths: Depths,
+    published: Sequence[Mapping[str, Any]],
+    errors: ErrorSizes,
+    compared: Callable[[Iterable[EntrantPair]], PairedCounts],
 ) -> Iterator[PublishedPicture]:
     """Yield every picture; those without data have rows of unknown values, or none."""
     entries = entries_of(rows, depths, published)
@@ -108,7 +116,7 @@ def pictures_of(
     yield from _of_padding(entries)
     yield from _of_effort(entries)
     yield _of_thinking(entries)
-    yield _of_quantisation(entries)
+    yield _of_quantisation(entries, compared)
     yield from _of_cost(entries)
     yield _of_errors(rows, errors)
     yield PublishedPicture(
@@ -259,24 +267,42 @@ def _of_thinking(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     )
 
 
-def _of_quantisation(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+def _of_quantisation(
+    entries: Sequence[OverviewEntry], compared: Callable[[Iterable[EntrantPair]], PairedCounts]
+) -> PublishedPicture:
+    pairs = [
+        (name, one, other)
+        for name, those in varied(entries, "quantisation").items()
+        for one, other in combinations(those, 2)
+    ]
+    alike = compared((one.asked, other.asked) for _, one, other in pairs if one.asked and other.asked)
+    rows = []
+    for name, one, other in pairs:
+        kinds = alike.get((one.asked, other.asked)) if one.asked and other.asked else None
+        found = _difference(one, other) if kinds is None else _paired_difference(kinds)
+        pair = f"{one.facets.quantisation} − {other.facets.quantisation}, {name}"
+        rows.append({"pair": pair, "paired": "no" if kinds is None else "yes", **found})
     return PublishedPicture(
         name="l-4-quantisation",
         title="Differences between quantisations, in accuracy",
         kind="dots",
-        rows=[
-            {
-                "pair": f"{one.facets.quantisation} − {other.facets.quantisation}, {name}",
-                **_difference(one, other),
-            }
-            for name, those in varied(entries, "quantisation").items()
-            for one, other in combinations(those, 2)
-        ],
+        rows=rows,
         y="pair",
         value="difference",
         scale="difference",
-        notes=[UNPAIRED],
+        notes=[INTERVALS],
     )
+
+
+def _paired_difference(kinds: Mapping[tuple[int, int], int]) -> Row:
+    """Return how far apart two are on the same problems, with the interval that `compare` gives."""
+    right = sum(difference * problems for (difference, _), problems in kinds.items())
+    low, high = bootstrap_difference(kinds, seed=0)
+    return {
+        "difference": right / sum(asked * problems for (_, asked), problems in kinds.items()),
+        "low": low,
+        "high": high,
+    }
 
 
 def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:

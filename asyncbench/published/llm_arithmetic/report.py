@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import isinf
 from typing import Final
 
@@ -18,6 +19,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     depths_of,
     error_sizes,
     merged,
+    paired,
     ranked,
     read_graded,
     rows_of,
@@ -87,7 +89,8 @@ class LlmArithmeticReport(PublishedReport):
         (graded,) = self.graders
         printed = [row for table in self.published for row in table.to_pylist()]
         errors = error_sizes(self.source, graded.grader, self.depths, SHARES)
-        return pictures_of(self.rows, self.depths, printed, errors)
+        compared = partial(paired, self.source, graded.grader, self.depths)
+        return pictures_of(self.rows, self.depths, printed, errors, compared)
 
     def _as_record(self, row: PublishedRow) -> dict[str, object]:
         return {
