@@ -11,6 +11,7 @@ from asyncbench.charts import write_figures
 from asyncbench.published.llm_arithmetic.names import facets_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
+from asyncbench.suites import ARITHMETIC_TASKS
 from tests.published.test_llm_arithmetic_report import many, problem, result
 from tests.recorded import rows as corpus
 from tests.store.made import results_folder
@@ -154,12 +155,17 @@ def by_layered(recorded_runs):
     return llm_arithmetic_report_on(recorded_runs / "results")
 
 
+OVERALL = [(task, depth) for task in ARITHMETIC_TASKS for depth in range(2, 11)]
+
+
 def test_every_cell_of_the_heatmaps_is_that_of_the_recorded_classes(golden, by_layered):
     trials, classes = Counter[tuple[str, str, int]](), Counter[tuple[str, str, int, str]]()
     for row in corpus(golden):
         cell = (row["source_file"].removesuffix(".jsonl"), row["variant"], row["depth"])
         trials[cell] += 1
         classes[(*cell, row["classification"])] += 1
+    whole = {run for run, *_ in trials if all((run, *cell) in trials for cell in OVERALL)}
+    assert len(whole) == 23
     pictures = {picture.name: picture for picture in by_layered.pictures()}
     often = Counter(row.label for row in by_layered.rows)
     models = {
@@ -171,9 +177,14 @@ def test_every_cell_of_the_heatmaps_is_that_of_the_recorded_classes(golden, by_l
         ("la-9-dev", "Dev %", "Deviate"),
         ("la-9-nan", "NaN %", "NaN"),
     ):
-        found = {
-            (models[row["model"]], row["variant"], row["depth"]): row[column] for row in pictures[name].rows
-        }
+        drawn_rows = pictures[name].rows
+        overall, rows = drawn_rows[: len(OVERALL)], drawn_rows[len(OVERALL) :]
+        assert {(row["variant"], row["depth"]) for row in overall} == set(OVERALL)
+        for row in overall:
+            cells = [(run, row["variant"], row["depth"]) for run in whole]
+            right = sum(classes[(*cell, of_class)] for cell in cells)
+            assert row[column] == right / sum(trials[cell] for cell in cells)
+        found = {(models[row["model"]], row["variant"], row["depth"]): row[column] for row in rows}
         assert found == {cell: classes[(*cell, of_class)] / count for cell, count in trials.items()}
 
 

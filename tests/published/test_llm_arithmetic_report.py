@@ -15,7 +15,15 @@ from asyncbench import published_table
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.published.llm_arithmetic.counts import RECORDED, TrialSums, merged, total
 from asyncbench.published.llm_arithmetic.report import SWAPPED, llm_arithmetic_report_on
-from asyncbench.published.llm_arithmetic.tables import CARD_HEAD, number, overview, percent, tokens, usd
+from asyncbench.published.llm_arithmetic.tables import (
+    CARD_HEAD,
+    absolute,
+    number,
+    overview,
+    percent,
+    tokens,
+    usd,
+)
 from asyncbench.records import Condition, Model, Problem, Reply, Result, Trial, Usage
 from asyncbench.shown.tables import SIMULATED, Sheet
 from asyncbench.store.catalog import read_trials
@@ -596,6 +604,8 @@ def test_replies_without_token_counts_are_told(tmp_path):
         pytest.param(number(-12_345_678_901, 0), "-1.2346e+10", id="eleven digits and a sign"),
         pytest.param(tokens(9_999_999_999), "9,999,999,999", id="ten digits of tokens"),
         pytest.param(tokens(12_345_678_901), "1.2346e+10", id="eleven digits of tokens"),
+        pytest.param(absolute("317105073338485779164.96"), "317105073338485779164.96", id="absolute"),
+        pytest.param(absolute("1" * 40 + ".00"), "1.1111e+39", id="a longer absolute error"),
         pytest.param(usd(1234.5), "$1234.5000", id="no comma in dollars"),
         pytest.param(usd(2e10), "$2.0000e+10", id="eleven digits of dollars"),
     ],

@@ -115,6 +115,8 @@ def test_over_all_depths_it_is_the_earlier_table(sums, depth):
     )
     assert done.returncode == 0, done.stderr
     assert "| gpt-4.1-nano-2025-04-14 (published) | 720 | 46.94% | 0.56% | 52.50% | 3,808 |" in done.stdout
+    dated = "| gpt-4.1-nano-2025-04-14 (published) | 2025-05-11_16-04 | 720 | 46.94% | 0.56% | 52.50% |"
+    assert f"{dated} $0.003862 | 64817201461194223990.77 |" in done.stdout
 
 
 @pytest.mark.parametrize(

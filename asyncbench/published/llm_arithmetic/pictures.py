@@ -16,6 +16,7 @@ from asyncbench.published.llm_arithmetic.counts import (
     PublishedRow,
     TrialSums,
     depths_of,
+    merged,
     tasks_of,
     total,
 )
@@ -138,6 +139,10 @@ def pictures_of(
 
 
 def _of_cells(rows: Sequence[PublishedRow], depths: Depths) -> Iterator[PublishedPicture]:
+    panels = {name: row.cells for row, name in told_apart(rows)}
+    together, others = merged(rows)
+    if len(rows) - len(others) > 1:  # those that have every cell
+        panels = {f"overall, {len(rows) - len(others)} of {len(rows)} rows": together} | panels
     for rate in RATES:
         yield PublishedPicture(
             name=f"la-9-{rate.name.split()[0].lower()}",
@@ -145,10 +150,10 @@ def _of_cells(rows: Sequence[PublishedRow], depths: Depths) -> Iterator[Publishe
             kind="map",
             rows=[
                 {"model": name, "variant": task, "depth": depth, rate.name: rate.of(sums)}
-                for row, name in told_apart(rows)
-                for task in tasks_of(row.cells)
-                for depth in depths_of(row.cells)
-                if (sums := row.cells.get((task, depth)))
+                for name, cells in panels.items()
+                for task in tasks_of(cells)
+                for depth in depths_of(cells)
+                if (sums := cells.get((task, depth)))
             ],
             x="depth",
             y="variant",

@@ -1,6 +1,7 @@
 """How llm_arithmetic's figures are shown: its published tables and number formats, as sheets of cells."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
 from operator import itemgetter
@@ -30,6 +31,7 @@ from asyncbench.shown import (
 )
 
 LONGEST = 10  # digits before the dot; the published tables write longer numbers as 1.2345e+06
+LONGEST_ABSOLUTE = 30  # characters of an absolute error
 ALL_DEPTHS = 2  # the least depth of a run as published; from here on tables are those of all depths
 HEATMAP_DEPTHS = Depths(first=6, last=10)  # of the published heatmap of models
 
@@ -56,6 +58,11 @@ def percent(share: float | None, decimals: int) -> str:
 def usd(cost: float | Fraction, decimals: int = 4) -> str:
     """Return dollars as published: without commas."""
     return f"${number(float(cost), decimals)}"
+
+
+def absolute(error: str) -> str:
+    """Return an absolute error as published; one of more digits than are published is 1.2345e+45."""
+    return error if len(error) <= LONGEST_ABSOLUTE else f"{Decimal(error):.4e}"
 
 
 # ── the published tables ─────────────────────────────────────────────────────────────────────
@@ -104,7 +111,7 @@ def runs(rows: Iterable[PublishedRow], published: Iterable[Mapping[str, Any]] = 
     lines = list[tuple[str, ...]]()
     for row in rows:
         sums = total(row.cells)
-        told = (*_shares(sums, 2), usd(sums.cost_usd, 6), sums.abs_error_of_deviate)
+        told = (*_shares(sums, 2), usd(sums.cost_usd, 6), absolute(sums.abs_error_of_deviate))
         lines.append((row.label, f"{row.began:{DATE}}", *told))
     for printed in published:
         shares = (f"{printed[f'{of}_percent']}%" for of in ("correct", "nan", "deviate"))
@@ -206,7 +213,7 @@ def card(title: str, row: PublishedRow, depths: Depths) -> Sheet:
         sums = total(row.cells, depths=depths, task=task)
         if sums.trials:
             used = (tokens(sums.input_tokens), tokens(sums.output_tokens), usd(sums.cost_usd, 6))
-            errors = (sums.abs_error_of_deviate, *_errors(sums))
+            errors = (absolute(sums.abs_error_of_deviate), *_errors(sums))
             lines.append((task or "all", *_shares(sums, 2 if earlier else 4), *used, *errors))
     return Sheet(title=f"{title}{' ' if earlier else ': '}{about}", head=CARD_HEAD, rows=lines)
 
