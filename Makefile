@@ -49,10 +49,10 @@ soak: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs -s -m soak --timeout=7200
 
 # A package that others read our exports with has an environment of its own: asyncbench does not need it.
-$(INSPECT)/ready: tests/published/inspect-requirements.txt
+$(INSPECT)/ready: tests/exchange/inspect-requirements.txt
 	$(PYTHON) -m venv $(INSPECT)
 	$(INSPECT)/bin/python $(QUIET_PIP) install --requirement $<
 	@touch $@
 
 inspect: $(VENV)/ready $(INSPECT)/ready
-	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s tests/published/test_inspect_reader.py
+	INSPECT_PYTHON=$(INSPECT)/bin/python $(BIN)/python -m pytest -q -rs -s tests/exchange/test_inspect_reader.py

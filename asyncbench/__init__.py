@@ -18,12 +18,12 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.charts import write_figures
     from asyncbench.checkup import doctor
     from asyncbench.config import load_sweep
+    from asyncbench.exchange import export_folder, import_files, import_problems
     from asyncbench.merging import merge_folders
     from asyncbench.page import write_page
     from asyncbench.planning import plan
     from asyncbench.problems import generate
-    from asyncbench.published import export_folder, import_files, published_table
-    from asyncbench.published.nupa import import_problems
+    from asyncbench.published import published_table
     from asyncbench.queries import sql
     from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
@@ -52,11 +52,11 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 _HOMES = {
     "compare": ("asyncbench.reports", "compare_on"),
     "doctor": ("asyncbench.checkup", "doctor"),
-    "export_folder": ("asyncbench.published", "export_folder"),
+    "export_folder": ("asyncbench.exchange", "export_folder"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
-    "import_files": ("asyncbench.published", "import_files"),
-    "import_problems": ("asyncbench.published", "import_problems"),
+    "import_files": ("asyncbench.exchange", "import_files"),
+    "import_problems": ("asyncbench.exchange", "import_problems"),
     "inspect_problems": ("asyncbench.reports", "inspect_problems"),
     "iter_attempts": ("asyncbench.store", "iter_attempts"),
     "iter_grades": ("asyncbench.store", "iter_grades"),

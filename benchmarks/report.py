@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.published import import_files
+from asyncbench.exchange import import_files
 from asyncbench.results.names import names_of
 from asyncbench.store.manifest import planned, read_manifest
 from benchmarks.night import make_night

@@ -181,7 +181,7 @@ def _run(folder: Path) -> int:
 
 def regrade_the_corpus(folder: Path) -> None:
     """All graders of llm_arithmetic over the recorded corpus; CPU of this process, reading included."""
-    from asyncbench.published import import_files
+    from asyncbench.exchange import import_files
     from tests.recorded import write_jsonl
 
     if not GOLDEN.is_dir():

@@ -64,7 +64,7 @@ def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     `files` holds them as they were published. `results` is the results folder that they were imported into,
     once for all processes of a test run.
     """
-    from asyncbench.published import import_files
+    from asyncbench.exchange import import_files
     from tests.recorded import write_jsonl
 
     base = tmp_path_factory.getbasetemp()
@@ -77,6 +77,18 @@ def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
             import_files("llm-arithmetic", files, folder / "results")
             (folder / "complete").touch()
     return folder
+
+
+@pytest.fixture(scope="session")
+def published(recorded_runs: Path) -> list[Path]:
+    """The recorded runs as they were published: 26 files."""
+    return sorted((recorded_runs / "files").iterdir())
+
+
+@pytest.fixture(scope="session")
+def imported(recorded_runs: Path) -> Path:
+    """The results folder that the recorded runs were imported into; not to be changed."""
+    return recorded_runs / "results"
 
 
 def _is_loopback(address: object) -> bool:

@@ -19,7 +19,8 @@ HOUSE = ROOT / "asyncbench"
 FLOORS = """
 errors | records, files, shown | plugins | suites, pricing, stats | prompting | problems | providers | store |
 views | config | engine | sweeps | simulator | planning | run | regrading, merging | results |
-queries, published | reports | charts | page | reconciliation, checkup | commands | cli, __init__ | __main__
+queries, exchange, published | reports | charts | page | reconciliation, checkup | commands |
+cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each

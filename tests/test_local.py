@@ -14,7 +14,7 @@ from asyncbench.page.writing import write_page
 from asyncbench.planning import plan
 from asyncbench.problems import open_set
 from asyncbench.store.folder import Store
-from tests.published.made import jsonl, trial
+from tests.exchange.made import jsonl, trial
 from tests.store.made import answered, keep
 from tests.sweep_files import problem_set
 

@@ -60,7 +60,7 @@ def import_results(
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
     with interruptible("run the same import again to continue"):
-        from asyncbench.published import import_files
+        from asyncbench.exchange import import_files
 
         imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
@@ -71,7 +71,7 @@ def import_results(
 
 def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_json: bool) -> None:
     """Make a problem set of a published test set."""
-    from asyncbench.published.nupa import import_problems
+    from asyncbench.exchange import import_problems
 
     if len(files) != 1 or plan:
         raise ConfigError(
@@ -108,7 +108,7 @@ def export_results(
     inspect writes .eval logs, one per model, condition and suite. `inspect view --log-dir logs` shows them.
     """
     with interruptible("nothing was exported"):
-        from asyncbench.published import export_folder
+        from asyncbench.exchange import export_folder
 
         exported = export_folder(form, folder, out)
     show(exported, as_json=as_json)

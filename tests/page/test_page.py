@@ -6,10 +6,10 @@ import pytest
 
 from asyncbench import sql
 from asyncbench.charts import CHARTS, METRICS, frontier, rows, time_rows
+from asyncbench.exchange import import_files
 from asyncbench.page import writing
 from asyncbench.page.cells import with_ranges
 from asyncbench.page.writing import write_page
-from asyncbench.published import import_files
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.results.anatomy import errors_in

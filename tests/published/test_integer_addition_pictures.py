@@ -7,10 +7,10 @@ import pytest
 
 from asyncbench import published_table
 from asyncbench.charts import write_figures
-from asyncbench.published import import_files
+from asyncbench.exchange import import_files
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Reply, Usage
-from tests.published.made import result_file
+from tests.exchange.made import result_file
 from tests.published.test_integer_addition_report import add, asked, folder, keep, result
 
 __all__ = ["folder"]  # a fixture

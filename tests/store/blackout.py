@@ -16,8 +16,8 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from asyncbench.exchange import import_files
 from asyncbench.merging import merge_folders
-from asyncbench.published import import_files
 from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped
 from asyncbench.regrading import regrade_folder
 from asyncbench.store import folder as of_folder, generation, lock
@@ -25,7 +25,7 @@ from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal
 from asyncbench.store.sealing import seal
 from asyncbench.store.segment import Damage, Segment
-from tests.published import made as exchanged
+from tests.exchange import made as exchanged
 from tests.regrading import made as regraded
 from tests.store import night
 from tests.store.made import answered, ended, minute, model, refused, reply, result, sent, skipped, trial

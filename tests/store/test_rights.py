@@ -10,7 +10,7 @@ import yaml
 
 from asyncbench.store.folder import Store
 from asyncbench.store.parts import TEMPORARY
-from tests.published.made import jsonl, trial
+from tests.exchange.made import jsonl, trial
 from tests.store.made import answered, keep as kept
 from tests.sweep_files import problem_set
 

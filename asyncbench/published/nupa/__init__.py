@@ -1,4 +1,3 @@
-"""NUPA: its test sets and answers, its counts and its tables."""
+"""NUPA: its counts, its tables and its pictures."""
 
-from asyncbench.published.nupa.files import import_problems as import_problems
 from asyncbench.published.nupa.report import nupa_report_on as nupa_report_on

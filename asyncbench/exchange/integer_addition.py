@@ -20,9 +20,9 @@ from reprlib import repr as shown
 from typing import NamedTuple
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.places import run_of
-from asyncbench.published.recorded import (
+from asyncbench.exchange.exported import ExportedPart, Row, unsaid
+from asyncbench.exchange.places import run_of
+from asyncbench.exchange.recorded import (
     Fields,
     Planned,
     Recorded,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.published import import_files
-from asyncbench.published.recorded import RecordedRun
+from asyncbench.exchange import import_files
+from asyncbench.exchange.recorded import RecordedRun
 from asyncbench.store.catalog import read_attempts, read_trials
 from asyncbench.store.folder import Store
 from asyncbench.store.manifest import read_manifest
-from tests.published.made import jsonl, tables, trial
+from tests.exchange.made import jsonl, tables, trial
 from tests.store.disk import disk_for
 
 

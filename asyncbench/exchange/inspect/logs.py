@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.exchange.exported import FileToWrite
+from asyncbench.exchange.inspect.counting import LogCounts
+from asyncbench.exchange.inspect.headers import LogHeader
+from asyncbench.exchange.inspect.samples import Row, condition_of, sample_of, summary_of
 from asyncbench.problems import ProblemRows
-from asyncbench.published.exported import FileToWrite
-from asyncbench.published.inspect.counting import LogCounts
-from asyncbench.published.inspect.headers import LogHeader
-from asyncbench.published.inspect.samples import Row, condition_of, sample_of, summary_of
 from asyncbench.records import Problem
 from asyncbench.store import (
     ENTRANT,

@@ -27,11 +27,9 @@ from typing import Final
 from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
-from asyncbench.files import writing
-from asyncbench.problems import ProblemSet, identified, write_problems
-from asyncbench.published.exported import ExportedPart, Row, unsaid
-from asyncbench.published.places import check_file, run_of
-from asyncbench.published.recorded import (
+from asyncbench.exchange.exported import ExportedPart, Row, unsaid
+from asyncbench.exchange.places import check_file, run_of
+from asyncbench.exchange.recorded import (
     Fields,
     Planned,
     Recorded,
@@ -46,6 +44,8 @@ from asyncbench.published.recorded import (
     text,
     told,
 )
+from asyncbench.files import writing
+from asyncbench.problems import ProblemSet, identified, write_problems
 from asyncbench.records import Condition, Draft, Reply
 from asyncbench.suites import parts
 from asyncbench.suites.nupa import BASE_TASKS, FORMAT, STYLES, TASKS, NupaTask, draft_nupa, template

@@ -9,13 +9,13 @@ import pytest
 
 from asyncbench import generate, run_sweep
 from asyncbench.errors import ConfigError, ProblemSetError, StoreError
+from asyncbench.exchange import export_folder, exported, import_files
 from asyncbench.problems import open_set, write_problems
 from asyncbench.problems.identity import identified
-from asyncbench.published import export_folder, exported, import_files
 from asyncbench.published.llm_arithmetic import llm_arithmetic_report_on
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.suites.llm_arithmetic import draft_arithmetic
-from tests.published.made import jsonl, trial
+from tests.exchange.made import jsonl, trial
 from tests.store.disk import disk_for
 from tests.sweep_files import entry, simulator, sweep
 

@@ -13,9 +13,9 @@ from urllib.parse import quote
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError, StoreError
+from asyncbench.exchange.places import problems_file
 from asyncbench.problems import open_set
 from asyncbench.providers import is_simulated
-from asyncbench.published.places import problems_file
 from asyncbench.records import Condition, Outcome
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, read_attempts, read_grades, read_trials
 

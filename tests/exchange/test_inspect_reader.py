@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench import export_folder, read_trials
 from tests.commands import CLEAN
-from tests.published.inspect_sweep import CONDITIONS, MODELS, swept
+from tests.exchange.inspect_sweep import CONDITIONS, MODELS, swept
 
 READER = Path(__file__).with_name("inspect_reader.py")
 PYTHON = os.environ.get("INSPECT_PYTHON")  # of an environment that has inspect-ai

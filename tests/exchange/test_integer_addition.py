@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from asyncbench.errors import ConfigError
+from asyncbench.exchange import export_folder, import_files
 from asyncbench.problems import open_set
-from asyncbench.published import export_folder, import_files
 from asyncbench.store.catalog import read_grades, read_trials
 from asyncbench.store.manifest import planned, read_manifest
-from tests.published.made import BEYOND_64_BITS, result, result_file, said, tables
+from tests.exchange.made import BEYOND_64_BITS, result, result_file, said, tables
 
 NAME = "result_qwenqwen3-8b_2026-03-01_22-15-40.json"
 AT = datetime(2026, 3, 1, 22, 15, 40, tzinfo=UTC)

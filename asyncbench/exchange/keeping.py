@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.errors import ConfigError
+from asyncbench.exchange.places import problems_file
+from asyncbench.exchange.recorded import Recorded, RecordedRun
 from asyncbench.problems import identified, write_problems
 from asyncbench.prompting import TrialIds
-from asyncbench.published.places import problems_file
-from asyncbench.published.recorded import Recorded, RecordedRun
 from asyncbench.records import Attempt, Ended, Problem, Result, Trial
 from asyncbench.store import Store, encode_json, take_snapshot
 from asyncbench.suites import SUITES, grade

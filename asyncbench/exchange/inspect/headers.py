@@ -7,10 +7,10 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
+from asyncbench.exchange.inspect.counting import METRICS, LogCounts
+from asyncbench.exchange.inspect.samples import Json, Row, condition_of, model_named
 from asyncbench.prompting import merged_params
 from asyncbench.providers import is_simulated
-from asyncbench.published.inspect.counting import METRICS, LogCounts
-from asyncbench.published.inspect.samples import Json, Row, condition_of, model_named
 from asyncbench.records import OF_CONDITIONS, Outcome
 from asyncbench.store import IMPORTED, RECORDED, Manifest, encode_json
 from asyncbench.suites import SUITES

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from asyncbench.errors import ConfigError
+from asyncbench.exchange.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
+from asyncbench.exchange.formats import FileFormat, format_named
+from asyncbench.exchange.inspect.logs import logs
+from asyncbench.exchange.places import check_folder, file_of
 from asyncbench.files import local, writing
-from asyncbench.published.exported import ExportedPart, FileToWrite, Row, asked_in, parts_of, rows_of
-from asyncbench.published.formats import FileFormat, format_named
-from asyncbench.published.inspect.logs import logs
-from asyncbench.published.places import check_folder, file_of
 from asyncbench.shown import Report
 from asyncbench.store import ENTRANT, IMPORTED, Manifest, planned, read_manifest
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from math import fsum, sqrt
 from typing import Final
 
-from asyncbench.published.inspect.samples import RIGHT, Json, Row, usage_of
+from asyncbench.exchange.inspect.samples import RIGHT, Json, Row, usage_of
 from asyncbench.records import Outcome
 
 METRICS: Final = ("accuracy", "stderr")  # those that their scorers have, unless they say otherwise

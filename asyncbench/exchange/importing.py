@@ -8,11 +8,11 @@ from os.path import isdir
 from pathlib import Path
 
 from asyncbench.errors import ConfigError
+from asyncbench.exchange.formats import format_named
+from asyncbench.exchange.keeping import ImportedRun, Keeper
+from asyncbench.exchange.places import check_file, check_folder, run_of
+from asyncbench.exchange.recorded import RecordedRun
 from asyncbench.files import local, storing
-from asyncbench.published.formats import format_named
-from asyncbench.published.keeping import ImportedRun, Keeper
-from asyncbench.published.places import check_file, check_folder, run_of
-from asyncbench.published.recorded import RecordedRun
 from asyncbench.run import Exit
 from asyncbench.shown import Report
 from asyncbench.store import Store, check_owner, is_results_folder, read_manifest

@@ -17,10 +17,10 @@ from typing import cast
 from urllib.parse import quote
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import ExportedPart, Row, stamp, unsaid
-from asyncbench.published.llm_arithmetic.aggregate import AGGREGATE, aggregate
-from asyncbench.published.places import run_of
-from asyncbench.published.recorded import (
+from asyncbench.exchange.aggregate import AGGREGATE, aggregate
+from asyncbench.exchange.exported import ExportedPart, Row, stamp, unsaid
+from asyncbench.exchange.places import run_of
+from asyncbench.exchange.recorded import (
     MOST,
     Fields,
     Planned,

@@ -11,7 +11,7 @@ from asyncbench.problems import open_set
 from asyncbench.suites.nupa.generation import draft_nupa
 from asyncbench.suites.nupa.tasks import TASKS, template
 from tests.commands import asyncbench
-from tests.published.made import tables
+from tests.exchange.made import tables
 
 SUM, SIG = "add_Integer_Integer_Integer", "sig_Float_int_ScientificNotation"
 MIN = "min_Fraction_Fraction_Fraction"

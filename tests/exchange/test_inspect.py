@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 
 from asyncbench import export_folder, read_grades, read_trials
 from asyncbench.errors import ConfigError, StoreError
-from asyncbench.published import import_files
-from asyncbench.published.inspect.counting import LogCounts
-from asyncbench.published.inspect.samples import usage_of
+from asyncbench.exchange import import_files
+from asyncbench.exchange.inspect.counting import LogCounts
+from asyncbench.exchange.inspect.samples import usage_of
 from tests.commands import asyncbench_here
-from tests.published.inspect_sweep import CONDITIONS, MODELS, swept
-from tests.published.made import jsonl, result_file, trial
+from tests.exchange.inspect_sweep import CONDITIONS, MODELS, swept
+from tests.exchange.made import jsonl, result_file, trial
 from tests.store.disk import disk_for
 
 SCHEMA = json.loads(Path(__file__).with_name("inspect_schema.json").read_text())

@@ -1,15 +1,13 @@
-"""The formats of other projects: what each of their modules `files` offers."""
+"""The formats of other projects: what each of their modules offers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.exported import ExportedPart, Row
-from asyncbench.published.integer_addition import files as integer_addition
-from asyncbench.published.llm_arithmetic import files as llm_arithmetic
-from asyncbench.published.nupa import files as nupa
-from asyncbench.published.recorded import RecordedRun
+from asyncbench.exchange import integer_addition, llm_arithmetic, nupa
+from asyncbench.exchange.exported import ExportedPart, Row
+from asyncbench.exchange.recorded import RecordedRun
 
 
 class FileFormat(Protocol):

@@ -11,7 +11,7 @@ import pytest
 from asyncbench import generate, read_trials
 from asyncbench.shown.tables import SIMULATED
 from tests.commands import CLEAN, asyncbench, asyncbench_here
-from tests.published.made import jsonl, result_file, trial
+from tests.exchange.made import jsonl, result_file, trial
 
 SOME_TRIALS = 20_000  # bytes of a journal: some trials are closed in it, and thousands are still to come
 

@@ -6,12 +6,12 @@ from datetime import datetime
 import pytest
 
 from asyncbench.errors import ConfigError
+from asyncbench.exchange import export_folder, import_files
 from asyncbench.problems import open_set
-from asyncbench.published import export_folder, import_files
 from asyncbench.store.catalog import read_attempts, read_grades, read_trials
 from asyncbench.store.manifest import planned, read_manifest
 from asyncbench.suites.llm_arithmetic import ARITHMETIC_TASKS
-from tests.published.made import BEYOND_64_BITS, jsonl, tables, trial, without
+from tests.exchange.made import BEYOND_64_BITS, jsonl, tables, trial, without
 from tests.recorded import SINCE_LATER, rows
 
 

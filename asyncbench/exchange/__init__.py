@@ -1,0 +1,15 @@
+"""Files of other projects, in and out: recorded trials, problem sets, and results for their tools.
+
+In: their files, or a results folder. Out: a results folder, or files in their format. Each module imports
+only from lines above its own:
+
+    places · recorded · aggregate
+    exported
+    llm_arithmetic · integer_addition · nupa · inspect
+    formats · keeping
+    importing · exporting
+"""
+
+from asyncbench.exchange.exporting import export_folder as export_folder
+from asyncbench.exchange.importing import import_files as import_files
+from asyncbench.exchange.nupa import import_problems as import_problems
