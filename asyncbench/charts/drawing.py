@@ -83,7 +83,8 @@ def standing_alone(spec: Spec, rows: Sequence[Mapping[str, Any]], *, theme: str)
         spec["columns"] = columns = next(columns for most, columns in COLUMNS if panels <= most)
         if panels % columns:  # a shared axis would stand at the foot of empty places too
             spec["resolve"] = spec.get("resolve", {}) | {"axis": {"x": "independent"}}
-        spec["spec"]["width"] = ALONE if panels == 1 else spec["spec"]["width"]
+        if panels == 1 and isinstance(spec["spec"]["width"], int):  # else it is as wide as its columns
+            spec["spec"]["width"] = ALONE
     return {**spec, "data": {"values": rows}, "config": THEMES[theme], "padding": 12}
 
 

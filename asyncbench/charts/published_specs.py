@@ -8,7 +8,6 @@ import altair as alt
 from asyncbench.charts.specs import (
     CELL,
     HEIGHT,
-    MOST_TEXTS,
     PANEL_WIDTH,
     PERCENT,
     QUARTERS,
@@ -27,6 +26,7 @@ DOUBLINGS: Final = [2**n - 1 for n in range(20)]  # 0, 1, 3, 7 …: whole steps 
 
 _SCALES: Final[Mapping[str, tuple[Options, Options]]] = {  # → options of a scale, options of its axis
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
+    "difference": ({"domain": [-1, 1], "scheme": "redblue"}, {"format": "+.0%"}),  # of maps
     "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"values": DOUBLINGS, "format": ",~r"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
@@ -38,7 +38,9 @@ _SCALES: Final[Mapping[str, tuple[Options, Options]]] = {  # → options of a sc
 def published_spec(picture: PublishedPicture) -> Spec:
     """Return the specification of a picture over data named `rows`, without title or theme."""
     layers = _DRAWN[picture.kind](picture)
-    found: Spec = (panels(layers, columns=2) if picture.panel else layers).to_dict()
+    if picture.panel:  # tasks have other lengths
+        layers = panels(layers, columns=2).resolve_scale(x="independent", xOffset="independent")
+    found: Spec = layers.to_dict()
     found.pop("config", None)  # altair's own theme
     return found
 
@@ -47,13 +49,14 @@ def _along(channel: type[alt.X | alt.Y], field: str, picture: PublishedPicture) 
     """Return an axis of a picture for a field of its drawn rows, called as its column is."""
     of_x, of_y = field == "x", field == "y"
     scale = picture.x_scale if of_x else "category" if of_y else picture.scale
-    title = (picture.x if of_x else "" if of_y else picture.value).replace("_", " ")
+    column = picture.x if of_x else picture.value
+    title = "" if of_y else column.replace("_", " ")
     if scale == "category":
         axis = alt.Axis(grid=False, labelAngle=0 if of_x else alt.Undefined)
         return channel(f"{field}:N", sort=None, title=title or None, axis=axis)
     options, ticks = _SCALES[scale]
     if scale == "digits":
-        most = max((row[picture.value] or 0 for row in picture.rows), default=0)
+        most = max((row[column] or 0 for row in picture.rows), default=0)
         options = {**options, "domainMax": next(n for n in DOUBLINGS[1:] if n >= most)}
     return channel(f"{field}:Q", title=title, scale=alt.Scale(**options), axis=alt.Axis(**ticks))
 
@@ -92,7 +95,7 @@ def _stack(picture: PublishedPicture) -> Drawn:
 
 
 def _map(picture: PublishedPicture) -> Drawn:
-    """Return shaded cells, which hold their text or their value where there is room for it."""
+    """Return shaded cells, which hold their text or their value."""
     across = alt.Axis(orient="top", labelAngle=-60, labelAlign="left", labelLimit=200, grid=False)
     base = chart().encode(x=alt.X("x:N", sort=None, title=None, axis=across), y=_along(alt.Y, "y", picture))
     options, ticks = _SCALES[picture.scale]
@@ -106,15 +109,21 @@ def _map(picture: PublishedPicture) -> Drawn:
     most = "1" if picture.scale == "share" else "max(datum.most, 1e-12)"
     alike: list[str | alt.FieldName] = ["panel"] if picture.panel else []
     written = (
-        base.transform_joinaggregate(most="max(value)", columns="distinct(x)", groupby=alike)
-        .transform_filter(f"isValid(datum.value) && datum.columns <= {MOST_TEXTS}")
-        .transform_calculate(said="datum.text" if picture.text else form, strength=f"datum.value / {most}")
+        base.transform_joinaggregate(most="max(value)", groupby=alike)
+        .transform_filter("isValid(datum.value)")
+        .transform_calculate(
+            said="datum.text" if picture.text else form, strength=f"abs(datum.value) / {most}"
+        )
     )
     weak = written.transform_filter(f"datum.strength < {STRONG}").mark_text(style="weak")
     strong = written.transform_filter(f"datum.strength >= {STRONG}").mark_text(style="strong")
     layers = alt.layer(cells, weak.encode(text="said:N"), strong.encode(text="said:N"))
-    width = {"width": alt.Step(2 * CELL)} if picture.text or not picture.panel else {"width": PANEL_WIDTH}
-    return layers.properties(height=alt.Step(CELL), **width)
+    return layers.properties(height=alt.Step(CELL), width=alt.Step(_wide_enough(picture)))
+
+
+def _wide_enough(picture: PublishedPicture) -> int:
+    """Return the pixels of a cell in which its longest text has room."""
+    return max(CELL, 8 + 7 * max((len(str(row.get(picture.text, "100"))) for row in picture.rows), default=0))
 
 
 def _of_legend(ticks: Options) -> Options:

@@ -3,7 +3,7 @@
 A report of a published style yields them (`PublishedReport.pictures`); `charts` draws any of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -83,3 +83,19 @@ def _written(value: object) -> str:
     if value is None:
         return MISSING
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def picture(
+    name: str,
+    title: str,
+    kind: str,
+    rows: Iterable[Mapping[str, Any]],
+    value: str,
+    *also: str,
+    **changes: Any,
+) -> PublishedPicture:  # Any: of a picture
+    """Return a picture whose rows have just the columns that it shows, and those named `also`."""
+    places = [changes.get(place, "") for place in ("panel", "y", "x", "series", "text", "guide")]
+    columns = [*filter(None, dict.fromkeys((*places, *also))), value]
+    kept = [{column: row[column] for column in columns if column in row} for row in rows]
+    return PublishedPicture(name=name, title=title, kind=kind, rows=kept, value=value, **changes)

@@ -30,6 +30,7 @@ from asyncbench.suites.llm_arithmetic import (
 )
 from asyncbench.suites.numbers import (
     EXACT as EXACT,
+    FORMS as FORMS,
     MAX_DIGITS as MAX_DIGITS,
     carries as carries,
     exact as exact,

@@ -56,12 +56,7 @@ def _digits_sheet(
     kinds: Iterable[Kind],
 ) -> Sheet:
     """Return tasks × models: the well-learned and the preserved digits."""
-    printed: dict[str, dict[Kind, str]] = {}
-    for row in table.to_pylist():
-        of_model = printed.setdefault(row["model"], {})
-        if row.get("repeats_block_1") != "yes":  # printed again by mistake: the figures of other tasks
-            digits = (row["well_learned_digits"], row["performance_preserving_digits"])
-            of_model[row["task"], row["variant"], row["representation"]] = "{} / {}".format(*digits)
+    printed = printed_digits(table)
     return Sheet(
         title=f"Well-learned / preserved digits by {title}, beside the published ones",
         head=("task", *own, *(f"{model} {MARK}" for model in printed)),
@@ -69,12 +64,26 @@ def _digits_sheet(
             [
                 f"{' '.join(filter(None, kind[:2]))}, {kind[2]}",
                 *(_passed(its.get(kind), figure) for its in own.values()),
-                *(its.get(kind, MISSING) for its in printed.values()),
+                *("{} / {}".format(*its[kind]) if kind in its else MISSING for its in printed.values()),
             ]
             for kind in kinds
             if any(kind in its for its in printed.values())
         ],
     )
+
+
+def printed_digits(table: pa.Table) -> dict[str, dict[Kind, tuple[int, int]]]:
+    """Return the well-learned and the preserved digits that a table prints, by model and task.
+
+    Cells that repeat those of other tasks by mistake are left out.
+    """
+    printed: dict[str, dict[Kind, tuple[int, int]]] = {}
+    for row in table.to_pylist():
+        of_model = printed.setdefault(row["model"], {})
+        if row.get("repeats_block_1") != "yes":
+            digits = (row["well_learned_digits"], row["performance_preserving_digits"])
+            of_model[row["task"], row["variant"], row["representation"]] = digits
+    return printed
 
 
 def _passed(line: TaskLine | None, figure: str) -> str:

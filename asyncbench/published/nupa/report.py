@@ -14,6 +14,7 @@ from asyncbench.published.nupa.counts import (
     macro,
     task_name,
 )
+from asyncbench.published.nupa.picture_counts import picture_counts
 from asyncbench.published.nupa.pictures import pictures_of
 from asyncbench.published.nupa.printed import beside_printed, printed_tables
 from asyncbench.published.pictures import PublishedPicture
@@ -59,7 +60,7 @@ class NupaReport(PublishedReport):
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its sentences and tables ask for."""
-        return pictures_of(self.lines)
+        return pictures_of(self.lines, picture_counts(self.folder), printed=bool(self.published))
 
     def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked

@@ -19,6 +19,7 @@ from asyncbench.suites.nupa.suite import STYLES as STYLES, SUITE as SUITE, check
 from asyncbench.suites.nupa.tasks import (
     BASE_TASKS as BASE_TASKS,
     FORMAT as FORMAT,
+    REPRESENTATIONS as REPRESENTATIONS,
     TASKS as TASKS,
     NupaTask as NupaTask,
     task_of as task_of,
