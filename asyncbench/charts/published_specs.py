@@ -22,12 +22,12 @@ from asyncbench.charts.specs import (
 from asyncbench.charts.themes import STRONG
 from asyncbench.published import PublishedPicture
 
-DOUBLINGS: Final = [2**n - 1 for n in range(20)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
+DOUBLINGS: Final = [2**n - 1 for n in range(60)]  # 0, 1, 3, 7 …: whole steps of log2(digits + 1)
 
 _SCALES: Final[Mapping[str, tuple[Options, Options]]] = {  # → options of a scale, options of its axis
     "share": ({"domain": [0, 1]}, {"format": PERCENT, "values": QUARTERS}),
-    "difference": ({"domain": [-1, 1], "scheme": "redblue"}, {"format": "+.0%"}),  # of maps
-    "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"values": DOUBLINGS, "format": ",~r"}),
+    "change": ({"domain": [-1, 1], "scheme": "redblue"}, {"format": "+.0%"}),  # of maps
+    "digits": ({"type": "symlog", "constant": 1, "domainMin": 0}, {"format": ",~r"}),
     "number": ({"zero": True, "nice": True}, {"format": ",~r", "tickCount": 5}),
     "difference": ({"zero": True, "nice": True}, {"format": "+.0%", "tickCount": 5}),
     "log": ({"type": "log", "nice": True}, {"format": ",~g", "tickCount": 6}),
@@ -54,11 +54,18 @@ def _along(channel: type[alt.X | alt.Y], field: str, picture: PublishedPicture) 
     if scale == "category":
         axis = alt.Axis(grid=False, labelAngle=0 if of_x else alt.Undefined)
         return channel(f"{field}:N", sort=None, title=title or None, axis=axis)
-    options, ticks = _SCALES[scale]
-    if scale == "digits":
-        most = max((row[column] or 0 for row in picture.rows), default=0)
-        options = {**options, "domainMax": next(n for n in DOUBLINGS[1:] if n >= most)}
+    options, ticks = _scaled(scale, picture, column)
     return channel(f"{field}:Q", title=title, scale=alt.Scale(**options), axis=alt.Axis(**ticks))
+
+
+def _scaled(scale: str, picture: PublishedPicture, column: str) -> tuple[Options, Options]:
+    """Return the options of a scale and of its axis; one of digits ends at the step above the most."""
+    options, ticks = _SCALES[scale]
+    if scale != "digits":
+        return options, ticks
+    most = max([0.5, *(row[column] or 0 for row in picture.rows)])
+    steps = [step for step in DOUBLINGS if step < 2 * most + 1]
+    return {**options, "domainMax": steps[-1]}, {**ticks, "values": steps}
 
 
 def _colour(picture: PublishedPicture) -> Any:  # Any: a colour, or none
@@ -98,7 +105,7 @@ def _map(picture: PublishedPicture) -> Drawn:
     """Return shaded cells, which hold their text or their value."""
     across = alt.Axis(orient="top", labelAngle=-60, labelAlign="left", labelLimit=200, grid=False)
     base = chart().encode(x=alt.X("x:N", sort=None, title=None, axis=across), y=_along(alt.Y, "y", picture))
-    options, ticks = _SCALES[picture.scale]
+    options, ticks = _scaled(picture.scale, picture, picture.value)
     legend = alt.Legend(
         title=picture.value.replace("_", " "), titleLimit=300, gradientLength=160, **_of_legend(ticks)
     )

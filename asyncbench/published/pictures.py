@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from asyncbench.shown import MISSING, Report, Sheet
+from asyncbench.shown import MISSING, Report, Sheet, filled
 
 MOST_SERIES: Final = 8  # colours that people tell apart
 
@@ -22,7 +22,7 @@ class PublishedPicture(Report):
     as an interval.
 
     Scales: category, share, digits (of the wrong length: log2(digits + 1)), number, log, usd (a log, too),
-    difference (of shares).
+    difference (of shares), change (the same in maps).
     """
 
     name: str  # of its files, such as `figure-5`
@@ -71,12 +71,13 @@ class PublishedPicture(Report):
     def _sheets(self) -> Iterator[Sheet]:
         head = list(dict.fromkeys(column for row in self.rows for column in row))
         labels = sum(any(isinstance(row.get(column), str) for row in self.rows) for column in head)
-        yield Sheet(
+        sheet = Sheet(
             title=self.title,
             head=[column.replace("_", " ") for column in head],
             rows=[[_written(row.get(column)) for column in head] for row in self.rows],
             labels=max(labels, 1),
         )
+        yield filled(sheet)
 
 
 def _written(value: object) -> str:

@@ -79,9 +79,11 @@ def test_more_series_than_colours_go_into_several_pictures():
 
 
 def test_rows_are_a_table_with_their_notes():
-    shown = picture("bars", rows=[{**ROWS[0], "score": None}], notes=["How."]).as_markdown()
+    shown = picture(
+        "bars", rows=[{**ROWS[0], "score": None, "guess": None}, *ROWS[1:]], notes=["How."]
+    ).as_markdown()
     assert "**How.**" in shown
-    assert "| add | S | a | - | 0.65 | 0.85 |" in shown
+    assert "| add | S | a | - | 0.65 | 0.85 |" in shown  # and no column in which nothing stands
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────
@@ -105,8 +107,8 @@ def test_the_command_writes_the_pictures_of_a_style_their_rows_and_its_tables(fo
     assert forms == {".svg", ".png", ".md", ".tex"}
     table = (tmp_path / "out/figure-5-sums.md").read_text("utf-8")
     assert SIMULATED in table
-    assert "| add, integer | m | S | 2 | 0.5 |" in table
-    assert "| add, integer | m | M | 4 | 0.75 |" in table
+    assert "| add, integer | S | m | 2 | 0.5 |" in table
+    assert "| add, integer | M | m | 4 | 0.75 |" in table
     assert SIMULATED.split(":")[0] in (tmp_path / "out/figure-5-sums.svg").read_text("utf-8")
     assert "exact match by task and range of lengths" in (tmp_path / "out/nupa.md").read_text("utf-8")
 

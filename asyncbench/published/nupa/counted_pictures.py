@@ -41,7 +41,7 @@ def of_counts(shown: Shown) -> Iterator[PublishedPicture]:
         "gain",
         "answers",
         "gain_by_form",
-        scale="difference",
+        scale="change",
         notes=(note,),
         **places,
     )

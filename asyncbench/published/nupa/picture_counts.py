@@ -40,9 +40,9 @@ _WHO: Final = ", ".join(ENTRANT)
 _STRICT: Final = f"suite = '{SUITE}' AND grader = 'strict'"
 
 _ANSWERS: Final = f"""
-SELECT trial_id, {_WHO}, style, coalesce((condition_params->>'shots')::INT, 0) AS shots, {_KIND}, length,
-    repeat, problem_id, outcome, input_tokens + output_tokens AS tokens, output_tokens, graded.exact_match,
-    answered, digits_total
+SELECT trial_id, {_WHO}, style, coalesce(try_cast(condition_params->>'shots' AS INT), 0) AS shots,
+    {_KIND}, length, repeat, problem_id, outcome, input_tokens + output_tokens AS tokens, output_tokens,
+    graded.exact_match, answered, digits_total
 FROM (
     SELECT trial_id, exact_match, reason IS NULL AS answered, digits_total FROM grades WHERE {_STRICT}
 ) AS graded JOIN (SELECT * EXCLUDE (exact_match) FROM trials WHERE suite = '{SUITE}' AND outcome <> 'failed')

@@ -1,0 +1,81 @@
+"""The checklist of what benchmarks publish: nothing is left out, and each command makes what it says."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.docs.blocks import ROOT, Reader, any_provider_simulated, blocks_of
+
+PAGE = ROOT / "docs" / "published.md"
+IDS = {
+    *(f"Table {n}" for n in range(1, 20)),
+    *(f"Figure {n}" for n in range(1, 19)),
+    *(f"N-{n}" for n in range(1, 10)),
+    "page",
+}
+OUT_OF_SCOPE = {  # what only training makes
+    *("Table 11", *(f"Table {n}" for n in range(12, 18))),
+    *("Figure 3", "Figure 4", *(f"Figure {n}" for n in range(9, 19))),
+}
+
+
+def listed():
+    """The rows of the checklist: id → cells. One row may stand for several ids."""
+    rows: dict[str, list[str]] = {}
+    for line in PAGE.read_text("utf-8").splitlines():
+        first, *cells = (
+            (cell.strip() for cell in line.strip("|").split("|")) if line.startswith("| ") else ("",)
+        )
+        if several := re.fullmatch(r"Figures (\d+)-(\d+)", first):
+            rows |= {f"Figure {n}": cells for n in range(int(several[1]), int(several[2]) + 1)}
+        elif first not in ("", "id"):
+            assert first not in rows, f"{first} stands there twice"
+            rows[first] = cells
+    return rows
+
+
+def test_the_checklist_leaves_nothing_out():
+    rows = listed()
+    assert rows.keys() == IDS
+    assert {name for name, cells in rows.items() if "out of scope (training)" in cells} == OUT_OF_SCOPE
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory):
+    """The folder in which every command of the page was run."""
+    place = tmp_path_factory.mktemp("published")
+    shutil.copytree(ROOT / "data", place / "data")
+    with pytest.MonkeyPatch.context() as patched, any_provider_simulated(patched):
+        patched.setattr("vl_convert.svg_to_png", lambda *_, **__: b"")  # drawn elsewhere: it takes long
+        patched.setenv("COLUMNS", "100")
+        patched.chdir(place)
+        reader = Reader(patched)
+        try:
+            for block in blocks_of(PAGE):
+                reader.follow(block)
+        finally:
+            reader.stop()
+    return place
+
+
+def test_every_command_runs_and_makes_its_files(followed):
+    named = {name: re.findall(r"`([\w./-]+/[\w.-]+)`", cells[1]) for name, cells in listed().items()}
+    missing = [file for files in named.values() for file in files if not _written(followed, file)]
+    assert missing == []
+    assert {name for name, files in named.items() if not files} == OUT_OF_SCOPE
+
+
+def _written(place, file):
+    if file.endswith(".html"):
+        return (place / file).exists()
+    return all(
+        any(place.glob(f"{file}{part}.{form}")) for form in ("svg", "png", "md", "tex") for part in ("",)
+    )
+
+
+def test_every_picture_is_on_the_checklist(followed):
+    named = {file for cells in listed().values() for file in re.findall(r"`(figures/[\w./-]+)`", cells[1])}
+    kinds = {file.rpartition("/")[2] for file in named}
+    drawn = {path.stem for path in followed.glob("figures/*/*.svg")}
+    assert {re.sub(r"(table-3|figure-\d-\w+)-\d$", r"\1", name) for name in drawn} == kinds

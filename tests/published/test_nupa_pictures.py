@@ -1,0 +1,367 @@
+"""The rows of NUPA's pictures, cell by cell: of recorded replies, of made ones, beside printed figures."""
+
+import gzip
+import json
+from collections import defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+from statistics import fmean, stdev
+
+import pytest
+
+from asyncbench import import_files, published_table, report
+from asyncbench.published import PublishedReport
+from asyncbench.published.nupa.counted_pictures import laid
+from asyncbench.records import Condition, Reply, Usage
+from asyncbench.store.folder import Store
+from asyncbench.suites.nupa.tasks import TASKS
+from tests.published.test_nupa_report import SUM, problems, result, right
+from tests.store.made import AT, ended, keep, trial_id
+
+RANGES = {
+    20: ((4, "S"), (8, "M"), (14, "L"), (20, "XL")),
+    100: ((10, "S"), (20, "M"), (60, "L"), (100, "XL")),
+}
+FIGURES = {"figure-5": "exact_match", "figure-6": "digit_match", "figure-7": "dlength"}
+
+
+def pictures_of(folder, **options):
+    found = report(folder, "nupa", **options)
+    assert isinstance(found, PublishedReport)
+    return {picture.name: picture for picture in found.pictures()}
+
+
+def called(task):
+    return f"{task.task}{' ' if task.variant else ''}{task.variant}, {task.representation}"
+
+
+def range_of(length, task):
+    return next((name for most, name in RANGES[task.length_class] if length <= most), None)
+
+
+# ── recorded replies: 6,408 outputs whose figures the published code told ────────────────────
+
+
+@pytest.fixture(scope="module")
+def recorded(golden):
+    """Each recorded output, with its task, length and figures as the published code has them."""
+    asked = map(json.loads, (golden / "nupa" / "problems.jsonl").read_text("utf-8").splitlines())
+    problems_by_id = {row["id"]: row for row in asked}
+    with gzip.open(golden / "nupa" / "scoring.jsonl.gz", "rt", encoding="utf-8") as lines:
+        outputs = [json.loads(line) for line in lines]
+    return [(problems_by_id[row["problem_id"]], row) for row in outputs]
+
+
+@pytest.fixture(scope="module")
+def imported(recorded, tmp_path_factory):
+    """The pictures of these outputs, imported as a model's file of replies."""
+    place = tmp_path_factory.mktemp("recorded")
+    texts, told = defaultdict(list), {}
+    for problem, output in recorded:
+        told[problem["id"]] = problem
+        texts[problem["id"]].append(output["output"])
+    lines = [
+        {
+            "task": told[name]["task_name"],
+            "digit": told[name]["digit"],
+            "question": told[name]["question"],
+            "groundtruth": told[name]["groundtruth"],
+            "generated_text": its,
+        }
+        for name, its in texts.items()
+    ]
+    (place / "recorded.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    done = import_files("nupa", [place / "recorded.jsonl"], place / "results")
+    assert (done.runs[0].trials, done.left_out) == (len(recorded), ())
+    return pictures_of(place / "results")
+
+
+def figures_of(output):
+    strict = output["strict_chat"]
+    return {
+        "exact_match": Fraction(strict["exact_match"]),
+        "digit_match": Fraction(strict["digits_right"], strict["digits_total"]),
+        "dlength": Fraction(strict["dlength_by_part"]),
+        "no_answer": Fraction(strict["extracted"] == ""),
+    }
+
+
+def means(recorded, key):
+    """The mean of each figure over the outputs that have the same key; None: it counts nowhere."""
+    found = defaultdict(list)
+    for problem, output in recorded:
+        if None not in (place := key(TASKS[problem["task_name"]], problem["digit"])):
+            found[place].append(figures_of(output))
+    return {
+        place: {name: float(sum(one[name] for one in those) / len(those)) for name in those[0]}
+        for place, those in found.items()
+    }
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_bar_and_cell_of_a_figure_is_the_mean_of_the_recorded_answers(recorded, imported, name):
+    figure = FIGURES[name]
+    expected = means(recorded, lambda task, length: (called(task), range_of(length, task)))
+    bars = [row for key, picture in imported.items() if key.startswith(f"{name}-") for row in picture.rows]
+    mapped = [row for row in imported[f"{name}-map"].rows if row[figure] is not None]
+    assert len(expected) == len(mapped) > 150
+    for row in bars:
+        found = expected.get((row["task"], row["range"]))
+        assert row[figure] == (None if found is None else found[figure])
+    assert {(row["task"], row["range"]) for row in mapped} == expected.keys()
+    assert sum(row["answers"] for row in imported[f"{name}-sums"].rows) > 100
+
+
+def test_replies_without_an_answer_are_counted_by_range(recorded, imported):
+    expected = means(recorded, lambda task, length: (called(task), range_of(length, task)))
+    rows = imported["n-8"].rows
+    assert {(row["task"], row["range"]): row["no_answer"] for row in rows} == {
+        place: found["no_answer"] for place, found in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "passes"),
+    [
+        ("table-7", "exact_match", lambda mean: (mean >= 0.9, mean >= 0.1)),
+        ("table-8", "digit_match", lambda mean: (mean >= 0.9, mean >= 0.5)),
+        ("table-9", "dlength", lambda mean: (mean <= 0.1, mean <= 1)),
+    ],
+)
+def test_every_cell_of_a_table_of_digits_is_the_longest_length_that_passes(
+    recorded, imported, name, figure, passes
+):
+    at = means(recorded, lambda task, length: (called(task), length if length <= task.length_class else None))
+    expected = {task: [0, 0] for task, _ in at}
+    for (task, length), found in at.items():
+        for place, passed in enumerate(passes(found[figure])):
+            expected[task][place] = max(expected[task][place], length if passed else 0)
+    rows = imported[name].rows
+    assert {row["task"]: [row["well_learned"], row["preserving"]] for row in rows} == expected
+    assert all(row["digits"] == f"{row['well_learned']} / {row['preserving']}" for row in rows)
+    assert any(well for well, _ in expected.values())
+
+
+def test_copied_operands_are_found_among_the_wrong_answers_to_max_and_min(recorded, imported):
+    expected = defaultdict[tuple[str, str | None], list[int]](lambda: [0, 0])
+    for problem, output in recorded:
+        task = TASKS[problem["task_name"]]
+        strict = output["strict_chat"]
+        if task.task in ("max", "min") and not strict["exact_match"] and range_of(problem["digit"], task):
+            counts = expected[called(task), range_of(problem["digit"], task)]
+            counts[0] += 1
+            counts[1] += strict["extracted"] in (problem["a"], problem["b"])
+    found = {(row["task"], row["range"]): [row["wrong"], row["copied"]] for row in imported["n-5"].rows}
+    assert found == expected
+    assert sum(copied for _, copied in found.values()) > 0
+
+
+def test_the_frame_has_the_41_cells_of_the_paper(imported):
+    letters = {
+        name: {(row["task"], row["representation"]): row["letter"] for row in imported[name].rows}
+        for name in ("table-4", "table-5", "table-6")
+    }
+    assert {len(cells) for cells in letters.values()} == {41}
+    assert letters["table-4"]["get_digit", "float"] == "i"
+    assert letters["table-5"]["truediv", "integer"] == "Fr"
+    hard = [cell for cell, letter in letters["table-6"].items() if letter == "H"]
+    kinds = [kind for _, kind in hard]
+    assert [kinds.count(kind) for kind in ("integer", "float", "fraction", "scientific")] == [6, 3, 7, 3]
+
+
+# ── made replies: examples, repeats, times and rules ─────────────────────────────────────────
+
+
+FLOATS = "add_Float_Float_Float"
+FIVE = Condition(name="5-shot", shots=5, described={"shots": 5})
+RULES = Condition(name="rules", style="rules")
+
+
+def asked_again(problem, texts, **about):
+    """A result a repeat."""
+    for repeat, text in enumerate(texts):
+        made = result(problem, text, **about)
+        yield replace(made, trial=replace(made.trial, repeat=repeat))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two repeats with and without examples, a model at two speeds, and rules: pictures by name."""
+    floats = problems(FLOATS, {5: 2, 6: 1})
+    sums = problems(SUM, {3: 1, 4: 1})
+    results = []
+    for condition, texts in ((Condition(), ["The answer is 1.5", None]), (FIVE, [None, None])):
+        for one in (*floats, *sums):
+            texts = ["so what?", None] if condition != FIVE and one in sums else texts
+            said = [right(one) if text is None else text for text in texts]
+            results += asked_again(one, said, model="m", condition=condition)
+    results += [result(one, "so what?", model="fast", condition=FIVE) for one in sums]
+    results += [result(one, "so what?", model="slow") for one in sums]
+    steps = "step\n" * 3
+    for one, tokens in zip(sums, (10, 2000), strict=True):  # the second does not fit
+        text, usage = f"{steps}So the answer is {one.expected}", Usage(input_tokens=10, output_tokens=tokens)
+        results.append(replace(result(one, text, condition=RULES), reply=Reply(text=text, usage=usage)))
+    folder = tmp_path_factory.mktemp("made") / "night"
+    with Store.open(folder, sweep="night") as store:
+        for number, one in enumerate(results):
+            closed = replace(one, trial=replace(one.trial, trial_id=trial_id(number)))
+            call = ended(closed.trial, closed.reply)
+            wait = {"fast": 1, "slow": 4}.get(closed.trial.model.alias, 2)
+            at = AT + wait * (number % 2)  # the second call begins when the first has ended
+            keep(store, replace(call, attempt=replace(call.attempt, started_at=at, latency_s=wait)), closed)
+        store.write_manifest({})
+    return pictures_of(folder)
+
+
+def rows_of(picture, *columns, **wanted):
+    return [
+        tuple(row[column] for column in columns)
+        for row in picture.rows
+        if all(row[name] == value for name, value in wanted.items())
+    ]
+
+
+def test_examples_stand_beside_none_of_the_same_model(made):
+    found = rows_of(made["figure-8"], "model", "exact_match", task="add, integer", range="S")
+    assert set(found) == {("m (plain)", 0.5), ("m (5-shot)", 1.0), ("m (rules)", 1.0), ("fast", 0.0)}
+
+
+def test_what_examples_change_is_counted_on_the_same_problems(made):
+    gains = rows_of(made["n-9"], "task", "range", "gain", "answers", "gain_by_form")
+    assert set(gains) == {("add, float", "M", 0.5, 6, 0.0), ("add, integer", "S", 0.5, 4, 0.5)}
+
+
+def test_a_mean_over_repeats_has_its_standard_error(made):
+    repeats = [0.0, 1.0]
+    error = stdev(repeats) / sqrt(2)
+    found = made["table-3"].rows
+    assert {(row["length"], row["model"]) for row in found} == {
+        (length, model) for length in (5, 6) for model in ("m (plain)", "m (5-shot)")
+    }
+    for row in found:
+        right_share = 1.0 if row["model"] == "m (5-shot)" else fmean(repeats)
+        spread = 0.0 if right_share == 1 else error
+        assert (row["exact_match"], row["standard_error"], row["repeats"]) == (
+            right_share,
+            pytest.approx(spread),
+            2,
+        )
+        assert row["high"] - row["low"] == pytest.approx(2 * spread)
+
+
+def test_seconds_a_sample_are_from_the_first_call_to_the_last_reply(made):
+    found = dict(rows_of(made["table-2-seconds"], "model", "seconds_per_sample"))
+    assert (found["fast"], found["slow"]) == (1.0, 4.0)
+    digits = dict(rows_of(made["table-2-digits"], "model", "digits_per_second"))
+    assert digits["fast"] == pytest.approx(4 * digits["slow"])
+
+
+def test_the_longest_problem_whose_rule_and_reply_fit(made):
+    assert rows_of(made["table-19"], "model", "task", "representation", "longest") == [
+        ("m (rules)", "add", "integer", 3)
+    ]
+
+
+def test_a_wrong_answer_is_laid_under_the_right_one_as_digit_match_counts():
+    assert laid("12.50", "112.5", "decimal") == (" 12.50", "112.5 ")
+    assert laid("7/13", "7/3", "fraction") == ("7/13", "7/ 3")
+    assert laid("1.25e9", "1.2e10", "scientific") == ("1.25e 9", "1.2 e10")
+
+
+# ── beside the printed figures ───────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory):
+    """One answer to each task, beside everything that the paper prints."""
+    lengths = {name: {task.lengths[-1]: 1} for name, task in TASKS.items() if "released" in task.sets}
+    lengths[FLOATS] = {5: 1}
+    asked = [one for name, some in lengths.items() for one in problems(name, some)]
+    results = [result(one, right(one)) for one in asked]
+    folder = tmp_path_factory.mktemp("beside") / "night"
+    with Store.open(folder, sweep="night") as store:
+        for number, one in enumerate(results):
+            closed = replace(one, trial=replace(one.trial, trial_id=trial_id(number)))
+            call = ended(closed.trial, closed.reply)
+            keep(store, replace(call, attempt=replace(call.attempt, started_at=AT, latency_s=1.0)), closed)
+        store.write_manifest({})
+    return pictures_of(folder, published=True)
+
+
+def printed_rows(picture, *columns):
+    return {
+        tuple(row[column] for column in columns)
+        for row in picture.rows
+        if row["model"].endswith(" (published)")
+    }
+
+
+@pytest.mark.parametrize("number", [7, 8, 9])
+def test_every_printed_cell_of_the_tables_of_digits_stands_beside(beside, number):
+    tasks = {(task.task, task.variant, task.representation): called(task) for task in TASKS.values()}
+    expected = {
+        (
+            f"{row['model']} (published)",
+            tasks[row["task"], row["variant"], row["representation"]],
+            f"{row['well_learned_digits']} / {row['performance_preserving_digits']}",
+        )
+        for row in published_table(f"nupa_table_{number}").to_pylist()
+        if row.get("repeats_block_1") != "yes"
+    }
+    assert printed_rows(beside[f"table-{number}"], "model", "task", "digits") == expected
+
+
+def test_every_printed_cell_of_table_10_stands_beside(beside):
+    expected = {
+        (
+            f"{row['model']}, {row['shots']} examples (published)",
+            f"{row['task']}, {row['representation']} {row['range']}",
+            str(row["exact_match"]),
+        )
+        for row in published_table("nupa_table_10").to_pylist()
+    }
+    assert len(expected) == 72
+    assert printed_rows(beside["table-10"], "model", "column", "figure") == expected
+
+
+def test_every_printed_cell_of_table_18_stands_beside(beside):
+    ends = {"s": "S", "m": "M", "l": "L", "xl": "XL"}
+    columns = {f"exact_match_{end}": name for end, name in ends.items()}
+    columns |= {"well_learned_digits": "well learned", "performance_preserving_digits": "preserving"}
+    expected = {
+        (
+            f"{row['configuration']} (published)",
+            f"{row['task']}{' easy' if row['variant'] else ''}, {row['representation']} {of}",
+            str(row[column]),
+        )
+        for row in published_table("nupa_table_18").to_pylist()
+        for column, of in columns.items()
+    }
+    assert len(expected) == 168
+    assert printed_rows(beside["table-18"], "model", "column", "figure") == expected
+
+
+def test_every_printed_cell_of_tables_2_and_3_stands_beside(beside):
+    speeds = {
+        (f"{row['method']}, batch {row['batch_size']} (published)", float(row["seconds_per_sample"]))
+        for row in published_table("nupa_table_2").to_pylist()
+    }
+    assert printed_rows(beside["table-2-seconds"], "model", "seconds_per_sample") == speeds
+    expected = {
+        (
+            f"{row['model']} (published)",
+            f"{row['task']}, {row['representation']}",
+            row["digits"],
+            float(row["exact_match"]),
+            None if row["standard_error"] is None else float(row["standard_error"]),
+        )
+        for row in published_table("nupa_table_3").to_pylist()
+        if row["exact_match"] is not None
+    }
+    found = printed_rows(beside["table-3"], "model", "task", "length", "exact_match", "standard_error")
+    assert found == expected
+
+
+def test_without_being_asked_for_nothing_printed_stands_there(made):
+    assert not any("(published)" in str(row) for picture in made.values() for row in picture.rows)
