@@ -24,6 +24,7 @@ class Parameter:
     default: object
     parse: Callable[[object], object]
     help: str
+    later: bool = False  # left out at its default, so that sets that were made before it keep their names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,10 @@ class Suite:
                 self.check(values)
         except ValueError as error:
             raise ConfigError(f"{place}: {error}") from None
-        return values
+        return {name: value for name, value in values.items() if not self._unsaid(name, value)}
+
+    def _unsaid(self, name: str, value: object) -> bool:
+        return self.parameters[name].later and value == self.parameters[name].default
 
 
 def whole_number(minimum: int, maximum: int | None = None) -> Callable[[object], int]:

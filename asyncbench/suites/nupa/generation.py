@@ -17,7 +17,7 @@ from typing import cast
 
 from asyncbench.records import Draft
 from asyncbench.suites.numbers import FORMS, parts
-from asyncbench.suites.nupa.operands import below_of, pairs_of
+from asyncbench.suites.nupa.operands import SHORTER, below_of, pairs_of
 from asyncbench.suites.nupa.preparation import Operands, by_operand, uniform
 from asyncbench.suites.nupa.ranges import range_of
 from asyncbench.suites.nupa.tasks import PUBLISHED_NAMES, TASKS, NupaTask, chosen, template, writing
@@ -46,8 +46,10 @@ def rows(seed: int, parameters: Mapping[str, object], part: int = 0, of: int = 1
     for task, length in cells[len(cells) * part // of : len(cells) * (part + 1) // of]:
         lengths.setdefault(task.name, []).append(length)
     profile, most = cast("str", parameters["profile"]), cast("int", parameters["per_length"])
+    shorter = cast("str", parameters.get("shorter", SHORTER[0]))
     made = [
-        rows_of(TASKS[name], some, seed=seed, profile=profile, most=most) for name, some in lengths.items()
+        rows_of(TASKS[name], some, seed=seed, profile=profile, most=most, shorter=shorter)
+        for name, some in lengths.items()
     ]
     while row := [drafts for drafts in (next(task, None) for task in made) if drafts is not None]:
         yield list(chain.from_iterable(row))
@@ -61,6 +63,7 @@ def rows_of(
     profile: str,
     stream: str = "test",
     most: int | None = None,
+    shorter: str = SHORTER[0],
 ) -> Iterator[list[Draft]]:
     """Yield one problem of each length that has more, again and again until none has; `most` of each.
 
@@ -73,7 +76,7 @@ def rows_of(
         for memory, example in zip(seen, examples(task, drawn, profile=profile), strict=True):
             memory.add(example.operands)
     cells = [
-        (length in lengths, islice(_cell(task, length, seed, profile, stream, memory), most))
+        (length in lengths, islice(_cell(task, length, seed, profile, stream, memory, shorter), most))
         for length, memory in zip(drawn, seen, strict=True)
     ]
     at_once = 1 if task.relabels else _AT_ONCE
@@ -90,11 +93,12 @@ def examples(task: NupaTask, lengths: Sequence[int], *, profile: str) -> list[Dr
 
 
 def _cell(
-    task: NupaTask, length: int, seed: int, profile: str, stream: str, seen: "SeenOperands"
+    task: NupaTask, length: int, seed: int, profile: str, stream: str, seen: "SeenOperands", shorter: str
 ) -> Iterator[Draft]:
     name = f"nupa/{profile}/{PROFILES[profile]}/{seed}/{stream}/{task.name}/{length}"
     below = below_of(random.Random(name))
-    drawn, prepare, choose = pairs_of(task.pool, task.representation), task.prepare, uniform(below)
+    drawn, choose = pairs_of(task.pool, task.representation, shorter=shorter), uniform(below)
+    prepare = task.prepare
     if profile == "reference":
         prepare, choose = task.prepare_as_published, by_operand
     write, draft_of = writing(task), _drafting(task, profile)

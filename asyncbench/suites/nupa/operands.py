@@ -1,6 +1,7 @@
 """Pairs of operands as the paper draws them (A.1.7), and the wholly random ones that preparation needs.
 
-A pair of length L: the first has L digits, the second from half of that to L. Then the two may change places.
+A pair of length L: the first has L digits, the second from half of that to L, or from 1 to L, as section 2.2
+of the paper has it. Then the two may change places.
 """
 
 import random
@@ -75,14 +76,18 @@ DRAWN: Mapping[str, Callable[[Below, int], Parts]] = {
 }
 
 
-def pairs_of(pool: str, representation: str) -> Pool:
+SHORTER: Sequence[str] = ("half", "any")  # how many digits the shorter operand has at least: half, or 1
+
+
+def pairs_of(pool: str, representation: str, *, shorter: str = SHORTER[0]) -> Pool:
     """Return what draws pairs of a pool: `add` and `compare` draw alike, `compare_harder` shares digits."""
     drawn = DRAWN[representation]
     shared = _SHARED[representation] if pool == "compare_harder" else None
     same_length = pool == "compare_harder" and representation == "integer"
 
     def draw(below: Below, length: int) -> Pair:
-        shortest = length if same_length else max(length // 2, 1)
+        fewest = max(length // 2, 1) if shorter == "half" else 1
+        shortest = length if same_length else fewest
         second = shortest + below(length - shortest + 1)
         left, right = drawn(below, length), drawn(below, second)
         if shared:

@@ -19,6 +19,7 @@ from asyncbench.suites.digits import rewritten
 from asyncbench.suites.nupa import grading, rules
 from asyncbench.suites.nupa.generation import EXAMPLES, GENERATOR_VERSION, PROFILES, generate, rows, rows_of
 from asyncbench.suites.nupa.grading import ANSWER
+from asyncbench.suites.nupa.operands import SHORTER
 from asyncbench.suites.nupa.tasks import (
     BASE_TASKS,
     REPRESENTATIONS,
@@ -223,6 +224,12 @@ SUITE = Suite(
             default="fixed",
             parse=one_of(PROFILES),
             help="fixed, or reference (with the published errors)",
+        ),
+        "shorter": Parameter(
+            default=SHORTER[0],
+            parse=one_of(SHORTER),
+            help="digits of the shorter operand: half of the length or more (A.1.7 of the paper), any (2.2)",
+            later=True,
         ),
         "tasks": Parameter(default=BASE_TASKS, parse=some_of(BASE_TASKS), help="the tasks"),
         "representations": Parameter(

@@ -67,6 +67,14 @@ def test_the_shorter_operand_has_half_the_digits_or_more(kind, length):
 
 
 @pytest.mark.parametrize("kind", ["integer", "float", "fraction", "scientific"])
+def test_the_shorter_operand_may_have_any_number_of_digits_as_section_2_2_says(kind):
+    below, draw = below_of(random.Random(f"any/{kind}")), pairs_of("add", kind, shorter="any")
+    drawn = [draw(below, 7) for _ in range(PAIRS)]
+
+    assert_drawn((min(length_of(kind, a), length_of(kind, b)) for a, b in drawn), evenly(range(1, 8)))
+
+
+@pytest.mark.parametrize("kind", ["integer", "float", "fraction", "scientific"])
 def test_the_shorter_operand_comes_first_half_of_the_time(kind):
     lengths = ((length_of(kind, a), length_of(kind, b)) for a, b in pairs("add", kind))
 

@@ -281,3 +281,24 @@ def vanishes(_seed: int, _values: Mapping[str, object], _part: int, _of: int) ->
 def test_what_cannot_be_made_is_refused(given, complaint, tmp_path):
     with pytest.raises(ConfigError, match=complaint):
         generate("nupa", tmp_path / "made.parquet", **given)
+
+
+def test_operands_of_any_length_keep_the_length_of_the_problem_and_the_default_is_not_told(tmp_path):
+    given: dict[str, Any] = {
+        "seed": 3,
+        "per_length": 30,
+        "tasks": "add",
+        "representations": "integer",
+        "lengths": "8",
+    }
+    usual, half, any_length = (
+        generate("nupa", tmp_path / f"{n}.parquet", **given, **more)
+        for n, more in enumerate(list[dict[str, Any]]([{}, {"shorter": "half"}, {"shorter": "any"}]))
+    )
+    assert usual.path.read_bytes() == half.path.read_bytes()
+    assert "shorter" not in open_set(usual.path).parameters
+    assert open_set(any_length.path).parameters["shorter"] == "any"
+    for made, fewest in ((usual, 4), (any_length, 1)):
+        lengths = [sorted(map(len, problem.operands)) for problem in made.read()]
+        assert {longer for _, longer in lengths} == {8}
+        assert min(shorter for shorter, _ in lengths) == fewest
