@@ -10,12 +10,14 @@ from asyncbench.exchange import import_files
 from asyncbench.page import writing
 from asyncbench.page.cells import with_ranges
 from asyncbench.page.writing import write_page
+from asyncbench.published.nupa.counts import by_asked
+from asyncbench.published.nupa.report import nupa_report_on
 from asyncbench.reports.quota import quota_report_on
 from asyncbench.reports.standings import standings_on
 from asyncbench.results.anatomy import errors_in
 from asyncbench.results.cells import summed
 from asyncbench.results.minutes import minutes_of
-from asyncbench.results.names import in_order, names_of
+from asyncbench.results.names import in_order, names_of, told_apart
 from asyncbench.shown.numbers import dollars, percent
 from asyncbench.stats import undominated
 from asyncbench.store import ENTRANT
@@ -183,6 +185,34 @@ def test_panels_are_suites_tasks_or_all_together(cells, at_night):
     for chosen, by in (("task", "task"), ("none", None), ("suite", "suite")):
         page.page.select_option("#by", chosen)
         alike(page.rows("bars"), rows.bars(cells, by=by))
+
+
+def test_panels_are_the_representations_or_ranges_of_nupa(cells, at_night):
+    page = at_night("#suite=nupa")
+    page.page.select_option("#by", "representation")
+    alike(page.rows("bars"), rows.bars(where(cells, suite=["nupa"]), by="representation"))
+    page.page.select_option("#by", "range")
+    assert {row["panel"] for row in page.rows("bars")} == {"S", "M", "L", "XL"}
+
+
+def test_well_learned_and_preserved_digits_are_those_of_the_report(night, at_night):
+    table = at_night("#view=length").page.locator("#learned table")
+    names = table.locator("thead th").all_text_contents()[1:]
+    shown = {
+        (line.locator("th").text_content(), name): digits
+        for line in table.locator("tbody tr").all()
+        for name, digits in zip(names, line.locator("td").all_text_contents(), strict=True)
+    }
+    lines = nupa_report_on(night).lines
+    called = told_apart((full := names_of(by_asked(lines))).values())
+    expected = {}
+    for line in lines:
+        held = line.by_grader["strict"].figures["exact_match"].digits
+        assert held is not None
+        task = " ".join(filter(None, (line.task.task, line.task.variant, line.task.representation)))
+        expected[task, called[full[line.asked]]] = f"{held.well_learned} / {held.preserving}"
+    assert shown == expected
+    assert len(set(shown.values())) > 2
 
 
 def test_choosing_nothing_says_so_and_breaks_nothing(at_night):

@@ -24,9 +24,11 @@ function pairsAbout() {
   return `${page.charts.pairs.purpose} ${leader} Only the filter for models changes this chart.`;
 }
 
+const NUPA_FIELDS = ["representation", "variant", "range"].map((field) => [field, `by ${field}`]);
+
 function byField() {
   const select = element("select", { id: "by", onchange: (event) => go({ by: event.target.value }) },
-    [["suite", "by suite"], ["task", "by task"], ["none", "all together"]].map(([value, words]) => element("option", { value }, words)));
+    [["suite", "by suite"], ["task", "by task"], ...NUPA_FIELDS, ["none", "all together"]].map(([value, words]) => element("option", { value }, words)));
   select.value = state.by;
   return element("p", {}, element("label", { class: "muted" }, "Panels ", select));
 }

@@ -30,7 +30,7 @@ function lengthCard(suite, words) {
 
 function lengthView() {
   const rows = curveRows(page.chosen);
-  return [heading("How many digits"), chartCard("curves", rows, aboutAnd("curves", curvesNote(page.chosen))), digitsCard(rows)];
+  return [heading("How many digits"), chartCard("curves", rows, aboutAnd("curves", curvesNote(page.chosen))), digitsCard(rows), learnedCard()];
 }
 
 /** Return where curves cross 50 %, as a table of panels by curves. */
@@ -44,6 +44,23 @@ function digitsCard(rows) {
   return element("section", { class: "card long", id: "digits" }, element("h3", {}, "50 % right up to"),
     element("p", { class: "about" }, "The length at which the fitted curve drops to 50 %, if that is within the lengths that were asked. The standings have bounds for the others."),
     tableOf("50 % right up to", ["", ...series], lines, ""));
+}
+
+/** Return NUPA's well-learned and preserved digits: the longest lengths with 90 % and 10 % of the answers right. */
+function learnedCard() {
+  const cells = page.chosen.filter((cell) => cell.suite === "nupa" && cell.range && cell.trials > cell.failed);
+  if (!cells.length) return null;
+  const called = (cell) => [cell.called, cell.variant, cell.representation].filter(Boolean).join(" ");
+  const names = [...new Set(cells.map((cell) => cell.name))];
+  const lengths = [...summed(cells, (cell) => keyed(called(cell), cell.name, cell.length)).values()];
+  const digits = (those) => [9, 1].map((tenths) => Math.max(0, ...those
+    .filter(({ sums }) => 10 * sums.correct >= tenths * (sums.trials - sums.failed)).map(({ first }) => first.length))).join(" / ");
+  const lines = [...Map.groupBy(lengths, ({ first }) => called(first))].map(([task, those]) => element("tr", {},
+    element("th", { scope: "row", class: "text" }, foreign(task)),
+    names.map((name) => those.filter(({ first }) => first.name === name)).map((its) => element("td", {}, its.length ? digits(its) : "–"))));
+  return element("section", { class: "card long", id: "learned" }, element("h3", {}, "Well-learned / preserved digits"),
+    element("p", { class: "about" }, "NUPA, by exact match: the longest lengths at which 90 % and 10 % of the answers are right, as in Table 7 of the paper. 0: none."),
+    tableOf("Well-learned / preserved digits", ["task", ...names], lines, "task"));
 }
 
 function costView() {
