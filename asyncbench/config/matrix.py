@@ -1,5 +1,6 @@
 """Models with lists of values: an entry stands for a plain entry for each combination of them."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
@@ -27,6 +28,8 @@ LISTS_BY_NATURE: Final = frozenset(
         *("modalities", "response_modalities", "responseModalities", "include", "betas", "models"),
         *("fallbacks", "documents", "data_sources", "search_domain_filter", "safety_settings"),
         *("safetySettings", "guided_choice", "samplers", "lora", "logits_processors", "logit_bias"),
+        *("allowed_token_ids", "dry_sequence_breakers", "include_domains", "exclude_domains"),
+        "search_language_filter",
         "extra_body",  # a mapping, whatever it holds; refused as anything else
     }
 )
@@ -137,3 +140,52 @@ def as_written(params: Mapping[str, object]) -> dict[str, object]:
         name: [value] if isinstance(value, list) and name not in LISTS_BY_NATURE else value
         for name, value in params.items()
     }
+
+
+def kept_as_written(raw: object) -> object:
+    """Return the sweep of a results folder so that `expanded` leaves it as it is.
+
+    No list there stands for several entries, and versions before there were such lists wrapped none.
+    """
+    models = raw.get("models") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(models, list):
+        return raw
+    return {**raw, "models": [_kept_entry(entry) for entry in models]}
+
+
+def _kept_entry(entry: object) -> object:
+    if not isinstance(entry, Mapping) or not isinstance(params := entry.get("params"), Mapping):
+        return entry
+    bare = {name: value for name, value in params.items() if not _wrapped(value)}
+    return {**entry, "params": {**params, **as_written(bare)}}
+
+
+def _wrapped(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
+
+
+def sent_whole(models: object, kept: object, *, place: Place) -> Iterator[str]:
+    """Yield what is wrong with lists that a results folder has sent as they are; they would be asked again.
+
+    Args:
+        models: of a sweep, as they are written.
+        kept: those of the folder's own sweep, from a version before lists stood for several entries.
+        place: of the models.
+    """
+    before = {_alias_of(entry): entry for entry in kept} if isinstance(kept, list) else {}
+    for i, entry in enumerate(models if isinstance(models, list) else ()):
+        asked = dict(_lists(before.get(_alias_of(entry))))
+        for keys, values in _lists(entry):
+            if asked.get(keys) == values and not _wrapped(values):
+                said = f"{reduce(truediv, keys, place / i)}: {keys[-1]!r} stands for an entry per value, but "
+                told = "this sweep's results were asked with the whole list"
+                yield f"{said}{told}. To send the list, wrap it: {_yaml([values])}"
+
+
+def _alias_of(entry: object) -> str:
+    named = (entry.get("alias") or entry.get("model")) if isinstance(entry, Mapping) else entry
+    return str(named)
+
+
+def _yaml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -12,7 +12,7 @@ from asyncbench.config.conditions import condition_from, condition_mapping, mode
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Dollars, Streaming, collected, read_entry
-from asyncbench.config.matrix import Keys, expanded
+from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
     ModelEntry,
     known_provider,
@@ -28,7 +28,7 @@ from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mappi
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
 from asyncbench.records import Condition, Model, StopWhen
-from asyncbench.store import check_sweep_file
+from asyncbench.store import SWEEP_FILE, check_sweep_file, is_results_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,8 @@ def load_sweep(sweep: AnySweep) -> Sweep:
         raise ConfigError(f"a sweep is a path, a dict or a Sweep, not {type(sweep).__name__}")
     check_sweep_file(Path(sweep))
     raw, place = yaml_of(Path(sweep))
-    return sweep_from(raw, place=place, file=Path(sweep))
+    kept = Path(sweep).name == SWEEP_FILE and is_results_folder(Path(sweep).parent)
+    return sweep_from(kept_as_written(raw) if kept else raw, place=place, file=Path(sweep))
 
 
 def _with_paths_as_text(given: object) -> object:
@@ -180,7 +181,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     plain, moved = expanded(raw, place=place)
     place = replace(place, moved=moved)
     entry = read_entry(SweepEntry, plain, place=place)
-    faults = list[str]()
+    out = Path(entry.out or Path("results") / entry.name)
+    faults = _sent_whole(raw, out, place) if any("params" in keys for keys in moved) else []
     for provider in entry.limits:
         with collected(faults):
             known_provider(provider, place=place / "limits" / provider)
@@ -211,7 +213,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         models=tuple(models),
         conditions=tuple(conditions),
         repeats=entry.repeats,
-        out=Path(entry.out or Path("results") / entry.name),
+        out=out,
         budget_usd=entry.budget_usd,
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
@@ -219,6 +221,15 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         max_tokens_demanded=_demanded(models, entry.models),
         **rest,
     )
+
+
+def _sent_whole(raw: Any, out: Path, place: Place) -> list[str]:  # Any: as was checked
+    """Return what is wrong with lists of a sweep that its results folder has sent as they are."""
+    try:
+        kept, _ = _said_in(out / SWEEP_FILE, "models")
+    except ConfigError:  # it has none, or none that can be read
+        return []
+    return list(sent_whole(raw["models"], kept, place=place / "models"))
 
 
 def _bases(raw: Any, entry: SweepEntry, moved: Mapping[Keys, Keys]) -> dict[str, str]:  # Any: as was checked

@@ -12,6 +12,7 @@ from asyncbench.config.sweep_file import sweep_schema
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import asked_as
 from asyncbench.records import Condition
+from asyncbench.store import claim_folder, write_sweep_file
 
 SMALL = {"name": "s", "problems": ["p.parquet"]}
 HERE = Place(source="s.yaml")
@@ -215,3 +216,32 @@ def test_a_limit_that_is_not_compared_is_no_part_of_a_trial():
 )
 def test_limits_that_cannot_be_compared_are_refused(entry, said):
     assert said in complaint_about({"model": "simulated/oracle"} | entry)
+
+
+def kept(folder, params):
+    """Make a results folder as a version before lists of values left it: a list in `params` was sent."""
+    content = SMALL | {"models": [{"model": "simulated/oracle", "params": params}], "out": str(folder)}
+    claim_folder(folder, sweep="s")
+    write_sweep_file(folder, yaml.safe_dump(content).encode(), {})
+    return content
+
+
+def test_an_old_folders_own_sweep_is_read_without_expansion(tmp_path):
+    kept(tmp_path / "x", {"odd": [15, 16, 17], "one": [5], "k": 3})
+    (model,) = load_sweep(tmp_path / "x" / "sweep.yaml").models
+    assert (model.alias, model.params) == ("simulated/oracle", {"odd": [15, 16, 17], "one": [5], "k": 3})
+
+
+@pytest.mark.parametrize("values", [[15, 16, 17], [5], ["a", "b"]])
+def test_a_list_that_an_old_folder_was_asked_with_is_not_asked_again_by_value(tmp_path, values):
+    content = kept(tmp_path / "x", {"odd": values})
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigError) as caught:
+        load_sweep(tmp_path / "s.yaml")
+    assert "s.yaml, line " in str(caught.value)
+    assert f"To send the list, wrap it: {json.dumps([values])}" in str(caught.value)
+    content["models"] = [{"model": "simulated/oracle", "params": {"odd": [values]}}]
+    (model,) = sweep_from(content).models
+    assert (model.alias, model.params) == ("simulated/oracle", {"odd": values})
+    content["models"] = [{"model": "simulated/oracle", "alias": "new", "params": {"odd": values}}]
+    assert len(sweep_from(content).models) == len(values)
