@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shutil
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -179,3 +181,68 @@ def test_anything_else_is_a_fault_that_says_what_to_return(returned, home):
 def test_a_reply_without_text_is_not_given_to_the_function(home):
     one = graded(home, "1 / 0", text=" ")
     assert (one.outcome, one.reason) == (Outcome.NO_ANSWER, "empty")
+
+
+@pytest.mark.parametrize("raised", ["SystemExit(0)", "KeyboardInterrupt", "asyncio.CancelledError"])
+def test_a_function_that_would_end_the_process_is_a_fault_like_any_other(raised, home):
+    (home / "mine.py").write_text(f"import asyncio\ndef same(reply, problem):\n    raise {raised}\n")
+    inspected = asyncbench_here("problems", "inspect", home / "own.csv", "--grader", f"{home}/mine.py:same")
+    done = asyncbench_here("run", home / "own.yaml")
+
+    assert "Traceback" not in inspected.stderr
+    assert "own.csv" in inspected.stdout
+    assert [(row["grader"], row["reason"]) for row in grades(home)] == [("mine:same", "grader_error")] * 2
+    assert "asyncbench regrade" in done.stdout
+    assert f"mine:same raised {raised.split('.')[-1].split('(')[0]}" in (home / "out/faults.txt").read_text()
+
+
+UNTIL_TOLD = """
+import time
+from pathlib import Path
+
+here = Path(__file__).parent
+
+def same(reply, problem):
+    (here / "begun").touch()
+    while not (here / "go").exists():
+        time.sleep(0.001)
+    return True
+"""
+
+
+def test_other_work_goes_on_while_a_function_takes_its_time(home):
+    (home / "mine.py").write_text(UNTIL_TOLD)
+
+    async def run_and_tell():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(ab.run_sweep(home / "own.yaml"))
+            while not (home / "begun").exists():  # noqa: ASYNC110  the grader is in another thread
+                await asyncio.sleep(0.001)
+            (home / "go").touch()  # on the same event loop
+
+    asyncio.run(run_and_tell())
+    assert [row["outcome"] for row in grades(home)] == ["correct"] * 2
+
+
+@pytest.mark.parametrize("endless", ["while True: pass", "time.sleep(3600)"])
+def test_a_function_that_never_ends_holds_up_neither_the_run_nor_its_end(endless, home):
+    (home / "mine.py").write_text(f"import time\ndef same(reply, problem):\n    {endless}\n")
+    program = (
+        "import asyncio, sys, threading, time\nimport asyncbench as ab\nfrom asyncbench.suites import own\n"
+        "own.TIME_LIMIT_S = 0.05\n"
+        "asyncio.run(ab.run_sweep(sys.argv[1]))\n"
+        "spins = [t for t in threading.enumerate() if t.name == 'mine:same']\n"
+        "[t.join(5) for t in spins if 'pass' in sys.argv[2]]\n"
+        "print(sum(t.is_alive() for t in spins))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, home / "own.yaml", endless],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("0\n" if "pass" in endless else "2\n")  # what only sleeps is left behind
+    assert {(row["reason"], *row["flags"]) for row in grades(home)} == {("grader_error", "TimeoutError")}
+    assert "mine:same took more than 0.05 s for one reply" in (home / "out" / "faults.txt").read_text()

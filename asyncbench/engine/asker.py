@@ -1,5 +1,6 @@
 """What a run hands to the engine so that one model is asked."""
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ class Asker:
     request_for: Callable[[Trial], Request]
     ask: Callable[[Request], Awaitable[Reply]]
     grade: Callable[[Problem, Reply | None, Condition], tuple[Grade, ...]]
+    slow: Callable[[Problem], bool] = lambda _: False  # whether grading its replies may take long
+    grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # what is slow is graded one by one
     keep: Keep
     characters: Callable[[Request], int]  # what is sent, for token estimates
     longest: Callable[[Request], int | None]  # the most tokens of a reply; None: nothing limits it

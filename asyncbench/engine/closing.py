@@ -35,8 +35,9 @@ class Closing:
         self.accept()
         trial = turn.request.trial
         reply = replace(reply, max_tokens=attempt.max_tokens)
-        if len(reply.text) > LONG_REPLY:
-            grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)
+        if len(reply.text) > LONG_REPLY or self._asker.slow(trial.problem):
+            async with self._asker.grading:
+                grades = await asyncio.to_thread(self._asker.grade, trial.problem, reply, trial.condition)
         else:
             grades = self._asker.grade(trial.problem, reply, trial.condition)
         self._write(turn, attempt, reply, grades)

@@ -13,6 +13,7 @@ from asyncbench.providers import longest_reply_of, open_provider, rates_of
 from asyncbench.records import History, Model, Trial
 from asyncbench.run.state import RunState
 from asyncbench.store import KnownCosts
+from asyncbench.suites import is_own
 from asyncbench.sweeps import Needed, graded, most_usd_of, stopping_of, trials_of
 
 UNKNOWN = History()  # of a trial that no earlier run knows
@@ -40,6 +41,8 @@ def asker_of(
         tell_read=partial(_show_met, counters, met),
         ask=provider.ask,
         grade=partial(graded, tell_fault=tell_fault),
+        slow=is_own,
+        grading=run.grading,
         tell_fault=tell_fault,
         keep=run.salvage.keep,
         characters=characters,

@@ -1,5 +1,6 @@
 """What the parts of a run share while it lasts."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,7 @@ class RunState:
     started_s: float = field(init=False)  # of `time.monotonic`
     ledger: Ledger | None = None  # None: there is no budget
     before: Before | None = None  # None: no rule stops a cell
+    grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own
     needed: dict[str, Needed] = field(default_factory=dict)  # by alias; empty: likewise
 
     @property

@@ -7,6 +7,7 @@ from asyncbench.suites.custom import (
     CUSTOM_GRADERS as CUSTOM_GRADERS,
     check_custom as check_custom,
     check_expected as check_expected,
+    is_own as is_own,
     likely_grader as likely_grader,
 )
 from asyncbench.suites.digits import (

@@ -22,7 +22,7 @@ from asyncbench.errors import ConfigError, ProblemSetError
 from asyncbench.plugins import is_in_file
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 from asyncbench.suites.numbers import exact
-from asyncbench.suites.own import ADDED_GRADERS, OUR_GRADERS, own_grade, own_grader
+from asyncbench.suites.own import ADDED_GRADERS, OUR_GRADERS, grader_of, own_grade, own_grader
 from asyncbench.suites.suite import Suite
 
 GRADER_VERSION = 1
@@ -143,6 +143,11 @@ READERS: Mapping[str, Callable[[str], Answer | None]] = {
     "choice": last_letter,
 }  # and `regex`, whose reader is made of its pattern
 CUSTOM_GRADERS = OUR_GRADERS
+
+
+def is_own(problem: Problem) -> bool:
+    """Return whether a function of somebody's own grades a problem: it may take its time."""
+    return problem.suite == SUITE.name and grader_of(problem.extra) not in OUR_GRADERS
 
 
 def grade(problem: Problem, reply: Reply | None, _style: str = "chat") -> tuple[Grade, ...]:

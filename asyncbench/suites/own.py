@@ -6,15 +6,20 @@ It returns True or False, or a dict: `correct` (True or False), and if it likes 
 nothing) and `format_ok` (True or False). With True or False alone the whole reply is the answer.
 """
 
+import ctypes
 import json
 from collections.abc import Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
 from functools import lru_cache
+from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError
 from asyncbench.plugins import Origin, OwnFunction, WithPackages, checked_callable, is_in_file
 from asyncbench.records import Grade, Problem, Reply, outcome_of
 
+TIME_LIMIT_S = 10.0  # for one reply
 TAKES: Final = ("reply", "problem")  # what such a function is called with
 _KEYS: Final = {"correct": bool, "answer": str | None, "format_ok": bool | None}
 _RULE: Final = "Return True, False or {'correct': True or False, 'answer': text, 'format_ok': True or False}"
@@ -72,13 +77,15 @@ def own_grade(grader: OwnFunction, problem: Problem, reply: Reply | None) -> Gra
 
     Raises:
         TypeError: it returned something else than a verdict.
+        TimeoutError: it took too long.
+        RuntimeError: it tried to end the process.
         Exception: whatever it raises.
     """
     reason = "error" if reply is None else None if reply.text.strip() else "empty"
     if reply is None or reason:
         said = _Judged(correct=False, answer=None)
     else:
-        said = _judged(grader.call(reply.text, problem), reply.text, grader.name)
+        said = _judged(_said(grader, reply.text, problem), reply.text, grader.name)
     none = said.answer is None and not said.correct
     return Grade(
         grader=grader.name,
@@ -90,6 +97,40 @@ def own_grade(grader: OwnFunction, problem: Problem, reply: Reply | None) -> Gra
         outcome=outcome_of(reply, answer=said.answer, exact_match=said.correct),
         exact_match=said.correct,
         format_ok=said.format_ok,
+    )
+
+
+def _said(grader: OwnFunction, reply: str, problem: Problem) -> Any:
+    """Return what a grader returns within its time; it can neither end this process nor keep it from ending.
+
+    It has a thread of its own, so an interrupt that it raises cannot be taken for Ctrl-C.
+    """
+    ended = Future[Any]()
+
+    def call() -> None:
+        try:
+            ended.set_result(grader.call(reply, problem))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    thread = Thread(target=copy_context().run, args=(call,), name=grader.name, daemon=True)
+    thread.start()
+    try:
+        error = ended.exception(TIME_LIMIT_S)
+    except TimeoutError:
+        raise TimeoutError(f"{grader.name} took more than {TIME_LIMIT_S:g} s for one reply.") from None
+    finally:
+        if not ended.done():
+            _interrupt(thread)
+    if error is not None and not isinstance(error, Exception):
+        raise RuntimeError(f"{grader.name} raised {error!r}. {_RULE}.") from error
+    return ended.result()
+
+
+def _interrupt(thread: Thread) -> None:
+    """Raise SystemExit in a thread as soon as it runs Python code: else it would slow down all others."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
     )
 
 
