@@ -48,9 +48,18 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
 
     With a template that is all; without one, a system prompt and turns of the condition come on top.
     """
-    worded = _in_the_suites_words(problem, condition)
-    if (template := condition.template) is None:
-        return worded
+    suite, digits = SUITES.get(problem.suite), condition.digits
+    if suite is None or suite.asking is None:
+        worded = Wording(question=rewritten(problem.question, digits, problem.operands))
+    else:
+        worded = suite.asking.wording(problem, condition.style, condition.shots or 0, digits)
+    return (
+        worded if condition.template is None else _in_template(condition.template, worded, problem, condition)
+    )
+
+
+def _in_template(template: str, worded: Wording, problem: Problem, condition: Condition) -> Wording:
+    """Return a suite's own words in the templates of a condition."""
     values = {name: getattr(problem, name) for name in OF_A_PROBLEM}
     operands = rewritten(", ".join(problem.operands), condition.digits)
     values |= {QUESTION: worded.question, "operands": operands}
@@ -65,13 +74,6 @@ def wording_of(problem: Problem, condition: Condition) -> Wording:
         turns=tuple(turns),
         question=filled(template, values),
     )
-
-
-def _in_the_suites_words(problem: Problem, condition: Condition) -> Wording:
-    suite, digits = SUITES.get(problem.suite), condition.digits
-    if suite is None or suite.asking is None:
-        return Wording(question=rewritten(problem.question, digits, problem.operands))
-    return suite.asking.wording(problem, condition.style, condition.shots or 0, digits)
 
 
 def on_top_of(condition: Condition) -> tuple[str | None, tuple[Message, ...]]:
