@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,9 +92,15 @@ def mapping(columns: Mapping[str, str] | None, path: Path) -> dict[str, str]:
 
 
 def guessed(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns with a known name for what is not given; no column is taken twice."""
+    """Return the columns with a known name for what is not given; no column is taken twice.
+
+    Of names that differ in case alone, such as Answer and answer, none is guessed.
+    """
     found = dict[str, str]()
-    by_name = {name.lower(): name for name in names if name not in given.values()}
+    times = Counter(name.lower() for name in names)
+    by_name = {
+        name.lower(): name for name in names if name not in given.values() and times[name.lower()] == 1
+    }
     for ours, known in KNOWN_NAMES.items():
         if ours not in given and (theirs := next(filter(by_name.__contains__, known), None)):
             found[ours] = by_name.pop(theirs)
@@ -110,6 +117,11 @@ def drafts(path: Path, custom: Custom, *, rows: int) -> Iterator[Draft]:
     extra = json.dumps({name: value for name, value in said.items() if value is not None})
     found = _text_rows if is_text_file(path) else _parquet_rows
     for place, row in found(path, custom.columns, rows):
+        if not row["question"].strip():
+            raise ProblemSetError(
+                f"{place}: column {custom.columns['question']!r} holds an empty question. Write one, or "
+                "remove its row."
+            )
         check_expected(
             custom.grader, row["expected"], place=f"{place}: column {custom.columns['expected']!r}"
         )

@@ -92,13 +92,13 @@ def _decoded(line: bytes, *, first: bool, place: str) -> str:
 
 def _table_rows(path: Path, lines: Iterator[str], separator: str) -> Iterator[tuple[str, Row]]:
     csv.field_size_limit(LONGEST_TEXT)  # for all of this process: there is no other way
-    header = next(lines, "")
+    first, header = next(((n, line) for n, line in enumerate(lines) if not line.isspace()), (0, ""))
     if separator not in header and ";" in header:  # as spreadsheets write it where 1,5 is a number
         separator = ";"
     reader = csv.reader(chain([header], lines), delimiter=separator, strict=True)
     names: list[str] | None = None
     while True:
-        place = f"{path}, line {reader.line_num + 1}"
+        place = f"{path}, line {first + reader.line_num + 1}"
         try:
             values = next(reader, None)
         except csv.Error as error:
@@ -147,7 +147,9 @@ def _listed_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[str, Row]]:
 
 def _parsed(text: str, place: str, way_out: str) -> object:
     try:
-        return json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_number)
+        return json.loads(
+            text, parse_int=str, parse_float=str, parse_constant=_no_number, object_pairs_hook=_no_key_twice
+        )
     except (ValueError, RecursionError) as error:
         raise ProblemSetError(f"{place}: it cannot be read as JSON: {error}. {way_out}.") from None
 
@@ -156,6 +158,14 @@ def _object(row: object, place: str) -> Row:
     if not isinstance(row, dict):
         raise ProblemSetError(f"{place}: it is not a JSON object. Write it as {_EXAMPLE}.")
     return row
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> Row:  # Any: JSON
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
 
 
 def _no_number(name: str) -> NoReturn:

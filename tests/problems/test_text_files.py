@@ -135,6 +135,14 @@ HEAD = "question,answer\n1+1?,2\n"
         ("a.csv", b"question,answer\r1+1?,2\r", "line 1: it cannot be read as CSV: new-line character"),
         ("a.csv", "question,answer\n", "the file holds no problems"),
         ("a.csv", "", "the file holds no problems"),
+        ("a.csv", "\n\n" + HEAD + "2+2?\n", "line 5: 1 values, but the header has 2"),
+        ("a.csv", HEAD + " ,4\n", "line 3: column 'question' holds an empty question. Write one, or remove"),
+        ("a.csv", "question,Answer,answer\n1+1?,3,2\n", "line 2: it has no column 'expected'"),
+        (
+            "a.jsonl",
+            '{"question": "?", "answer": 2, "answer": 3}',
+            "line 1: .*: an object has 'answer' twice",
+        ),
         ("a.jsonl", '{"question": "?", "answer": 2}\n{"question": 1', "line 2: it cannot be read as JSON: "),
         (
             "a.jsonl",
