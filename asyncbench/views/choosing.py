@@ -67,7 +67,7 @@ class Chosen:
     def notes(self) -> Iterator[str]:
         """Yield what a reader has to know: which folders these are, and what was left out."""
         if self.several:
-            yield f"{len(self.paths)} folders, compared on the same problems: {', '.join(self.labels)}."
+            yield f"{len(self.paths)} folders: {', '.join(self.labels)}."
         if self.filtered:
             yield f"Filtered: {self.said}. Only these trials and their calls count."
 
@@ -124,9 +124,10 @@ def add_chosen(connection: "duckdb.DuckDBPyConnection", of: Chosen) -> Names:
     wanted = _wanted(of, models)
     _view(connection, of, names, "problems", wanted["problems"])
     condition = _condition(connection, of)
-    for n in range(len(of.paths)):
-        rows = connection.sql(_rows(of, "trials", n, wanted["trials"]))
-        (rows if condition is None else rows.filter(condition)).create_view(f"chosen_{n}")
+    with where_told(of.where):  # an aggregate, or a parameter, is only found out here
+        for n in range(len(of.paths)):
+            rows = connection.sql(_rows(of, "trials", n, wanted["trials"]))
+            (rows if condition is None else rows.filter(condition)).create_view(f"chosen_{n}")
     for table in SCHEMAS:
         _view(connection, of, names, table, wanted[table])
     with where_told(of.where):

@@ -249,7 +249,7 @@ def test_every_filter_is_on_every_style_of_one_folder_and_of_several(filtered, s
     assert found == expected
     several = ab.report([much, alone[suite]], style, **filters)
     for said in (several.as_text(width=200), several.as_markdown()):
-        assert f"2 folders, compared on the same problems: much, {suite}." in said.replace("\\", "")
+        assert f"2 folders: much, {suite}." in said.replace("\\", "")
         assert words.replace(" ", "") in "".join(said.replace("\\", "").split())
         assert "a in much" in said or style == "quota"
         assert "c in much" not in said
@@ -290,6 +290,8 @@ def test_a_comparison_is_filtered(nights):
         ({"where": "length IN (SELECT length FROM read_parquet('x'))"}, "read_parquet"),
         ({"where": "answer::INTEGER > 5 OR cast('x' AS INTEGER) = 1"}, "--where"),
         ({"where": "length > 1000"}, "no trial matches"),
+        ({"where": "count(*) > 1"}, "aggregates"),
+        ({"where": "$x > 1"}, "--where"),
         ({"suite": "nupo"}, "llm_arithmetic, nupa"),
         ({"task": "mul"}, "It has: add."),
         ({"models": ["minii"]}, "haiku, mini"),
