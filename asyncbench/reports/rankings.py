@@ -367,10 +367,11 @@ class _Counts:
         return {**found}
 
     def at_k(self, group: _Group) -> dict[Entrant, tuple[AtK, ...]]:
-        """Return what repeats tell of each in a group; nothing where no problem was asked again."""
-        if len(list(filter(None, group.common))) < 2:
+        """Return what each one's own repeats of the problems in common tell; nothing where there are none."""
+        if len(group.common) < 2:
             return {}
-        votes = votes_on(self._views, group.common)
+        problems = reduce(or_, group.common)
+        votes = votes_on(self._views, [problems] * len(group.common))
         at_k = {who: tuple(at_each_k(votes[who])) for who in group.members}
         return {who: at for who, at in at_k.items() if len(at) > 1}
 

@@ -73,6 +73,8 @@ class Standings(FolderReport):
         lines = [line for ranking in self.rankings for line in ranking.lines]
         if any(line.trials > line.accuracy.trials for line in lines):
             yield SHARED
+        if len(apart := [ranking.suite for ranking in self.rankings if ranking.paired]) > len({*apart}):
+            yield APART
         if any(line.at_50 and line.at_50.tasks > 1 for line in lines):
             yield HARDEST
         if any(line.at_k for line in lines):
@@ -100,8 +102,12 @@ HARDEST: Final = (
     "share in the model's hardest task, with its 95 % CI."
 )
 SHARED: Final = (
-    "Not all models were asked the same problems. Accuracies and lost trials are those of the common "
-    "problems; lengths, cost, format and latency are those of all trials of a model."
+    "Not all models were asked the same problems equally often. Accuracies and lost trials are those of the "
+    "common problems; lengths, cost, format and latency are those of all trials of a model."
+)
+APART: Final = (
+    "A model that was asked less than half of a table's problems is ranked in another table, or not at all. "
+    "`asyncbench compare MODEL MODEL FOLDER` compares any two on their common problems."
 )
 SKIPPED: Final = (
     "trials were skipped by `stop_when`. Models are compared on the problems that none of them skipped. "

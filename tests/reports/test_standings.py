@@ -11,7 +11,7 @@ import pytest
 from asyncbench.records import Condition, Model, Skipped, Stop
 from asyncbench.reports.morning import morning_on
 from asyncbench.reports.overview import report_on
-from asyncbench.reports.standings import SHARED, standings_on
+from asyncbench.reports.standings import APART, SHARED, standings_on
 from asyncbench.stats import mcnemar
 from asyncbench.store.folder import Store
 from tests.reports.answered import Asked, folder_of, problem
@@ -105,6 +105,13 @@ def test_accuracy_and_what_is_said_beside_it_are_on_the_same_problems(tmp_path):
 def test_where_all_were_asked_the_same_no_second_population_is_told(tmp_path):
     folder = folder_of(tmp_path, [Asked(model=name, outcomes="+-tx") for name in "ab"])
     assert SHARED not in standings_on(folder).as_text()
+
+
+def test_why_some_are_ranked_in_another_table_is_said(tmp_path):
+    many = [Asked(model=name, outcomes="+-" * 10) for name in "ab"]
+    few = [Asked(model=name, outcomes="+-" * 2) for name in "cd"]
+    assert APART in standings_on(folder_of(tmp_path / "apart", many + few)).as_text()
+    assert APART not in standings_on(folder_of(tmp_path / "together", many)).as_text()
 
 
 def test_those_who_share_few_problems_are_not_ranked_with_each_other(tmp_path):
@@ -351,6 +358,14 @@ def test_of_a_night_that_ended_early_each_k_is_over_the_problems_asked_so_often(
     (ranking,) = rankings(tmp_path, *answers)
     (line,) = ranking.lines
     assert [at.pass_at_k.clusters for at in line.at_k] == [4, 2]
+
+
+def test_who_was_asked_once_takes_no_repeats_from_the_others(tmp_path):
+    turns = [Asked(model="a", outcomes=right, repeat=n) for n, right in enumerate(["+-+-", "++--", "+---"])]
+    (ranking,) = rankings(tmp_path, *turns, Asked(model="b", outcomes="+---"))
+    found = {line.name: line for line in ranking.lines}
+    assert [at.pass_at_k.share for at in found["a"].at_k] == pytest.approx([5 / 12, 7 / 12, 3 / 4])
+    assert (found["a"].share, found["b"].at_k) == (0.5, ())
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["all of them once", "each in another repeat"])
