@@ -80,11 +80,11 @@ def _combinations(entry: object, place: Place) -> Iterator[Mapping[Keys, tuple[i
 def _fault(values: Sequence[object]) -> str | None:
     if not values:
         return "is an empty list. Write its values, or remove it"
-    try:
-        words = [_text(value) for value in values] if len(values) > 1 else []
+    try:  # true and 'true' are two values
+        words = [(repr(value), _text(value)) for value in values] if len(values) > 1 else []
     except RecursionError:
         return "nests without end, and cannot be sent as JSON"
-    twice = next((word for word, times in Counter(words).items() if times > 1), None)
+    twice = next((word for (_, word), times in Counter(words).items() if times > 1), None)
     return None if twice is None else f"lists {twice} twice. Remove one"
 
 
@@ -108,12 +108,19 @@ def _plain(entry: object, values: Mapping[Keys, tuple[int, object]]) -> object:
     for (key, *inner), (_, value) in values.items():
         given, name = (entry[key][inner[0]], inner[0]) if inner else (entry[key], key)
         plain[key] = {**plain[key], name: value} if inner else value
-        if len(given) > 1 and key in COMPARED:
-            plain["compare"] = [*plain.get("compare", []), key]
+        if len(given) > 1 and key in COMPARED and isinstance(said := plain.get("compare", []), list):
+            plain["compare"] = [*said, key]
         if len(given) > 1 and not (key == "model" and "alias" not in entry):
-            words += _words(str(name), value)
+            words += _telling(str(name), value, given)
     base = plain.get("alias") or plain.get("model")
     return plain | {"alias": " ".join([str(base), *words])} if words else plain
+
+
+def _telling(name: str, value: object, given: Sequence[object]) -> list[str]:
+    """Return what an alias says of a value, which tells it from the others of its list: true from "true"."""
+    words = list(_words(name, value))
+    alike = [other for other in given if list(_words(name, other)) == words]
+    return words if len(alike) == 1 else [f"{name}={_yaml(value)}"]
 
 
 def _words(name: str, value: object) -> Iterator[str]:

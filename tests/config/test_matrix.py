@@ -212,6 +212,9 @@ def test_a_limit_that_is_not_compared_is_no_part_of_a_trial():
         ({"compare": ["rpm"]}, "models[1].compare: rpm is not set, so it cannot be compared"),
         ({"concurrency": [8, 16], "group": "g"}, "share the rate limit of group 'g'"),
         ({"concurrency": [8, 0]}, "'concurrency[2]' must be more than 0, not 0"),
+        ({"rpm": [60, 90], "compare": None}, "'compare' must be a list"),
+        ({"rpm": [60, 90], "compare": 3}, "'compare' must be a list"),
+        ({"rpm": [60, 90], "compare": "rpm"}, "'compare' must be a list"),
     ],
 )
 def test_limits_that_cannot_be_compared_are_refused(entry, said):
@@ -230,6 +233,16 @@ def test_an_old_folders_own_sweep_is_read_without_expansion(tmp_path):
     kept(tmp_path / "x", {"odd": [15, 16, 17], "one": [5], "k": 3})
     (model,) = load_sweep(tmp_path / "x" / "sweep.yaml").models
     assert (model.alias, model.params) == ("simulated/oracle", {"odd": [15, 16, 17], "one": [5], "k": 3})
+
+
+def test_values_of_two_types_are_two_values():
+    models = models_of(
+        {"model": "simulated/oracle", "params": {"a": [True, "true"], "b": [{"c": 1}, {"c": "1"}]}}
+    )
+    assert [model.alias.removeprefix("simulated/oracle ") for model in models] == [
+        f"a={a} b={b}" for a in ("true", '"true"') for b in ('{"c": 1}', '{"c": "1"}')
+    ]
+    assert [model.params["a"] for model in models] == [True, True, "true", "true"]
 
 
 @pytest.mark.parametrize("values", [[15, 16, 17], [5], ["a", "b"]])
