@@ -3,13 +3,13 @@
 import itertools
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from asyncbench.config.entry import collected
 from asyncbench.config.models import ProviderEntry, check_alias
 from asyncbench.config.place import Place, quoted
 from asyncbench.config.sweep_file import SweepEntry
-from asyncbench.prompting import asked_as
+from asyncbench.prompting import QUESTION, asked_as
 from asyncbench.providers import effort_asked, known_endpoints, model_complaint
 from asyncbench.records import Condition, Limits, Model
 
@@ -115,7 +115,7 @@ def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Pla
         here = place / "models" / i
         try:
             json.dumps([model.params, condition.params], allow_nan=False, default=str)  # orjson: NaN is null
-            alike = ways.setdefault(asked_as(model, condition), [])
+            alike = ways.setdefault(asked_as(model, _without_idle_template(condition)), [])
         except (TypeError, ValueError, RecursionError) as error:
             yield f"{here}: a parameter of {way} cannot be sent as JSON: {error}"
             continue
@@ -126,3 +126,13 @@ def _equals(models: Sequence[Model], conditions: Sequence[Condition], place: Pla
                     "parameter. For several answers to each question, set `repeats`"
                 )
         alike.append((way, condition))
+
+
+def _without_idle_template(condition: Condition) -> Condition:
+    """Return a condition without a template that changes nothing: the question alone, and no other field."""
+    talk = condition.turns[: len(condition.turns) - condition.examples]
+    texts = (condition.system or "", *(turn.content for turn in talk))
+    idle = condition.template == f"{{{QUESTION}}}" and not any(
+        sign in text for text in texts for sign in "{}"
+    )
+    return replace(condition, template=None) if idle else condition

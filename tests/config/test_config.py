@@ -498,6 +498,17 @@ def test_a_condition_that_cannot_be_meant_is_refused(conditions, said):
     assert said in complaint_about(with_conditions(*conditions))
 
 
+@pytest.mark.parametrize("beside", [{}, {"system": "Be terse."}])
+def test_a_template_that_changes_nothing_makes_no_second_condition(beside):
+    plain, idle = ({"name": name} | beside for name in ("plain", "idle"))
+    raw = {"name": "s", "problems": ["p.parquet"], "models": ["simulated/oracle"]}
+    with pytest.raises(ConfigError, match="ask the same model the same way"):
+        sweep_from(raw | {"conditions": [plain, idle | {"template": "{question}"}]})
+    fields = {"system": "A {task}."}
+    two = sweep_from(raw | {"conditions": [plain | fields, idle | fields | {"template": "{question}"}]})
+    assert len(two.conditions) == 2  # only one of them fills in the task
+
+
 def test_the_same_way_of_asking_may_hold_for_other_suites_under_another_name():
     two = [{"name": "a", "suites": ["custom"]}, {"name": "b", "suites": ["llm_arithmetic"]}]
     assert len(sweep_from(with_conditions(*two)).conditions) == 2
