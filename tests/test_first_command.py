@@ -102,6 +102,14 @@ BASE = "--model simulated/noisy --suite llm_arithmetic"
         (f"{BASE} --tries 5", "No such option: --tries"),
         (f"{BASE} --trials x", "--trials x: is not a whole number"),
         ("--model simulated/noisy --depths 2-3", "--depths: a parameter of llm_arithmetic. Name the suite"),
+        (f"{BASE} --depths 2-2 --suite nupa", "--suite nupa: a second suite. Name one"),
+        (f"--suite=nupa {BASE}", "--suite llm_arithmetic: a second suite"),
+        (f"{BASE} --json --per-length 2", "No such option: --per-length"),
+        (
+            "--template --suite nupa --model simulated/noisy --depths 2-3",
+            "--depths: a parameter of llm_arithmetic",
+        ),
+        (f"{BASE} --template --suite", "--template: 'template' does not say where the question goes"),
         ("--model simulated/noisy --suite llm_arithmetik", "Did you mean 'llm_arithmetic'?"),
         (
             "--model simulated/noisy --suite integer_addition --min-digits 9 --max-digits 3",

@@ -165,12 +165,15 @@ class SweepCommand(TyperCommand):
         self.params = [*arguments, *self._flags, *(p for p in self.params if p not in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        typed = [word.partition("=")[0] for word in args]
+        alone = {word for param in self.get_params(ctx) for word in param.opts if _alone(param)}
+        typed = list(_typed_options(args, alone))
         own = {word for param in self.params for word in param.opts}
-        suite = typed.index("--suite") if "--suite" in typed else None
-        if suite is not None and (named := [*args[suite].split("=", 1)[1:], *args[suite + 1 :]]):
-            ctx.meta[_SUITE] = _suite_options(named[0], own)
-        elif strays := [word for word in typed if word.startswith("--") and word not in own]:
+        suites = [value for word, value in typed if word == "--suite" and value is not None]
+        if len(suites) > 1:
+            raise ConfigError(f"--suite {suites[1]}: a second suite. Name one, or list both in a sweep file")
+        if suites:
+            ctx.meta[_SUITE] = _suite_options(suites[0], own)
+        elif strays := [word for word, _ in typed if word not in own]:
             _refuse_parameters(strays)
         return super().parse_args(ctx, args)
 
@@ -192,6 +195,22 @@ class SweepCommand(TyperCommand):
         for group, params in groups.items():
             with formatter.section(group):
                 formatter.write_dl([record for param in params if (record := param.get_help_record(ctx))])
+
+
+def _alone(option: Any) -> bool:  # Any: typer names no class of them
+    """Return whether an option takes no value."""
+    return bool(getattr(option, "is_flag", False) or getattr(option, "count", False))
+
+
+def _typed_options(args: Sequence[str], alone: Collection[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield each option as it is typed, with its value; those of `alone` take none."""
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            yield name, value if equals else None if name in alone else next(words, None)
 
 
 def flag(name: str) -> str:
