@@ -169,6 +169,27 @@ def test_a_folder_that_was_asked_with_other_flags_is_refused(tmp_path):
     assert more.returncode == 0, more.stderr  # another condition, with a name of its own
 
 
+def test_a_folder_is_compared_with_all_it_holds_and_not_with_its_last_sweep_alone(tmp_path):
+    """Two wordings would stand under one name, or two draws of one suite in one cell."""
+    out = tmp_path / "x"
+    base = (
+        "--model simulated/noisy --limit 1 --suite llm_arithmetic --depths 2-2 --trials 1 --variants int_add"
+    )
+    worded = "--template 'A {question}'"
+    other = base.replace("llm_arithmetic --depths 2-2 --trials 1 --variants int_add", "nupa --lengths 2-2")
+    for flags in (f"{base} {worded}", base, other):
+        done = asyncbench_here("run", "--quiet", *typed(flags, out))
+        assert done.returncode == 0, done.stderr
+    refused = asyncbench_here("run", *typed(f"{base} --template 'B {{question}}'", out))
+    assert refused.returncode == 2
+    assert f"--out {out}: it holds answers of simulated/noisy that were asked with other" in refused.stderr
+    redrawn = asyncbench_here("run", *typed(f"{base} --seed 5", out))
+    assert redrawn.returncode == 2
+    assert f"--out {out}: it holds problems of llm_arithmetic with seed 0" in redrawn.stderr
+    more = asyncbench_here("plan", *typed(base.replace("2-2", "2-3"), out))
+    assert more.returncode == 0, more.stderr
+
+
 def test_longer_replies_of_truncated_trials_need_the_file(tmp_path):
     """As flags of a sweep they would be another sweep, and all of it asked again."""
     words = typed(f"{BASE} --max-tokens 9 --retry truncated", tmp_path / "x")

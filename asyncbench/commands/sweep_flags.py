@@ -264,6 +264,7 @@ def flag_typed(context: typer.Context, name: str) -> str | None:
 
 def _sweep_typed(flags: Flags) -> "Sweep":
     from asyncbench.config import Place, sweep_from
+    from asyncbench.sweeps import check_asked_alike
 
     lacking = [flag(name) for name in ("model", "out") if name not in flags]
     lacking += ["--suite or --problems"] * (not {"suite", "problems"} & flags.keys())
@@ -273,7 +274,7 @@ def _sweep_typed(flags: Flags) -> "Sweep":
     named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, "seed", "grader", "repeats", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = sweep_from(_mapping_of(flags), place=place)
-    _check_asked_alike(sweep)
+    check_asked_alike(sweep)
     return sweep
 
 
@@ -380,30 +381,6 @@ def _parameters(suite: "Suite", flags: Flags) -> dict[str, object]:
         parameters[name] = value if isinstance(value, int) else flags[name]
     suite.parsed(parameters, place=f"--suite {suite.name}")
     return {name: parameters[name] for name in suite.parameters if name in parameters}
-
-
-def _check_asked_alike(sweep: "Sweep") -> None:
-    """Refuse a folder where a model of the same name was asked otherwise: reports would mix the two."""
-    from asyncbench.config import load_sweep
-    from asyncbench.prompting import asked_as
-    from asyncbench.store import SWEEP_FILE
-
-    file = sweep.out / SWEEP_FILE
-    if not file.exists():
-        return
-    before = load_sweep(file)
-    ways = {
-        (model.alias, condition.name): asked_as(model, condition)
-        for model in before.models
-        for condition in before.conditions
-    }
-    for model in sweep.models:
-        for condition in sweep.conditions:
-            if ways.get((model.alias, condition.name), way := asked_as(model, condition)) != way:
-                raise ConfigError(
-                    f"--out {sweep.out}: it holds answers of {model.alias} that were asked with other flags. "
-                    f"Name another folder, or continue with: asyncbench run {file}"
-                )
 
 
 def way_to_budget(sweep: "Sweep", context: typer.Context) -> str:

@@ -4,6 +4,7 @@ In: a sweep, its problem sets and its folder. Out: trials in balanced order, and
 Reuse and skipping belong here.
 """
 
+from asyncbench.sweeps.asked_alike import check_asked_alike as check_asked_alike
 from asyncbench.sweeps.budget_bounds import (
     ASKED as ASKED,
     check_budget as check_budget,
