@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -86,6 +87,31 @@ def test_regrade_uses_the_function_as_it_is_now(home):
     ]
     assert run(home).models["simulated/oracle"].attempts == 0  # nothing is asked again
     assert ab.regrade_folder(home / "out").graders[0].changed == 0
+
+
+def test_a_run_says_how_many_grades_are_of_another_version_and_keeps_all_digests(home):
+    def begun() -> tuple[list[str], dict[str, Any]]:
+        said = asyncbench_here("run", home / "own.yaml")
+        assert said.returncode == 0, said.stderr
+        words = " ".join((said.stdout + said.stderr).split())
+        return re.findall(r"\S+ trials were graded by .*? --write", words), json.loads(
+            (home / "out" / "manifest.json").read_text()
+        )
+
+    said, manifest = begun()
+    first = digest(home)
+    assert (said, "earlier_graders" in manifest) == ([], False)
+    (home / "mine.py").write_text("def same(reply, problem):\n    return '3' in reply\n")
+    said, manifest = begun()
+    again = f"asyncbench regrade {home / 'out'} --write"
+    assert [one.replace("`", "") for one in said] == [
+        f"2 trials were graded by another version of mine.py. Grade them again: {again}"
+    ]
+    assert manifest["graders"] == {"mine:same": digest(home)}
+    assert manifest["earlier_graders"] == {"mine:same": [first]}
+    ab.regrade_folder(home / "out", write=True)
+    said, manifest = begun()
+    assert (said, manifest["earlier_graders"]) == ([], {"mine:same": [first]})
 
 
 def test_the_fault_of_a_function_loses_no_reply_which_can_be_graded_later(home):

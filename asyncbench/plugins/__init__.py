@@ -10,4 +10,5 @@ from asyncbench.plugins.sources import (
     file_named as file_named,
     function_named as function_named,
     is_in_file as is_in_file,
+    version_of as version_of,
 )

@@ -27,8 +27,13 @@ class OwnFunction:
 
     @cached_property
     def version(self) -> int:
-        """What stands for the source where a version is a number: the first seven digits of its digest."""
-        return int(self.digest[:7], 16)
+        """What stands for the source where a version is a number."""
+        return version_of(self.digest)
+
+
+def version_of(digest: str) -> int:
+    """Return the number that the first seven digits of a source's digest are."""
+    return int(digest[:7], 16)
 
 
 def is_in_file(name: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
+from typing import Final
 
 import yaml
 
@@ -21,7 +22,15 @@ from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
 from asyncbench.run.refusals import Refusals
 from asyncbench.run.state import RunState
-from asyncbench.store import RECORDED, Salvage, Store, joined_recordings, known_costs, planned_aliases
+from asyncbench.store import (
+    RECORDED,
+    Manifest,
+    Salvage,
+    Store,
+    joined_recordings,
+    known_costs,
+    planned_aliases,
+)
 from asyncbench.suites import ADDED_GRADERS, SUITES
 from asyncbench.sweeps import (
     ASKED,
@@ -44,12 +53,15 @@ from asyncbench.sweeps import (
     named_before,
     open_ledger,
     open_sources,
+    outgraded,
     planned_tasks,
     raise_file_limit,
     recorded_by,
     sets_in_folder,
     take_over,
 )
+
+EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before
 
 
 async def open_run(
@@ -155,7 +167,7 @@ def _describe(run: RunState) -> None:
 def _from_elsewhere(run: RunState) -> dict[str, object]:
     """Return what the manifest says of graders, packages and files from elsewhere, if there are any."""
     before, used = run.store.manifest, list(run.opened.values())
-    graders = {name: digest for problems in used for name, digest in problems.own_graders.items()}
+    graders = run.own_graders
     added = [
         *SUITES.origins({suite for sets in run.sets.values() for asked in sets for suite in asked.tasks}),
         *ADDED_GRADERS.origins({problems.grader for problems in used if problems.grader}),
@@ -165,10 +177,21 @@ def _from_elsewhere(run: RunState) -> dict[str, object]:
     hub = {problems.hub.address: problems.hub.pinned for problems in used if problems.hub}
     found = {
         "graders": before.get("graders", {}) | graders,
+        EARLIER: _earlier(before, graders),
         "plugins": [*earlier, *added],
         HUB: before.get(HUB, {}) | hub,
     }
     return {key: said for key, said in found.items() if said}
+
+
+def _earlier(before: Manifest, now: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the digests that graders of somebody's own had in earlier runs, oldest first, by name."""
+    latest, earlier = before.get("graders", {}), dict(before.get(EARLIER, {}))
+    for name, digest in now.items():
+        known = [*earlier.get(name, []), *filter(None, [latest.get(name)])]
+        if others := [one for one in dict.fromkeys(known) if one != digest]:
+            earlier[name] = others
+    return earlier
 
 
 async def _take_over(run: RunState, answers: Answers) -> None:
@@ -202,12 +225,17 @@ def _cautions(run: RunState) -> Iterator[str]:
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."
-    # These two stay as they are: they need new grades, not new answers.
+    # These three stay as they are: they need new grades, not new answers.
     used = dict.fromkeys(asked.problems.path for sets in run.sets.values() for asked in sets)
     if changed := corrected(run.store.folder, list(used)):
         yield (
             f"the expected answers of {changed:,} finished trials have changed. To see what changes: "
             f"`asyncbench regrade {run.sweep.out}`; to keep it: add --write. Nothing is asked again."
+        )
+    for name, trials in outgraded(run.store.folder, run.own_graders).items():
+        yield (
+            f"{trials:,} trials were graded by another version of {name.partition(':')[0]}.py. Grade them "
+            f"again: `asyncbench regrade {run.sweep.out} --write`"
         )
     if run.room.had_it:
         yield (

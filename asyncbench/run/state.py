@@ -49,6 +49,12 @@ class RunState:
         """What holds the budget."""
         return () if self.ledger is None else self.ledger.caps
 
+    @property
+    def own_graders(self) -> Mapping[str, str]:
+        """The digests of the graders that are somebody's own functions, by name."""
+        opened = self.opened.values()
+        return {name: digest for problems in opened for name, digest in problems.own_graders.items()}
+
     def planned(self, model: Model) -> int:
         """Return how many trials this run is to ask of a model, those that are finished too."""
         options = self.options

@@ -17,7 +17,7 @@ from asyncbench.sweeps.budget_bounds import (
     priced as priced,
     unpriced as unpriced,
 )
-from asyncbench.sweeps.grading import corrected as corrected, graded as graded
+from asyncbench.sweeps.grading import corrected as corrected, graded as graded, outgraded as outgraded
 from asyncbench.sweeps.preflight import (
     HUB as HUB,
     cautions_on as cautions_on,

@@ -1,16 +1,23 @@
 """Grades of replies: no fault of a grader stops a run, and a corrected answer makes an old grade untrue."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from asyncbench.engine import GRADER_ERROR
+from asyncbench.plugins import version_of
 from asyncbench.problems import ROWS_AT_ONCE, contract_batches
 from asyncbench.records import Condition, Grade, Problem, Reply, outcome_of
-from asyncbench.store import read_trials
+from asyncbench.store import read_grades, read_trials, texts
 from asyncbench.suites import SUITES, grade, grader_of
+
+NO_VERSION: Final = 0  # of a grader that stumbled
 
 
 def graded(
@@ -30,7 +37,7 @@ def graded(
         tell_fault(error)
         mark = Grade(
             grader=grader_of(problem.extra) or SUITES[problem.suite].graders[0],
-            grader_version=0,
+            grader_version=NO_VERSION,
             headline=True,
             answer=None,
             classification=None,
@@ -63,6 +70,24 @@ def corrected(folder: Path, used: Sequence[Path]) -> int:
     ids = pc.unique(changed["problem_id"])
     graded = read_trials(folder, ["problem_id", "expected"], pc.field("problem_id").isin(ids))
     return len(_others(graded, now))
+
+
+def outgraded(folder: Path, now: Mapping[str, str]) -> dict[str, int]:
+    """Return how many finished trials were graded by another version of a grader of somebody's own, by name.
+
+    Args:
+        folder: a results folder.
+        now: the digests of the graders' sources as they are now, by name.
+
+    Raises:
+        StoreError: a part cannot be read.
+    """
+    if not now:
+        return {}
+    name, version = pc.field("grader"), pc.field("grader_version")
+    others = [(name == own) & ~version.isin([NO_VERSION, version_of(source)]) for own, source in now.items()]
+    rows = read_grades(folder, ["grader"], pc.field("headline") & reduce(or_, others))
+    return dict(Counter(texts(rows["grader"].combine_chunks())))
 
 
 def _answers(path: Path) -> pa.Table:
