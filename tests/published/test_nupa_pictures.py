@@ -14,10 +14,11 @@ from asyncbench import import_files, published_table, report
 from asyncbench.published import PublishedReport
 from asyncbench.published.nupa.counted_pictures import laid
 from asyncbench.records import Condition, Reply, Usage
+from asyncbench.results import ReportOfChosen
 from asyncbench.store.folder import Store
 from asyncbench.suites.nupa.tasks import TASKS
 from tests.published.test_nupa_report import SUM, problems, result, right
-from tests.store.made import AT, ended, keep, trial_id
+from tests.store.made import AT, ended, keep, results_folder as made_folder, trial_id
 
 RANGES = {
     20: ((4, "S"), (8, "M"), (14, "L"), (20, "XL")),
@@ -28,6 +29,7 @@ FIGURES = {"figure-5": "exact_match", "figure-6": "digit_match", "figure-7": "dl
 
 def pictures_of(folder, **options):
     found = report(folder, "nupa", **options)
+    found = found.whole if isinstance(found, ReportOfChosen) else found
     assert isinstance(found, PublishedReport)
     return {picture.name: picture for picture in found.pictures()}
 
@@ -250,11 +252,69 @@ def test_a_mean_over_repeats_has_its_standard_error(made):
         assert row["high"] - row["low"] == pytest.approx(2 * spread)
 
 
-def test_seconds_a_sample_are_from_the_first_call_to_the_last_reply(made):
+def asked_at(folder, *calls):
+    """Table 2 of one who was asked sums: condition, second of the start and seconds of each call."""
+    asked = problems(SUM, {3: len(calls)})
+    with Store.open(folder, sweep="night") as store:
+        for number, (one, (condition, start, wait)) in enumerate(zip(asked, calls, strict=True)):
+            made = result(one, right(one), condition=Condition(name=condition))
+            closed = replace(made, trial=replace(made.trial, trial_id=trial_id(number)))
+            call = ended(closed.trial, closed.reply)
+            at = replace(call.attempt, started_at=AT + start, latency_s=wait)
+            keep(store, replace(call, attempt=at), closed)
+        store.write_manifest({})
+    pictures = pictures_of(folder)
+    names = [*pictures["table-2-seconds"].rows, *pictures["table-2-digits"].rows]
+    found = defaultdict[str, dict[str, object]](dict)
+    for row in names:
+        found[row["model"]] |= row
+    return found
+
+
+def test_seconds_a_sample_are_those_in_which_calls_were_in_flight(made):
     found = dict(rows_of(made["table-2-seconds"], "model", "seconds_per_sample"))
     assert (found["fast"], found["slow"]) == (1.0, 4.0)
     digits = dict(rows_of(made["table-2-digits"], "model", "digits_per_second"))
     assert digits["fast"] == pytest.approx(4 * digits["slow"])
+
+
+def test_the_night_between_two_starts_is_no_time_of_a_sample(tmp_path):
+    # 0-4, 1-2 and 3-5 overlap: 5 s; then 2 s on the next day
+    calls = [("plain", 0, 4.0), ("plain", 1, 1.0), ("plain", 3, 2.0), ("plain", 86_400, 2.0)]
+    (row,) = asked_at(tmp_path / "two-starts", *calls).values()
+    assert (row["seconds_per_sample"], row["answers"], row["mean_latency_s"]) == (7 / 4, 4, 9 / 4)
+    assert row["digits_per_second"] > 0
+
+
+def test_conditions_that_are_asked_in_turn_share_the_time(tmp_path):
+    calls = [("short", 0, 1.0), ("long", 1, 3.0), ("short", 4, 1.0), ("long", 5, 3.0)]
+    found = asked_at(tmp_path / "in-turn", *calls)
+    assert {name: row["seconds_per_sample"] for name, row in found.items()} == {
+        "m (short)": 1.0,
+        "m (long)": 3.0,
+    }
+
+
+def test_examples_are_set_against_the_same_condition_without_them(tmp_path):
+    """Four conditions: a wording more than before must change no gain."""
+    steps: dict[str, object] = {"template": "{question} Step by step."}
+    asked: dict[tuple[str, int], dict[str, object]] = {
+        ("plain", 0): {},
+        ("5-shot", 5): {"shots": 5},
+        ("steps", 0): steps,
+        ("5-shot steps", 5): {"shots": 5, **steps},
+    }
+    (one,) = problems(SUM, {3: 1})
+    said = {"plain": right(one), "5-shot": right(one), "steps": "so what?", "5-shot steps": right(one)}
+    results = [
+        result(one, said[name], condition=Condition(name=name, shots=shots or None, described=described))
+        for (name, shots), described in asked.items()
+    ]
+    gains = pictures_of(made_folder(tmp_path / "night", *results))["n-9"]
+    assert set(rows_of(gains, "model", "answers", "gain")) == {
+        ("m (5-shot)", 1, 0.0),
+        ("m (5-shot steps)", 1, 1.0),
+    }
 
 
 def test_the_longest_problem_whose_rule_and_reply_fit(made):
@@ -267,6 +327,80 @@ def test_a_wrong_answer_is_laid_under_the_right_one_as_digit_match_counts():
     assert laid("12.50", "112.5", "decimal") == (" 12.50", "112.5 ")
     assert laid("7/13", "7/3", "fraction") == ("7/13", "7/ 3")
     assert laid("1.25e9", "1.2e10", "scientific") == ("1.25e 9", "1.2 e10")
+
+
+# ── what was chosen: several folders, filters ────────────────────────────────────────────────
+
+
+ASKED = (SUM, FLOATS, "max_Integer_Integer_Integer")
+
+
+@pytest.fixture(scope="module")
+def chosen_from(tmp_path_factory):
+    """Import files of replies, of these models to these tasks, as a folder."""
+    place = tmp_path_factory.mktemp("chosen")
+
+    def folder(name, models, tasks=ASKED, lengths=(3, 5)):
+        files = []
+        for model in models:
+            lines = [
+                {
+                    "task": task,
+                    "digit": one.length,
+                    "question": one.question,
+                    "groundtruth": one.expected,
+                    "generated_text": [f"The answer is {one.operands[-1]}", right(one)],
+                }
+                for task in tasks
+                for one in problems(task, {5: 3} if task == FLOATS else dict.fromkeys(lengths, 3))
+            ]
+            (place / name).mkdir(exist_ok=True)
+            files.append(place / name / f"{model}.jsonl")
+            files[-1].write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+        if not (place / name / "results").exists():
+            import_files("nupa", files, place / name / "results")
+        return place / name / "results"
+
+    return folder
+
+
+def drawn(folder, **options):
+    return {name: picture.rows for name, picture in pictures_of(folder, **options).items()}
+
+
+def test_pictures_of_two_folders_are_those_of_one_that_holds_both(chosen_from):
+    apart = [chosen_from("of-a", ["a"]), chosen_from("of-b", ["b"])]
+    found = drawn(apart)
+    assert found == drawn(chosen_from("both", ["a", "b"]))
+    asked = problems(ASKED[-1], {3: 3, 5: 3})
+    wrong = 2 * sum(one.expected != one.operands[-1] for one in asked)
+    assert [sum(row[name] for row in found["n-5"]) for name in ("wrong", "copied")] == [wrong, wrong]
+    assert wrong
+
+
+def test_a_copied_operand_counts_once_where_two_folders_have_the_problem(chosen_from):
+    nights = [chosen_from(name, ["a"], ASKED[2:]) for name in ("monday", "tuesday")]
+    columns = ("range", "wrong", "copied")
+    alone = rows_of(pictures_of(nights[0])["n-5"], *columns)
+    assert sorted(rows_of(pictures_of(nights)["n-5"], *columns)) == sorted([*alone, *alone])
+    assert alone
+
+
+@pytest.mark.parametrize(
+    ("filters", "models", "tasks", "lengths"),
+    [
+        ({"models": ["a"]}, ["a"], ASKED, (3, 5)),
+        ({"task": "max"}, ["a", "b"], ASKED[2:], (3, 5)),
+        ({"where": "length = 5"}, ["a", "b"], ASKED, (5,)),
+    ],
+    ids=["models", "task", "where"],
+)
+def test_filtered_pictures_are_those_of_a_folder_in_which_nothing_else_was_asked(
+    chosen_from, filters, models, tasks, lengths
+):
+    found = drawn(chosen_from("much", ["a", "b"]), **filters)
+    assert found == drawn(chosen_from(f"alone-{'-'.join(filters)}", models, tasks, lengths))
+    assert found["table-3" if "task" not in filters else "n-5"]
 
 
 # ── beside the printed figures ───────────────────────────────────────────────────────────────

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import asyncbench as ab
-from asyncbench.charts.pictures import _material, _pictures, _published, _table_files
+from asyncbench.charts.pictures import _material, _pictures, _published, _published_files, _table_files
 from asyncbench.commands.reading import STYLES
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.page.contents import contents_of
-from asyncbench.reports import cost_report_on, morning_on, standings_on
+from asyncbench.reports import PUBLISHED, cost_report_on, morning_on, standings_on
 from asyncbench.store.sealing import part_files
 from asyncbench.views import VIEWS, chosen, counted
 from tests.commands import asyncbench_here
@@ -253,6 +253,36 @@ def test_every_filter_is_on_every_style_of_one_folder_and_of_several(filtered, s
         assert words.replace(" ", "") in "".join(said.replace("\\", "").split())
         assert "a in much" in said or style == "quota"
         assert "c in much" not in said
+
+
+def published_rows(folder, style, **filters):
+    """The rows of each picture of a published style that is drawn."""
+    pictures = _published(chosen(folder, **filters), style, {}).pictures()
+    return {picture.name: picture.rows for picture in pictures if picture.drawable}
+
+
+@pytest.mark.parametrize("style", PUBLISHED)
+def test_the_pictures_of_a_published_style_are_filtered_as_its_report_is(filtered, style):
+    much, alone, tasks = filtered
+    suite = SUITES.get(style, "nupa")
+    expected = published_rows(alone[suite], style)
+    filters: Any = {"suite": suite, "task": tasks[suite], "models": ["a", "b"], "where": "length < 5"}
+    assert published_rows(much, style, **filters) == expected
+    assert expected
+
+
+@pytest.mark.parametrize("style", PUBLISHED)
+def test_the_pictures_of_a_published_style_are_of_two_folders(filtered, style):
+    much, alone, tasks = filtered
+    suite = SUITES.get(style, "nupa")
+    of = chosen([much, alone[suite]], task=tasks[suite], models=["a"])
+    found = _published(of, style, {})
+    files = dict(_published_files(found, of, style, lambda _: ("drawn", b"drawn")))
+    names = {picture.name for picture in found.pictures() if picture.drawable}
+    assert {f"{name}.{form}" for name in names for form in ("svg", "png", "md", "tex")} <= {*files}
+    written = "".join(content.decode() for name, content in files.items() if name.endswith(".md"))
+    assert "a in much" in written
+    assert f"a in {suite}" in written.replace("\\", "")
 
 
 def test_what_a_filter_leaves_is_what_sql_counts(nights):

@@ -113,7 +113,9 @@ def _speeds(shown: Shown) -> Iterator[PublishedPicture]:
         }
         for row in sorted(shown.counts.speeds, key=lambda row: list(shown.names).index(asked_of(row)))
     ]
-    note = "From the first call to the last reply. Conditions of one entry share that time."
+    note = (
+        "Time in which a call was in flight. Conditions of one model share it by how long their calls took."
+    )
     titles = {
         "seconds_per_sample": "Seconds per sample",
         "digits_per_second": "Digits of the right answers per second",

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from asyncbench.published.nupa.counts import SUITE
 from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant
 from asyncbench.store import ENTRANT
-from asyncbench.views import FolderViews
+from asyncbench.views import Folders, FolderViews
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 
@@ -41,6 +40,7 @@ _STRICT: Final = f"suite = '{SUITE}' AND grader = 'strict'"
 
 _ANSWERS: Final = f"""
 SELECT trial_id, {_WHO}, style, coalesce(try_cast(condition_params->>'shots' AS INT), 0) AS shots,
+    json_merge_patch(condition_params, '{{"shots": null}}')::VARCHAR AS otherwise,
     {_KIND}, length, repeat, problem_id, outcome, input_tokens + output_tokens AS tokens, output_tokens,
     graded.exact_match, answered, digits_total
 FROM (
@@ -52,12 +52,26 @@ WHERE digits_total IS NOT NULL
 
 _SHOTS = f"SELECT DISTINCT {_WHO}, shots FROM answers"  # noqa: S608  our own words
 
+# A lane is busy while any call is in flight, in microseconds: gaps and overlaps are left out, and conditions
+# that it answered in turn share its time by how long their calls took.
 _SPEEDS = f"""
-SELECT {", ".join(f"answers.{name}" for name in ENTRANT)}, count(DISTINCT trial_id) AS answers,
-    avg(latency_s) AS latency_s, max(in_flight) AS in_flight, sum(answers.output_tokens)::BIGINT AS tokens,
-    sum(digits_total)::BIGINT AS digits,
-    epoch(max(started_at + to_microseconds((1e6 * latency_s)::BIGINT))) - epoch(min(started_at)) AS wall_s
-FROM attempts JOIN answers USING (trial_id) WHERE status = 'ok' AND latency_s IS NOT NULL
+WITH calls AS (
+    SELECT trial_id, model, in_flight, latency_s, (1e6 * latency_s)::BIGINT AS took,
+        epoch_us(started_at) AS began, began + took AS ended
+    FROM attempts WHERE status = 'ok' AND latency_s IS NOT NULL
+), following AS (
+    SELECT model, took, ended, greatest(began, max(ended) OVER before) AS counted_from
+    FROM calls WINDOW before AS (
+        PARTITION BY model ORDER BY began ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+), lanes AS (
+    SELECT model, sum(greatest(0, ended - counted_from)) AS busy, sum(took) AS took
+    FROM following GROUP BY model
+)
+SELECT {_WHO}, count(DISTINCT trial_id) AS answers, avg(calls.latency_s) AS latency_s,
+    max(in_flight) AS in_flight, sum(output_tokens)::BIGINT AS tokens, sum(digits_total)::BIGINT AS digits,
+    any_value(busy) * (sum(calls.took) / any_value(lanes.took)) / 1e6 AS wall_s
+FROM calls JOIN answers USING (trial_id, model) JOIN lanes USING (model)
 GROUP BY ALL HAVING wall_s > 0 ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -79,7 +93,7 @@ _COPIED = f"""
 SELECT {_WHO}, {_KIND}, length, count(*) AS wrong, count(*) FILTER (list_contains(operands, answer)) AS copied
 FROM (SELECT trial_id, answer FROM grades WHERE {_STRICT} AND NOT exact_match AND task IN ('max', 'min'))
     JOIN (SELECT trial_id, {_WHO}, {_KIND}, length, problem_set, problem_id FROM trials) USING (trial_id)
-    JOIN (SELECT problem_set, problem_id, operands FROM problems) USING (problem_set, problem_id)
+    JOIN (SELECT DISTINCT problem_set, problem_id, operands FROM problems) USING (problem_set, problem_id)
 GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -94,7 +108,7 @@ SELECT run, model, few.condition, {", ".join(f"few.{name.strip()}" for name in _
     count(*) AS answers, sum(few.exact_match::INT - zero.exact_match::INT)::BIGINT AS gained,
     count(*) FILTER (few.exact_match AND NOT zero.answered) AS by_form
 FROM (FROM answers WHERE shots > 0) AS few JOIN (FROM answers WHERE shots = 0) AS zero
-    USING (run, model, style, problem_id, repeat)
+    USING (run, model, style, otherwise, problem_id, repeat)
 GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -107,8 +121,8 @@ ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
 
-def picture_counts(folder: Path | str) -> PictureCounts:
-    """Return what pictures show of a folder beside the figures of its report. Raises as `counts_of` does."""
+def picture_counts(folder: Folders) -> PictureCounts:
+    """Return what pictures show beside the figures of a report. Raises as `counts_of` does."""
     return counted_of(folder, [SUITE], _counted)
 
 

@@ -23,7 +23,7 @@ from asyncbench.results import Entrant, names_of
 from asyncbench.shown import MISSING, Cell, Sheet, of_accuracy, shaded
 from asyncbench.store import planned
 from asyncbench.suites.nupa import GRADERS, Number, PassedLengths, range_of
-from asyncbench.views import Folders, manifest_of
+from asyncbench.views import Chosen, Folders, chosen, manifest_of
 
 MEANING = (
     "Means over answers, graded by `strict`, which reads the answer where the published code does. S, M, L, "
@@ -37,6 +37,7 @@ MEANING = (
 class NupaReport(PublishedReport):
     """A folder's figures of NUPA, and how they are shown."""
 
+    source: Chosen
     empty: int
     planned: Mapping[Entrant, int]
     lines: tuple[TaskLine, ...]  # as the manifest has who was asked, then as the table of tasks
@@ -60,7 +61,7 @@ class NupaReport(PublishedReport):
 
     def pictures(self) -> Iterator[PublishedPicture]:
         """Yield the pictures of the paper, and those that its sentences and tables ask for."""
-        return pictures_of(self.lines, picture_counts(self.folder), printed=bool(self.published))
+        return pictures_of(self.lines, picture_counts(self.source), printed=bool(self.published))
 
     def _model(self, asked: Entrant, lines: list[TaskLine]) -> dict[str, object]:
         run, model, condition = asked
@@ -121,6 +122,7 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
         **about(folder, manifest, providers=found.providers, runs={line.run for line in found.lines}),
         graders=found.graders,
         published=printed_tables() if published else (),
+        source=chosen(folder),
         empty=found.empty,
         planned={
             asked: sum(suites[SUITE].values())
