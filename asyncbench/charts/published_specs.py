@@ -104,7 +104,8 @@ def _stack(picture: PublishedPicture) -> Drawn:
 def _map(picture: PublishedPicture) -> Drawn:
     """Return shaded cells, which hold their text or their value."""
     across = alt.Axis(orient="top", labelAngle=-60, labelAlign="left", labelLimit=200, grid=False)
-    base = chart().encode(x=alt.X("x:N", sort=None, title=None, axis=across), y=_along(alt.Y, "y", picture))
+    x = alt.X("x:N", sort=[*picture.x_order] or None, title=None, axis=across)
+    base = chart().encode(x=x, y=_along(alt.Y, "y", picture))
     options, ticks = _scaled(picture.scale, picture, picture.value)
     legend = alt.Legend(
         title=picture.value.replace("_", " "), titleLimit=300, gradientLength=160, **_of_legend(ticks)

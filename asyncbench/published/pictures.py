@@ -37,6 +37,7 @@ class PublishedPicture(Report):
     text: str = ""  # what is written in a cell of a map, or at a point; else a map's value
     guide: str = ""  # a value to compare with, dashed: that of guessing
     x_scale: str = "category"
+    x_order: Sequence[str] = ()  # of a map's columns; else as the rows have them
     scale: str = "share"
     diagonal: bool = False  # a dashed line where x and value are equal
     notes: Sequence[str] = ()

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -9,8 +10,10 @@ from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
+import vl_convert
 
 from asyncbench import import_files, published_table, report
+from asyncbench.charts.drawing import published_drawn
 from asyncbench.published import PublishedReport
 from asyncbench.published.nupa.counted_pictures import laid
 from asyncbench.records import Condition, Reply, Usage
@@ -401,6 +404,18 @@ def test_filtered_pictures_are_those_of_a_folder_in_which_nothing_else_was_asked
     found = drawn(chosen_from("much", ["a", "b"]), **filters)
     assert found == drawn(chosen_from(f"alone-{'-'.join(filters)}", models, tasks, lengths))
     assert found["table-3" if "task" not in filters else "n-5"]
+
+
+def test_columns_of_a_table_stand_in_order_whoever_comes_first(tmp_path):
+    """The first model lacks a range that the second has."""
+    results = [
+        result(one, right(one), model=model)
+        for model, lengths in (("first", {3: 1, 10: 1}), ("second", {3: 1, 6: 1}))
+        for one in problems(SUM, lengths)
+    ]
+    shown = pictures_of(made_folder(tmp_path / "night", *results))["table-18"]
+    labels = re.findall(r">(add, integer [SML]+)<", vl_convert.vegalite_to_svg(published_drawn(shown)))
+    assert labels == ["add, integer S", "add, integer M", "add, integer L"]
 
 
 # ── beside the printed figures ───────────────────────────────────────────────────────────────

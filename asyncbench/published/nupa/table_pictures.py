@@ -103,7 +103,8 @@ def _cells(
         held = line.by_grader["strict"].figures["exact_match"].digits
         if held is not None and kind_of(line.task) in kinds:
             for of, digits in (("well learned", held.well_learned), ("preserving", held.preserving)):
-                rows.append(_cell(shown.names[line.asked], kind_of(line.task), of, digits))
+                if digits is not None:
+                    rows.append(_cell(shown.names[line.asked], kind_of(line.task), of, digits))
     if shown.printed and rows:
         rows += [_cell(f"{model} {MARK}", kind, of, value) for model, kind, of, value in printed]
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -111,8 +112,13 @@ def _cells(
     rows.sort(
         key=lambda row: (models.index(row["model"]), kinds.index(row["kind"]), order.index(row["range"]))
     )
+    columns = [_column(kind, of) for kind in kinds for of in order]
     places = {"x": "column", "y": "model", "text": "figure"}
-    return picture(name, title, "map", rows, "share", notes=shown.notes(POOLED), **places)
+    return picture(name, title, "map", rows, "share", x_order=columns, notes=shown.notes(POOLED), **places)
+
+
+def _column(kind: Kind, of: str) -> str:
+    return f"{task_name(task_of(*kind))} {of}"
 
 
 def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
@@ -124,7 +130,7 @@ def _cell(model: str, kind: Kind, of: str, value: Any) -> Row:  # Any: a number
         "model": model,
         "kind": kind,
         "range": of,
-        "column": f"{task_name(task)} {of}",
+        "column": _column(kind, of),
         "share": share,
         "figure": text,
     }
