@@ -165,6 +165,16 @@ def test_only_the_named_models_are_asked(tmp_path):
     assert list(json.loads(done.stdout)["models"]) == ["simulated-http/oracle"]
 
 
+@pytest.mark.parametrize(("typed", "place"), [("red,,blue", "2 of 3"), ("", "1 of 1"), ("red, ", "2 of 2")])
+def test_an_empty_name_of_a_model_is_refused(tmp_path, typed, place):
+    sweep = sweep_file(tmp_path, problem_set(tmp_path), "simulated/oracle")
+    for command, path in (("report", tmp_path), ("run", sweep), ("plan", sweep)):
+        done = asyncbench_here(command, path, "--models", typed)
+        assert done.returncode == 2
+        assert f'--models "{typed}": name {place} is empty.' in done.stderr
+        assert "red,blue" in done.stderr
+
+
 def test_keys_may_come_from_a_file(tmp_path):
     problems = problem_set(tmp_path)
     (tmp_path / ".env").write_text("# keys\nexport MY_KEY='right'\n\n")

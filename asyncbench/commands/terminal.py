@@ -62,8 +62,18 @@ def awaited(work: Coroutine[Any, Any, T]) -> T:
 
 
 def aliases_typed(models: str | None) -> list[str] | None:
-    """Return the aliases that --models names; None: all."""
-    return [alias.strip() for alias in models.split(",")] if models else None
+    """Return the aliases that --models names; None: all.
+
+    Raises:
+        ConfigError: one of them is empty.
+    """
+    if models is None:
+        return None
+    aliases = [alias.strip() for alias in models.split(",")]
+    if not all(aliases):
+        said = f'--models "{models}": name {aliases.index("") + 1} of {len(aliases)} is empty'
+        raise ConfigError(f"{said}. Give aliases with one comma between them, such as red,blue")
+    return aliases
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:
