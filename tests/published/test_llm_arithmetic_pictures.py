@@ -8,6 +8,7 @@ import pytest
 
 from asyncbench import published_table
 from asyncbench.charts import write_figures
+from asyncbench.charts.published_specs import published_spec
 from asyncbench.published.llm_arithmetic.names import facets_of
 from asyncbench.published.llm_arithmetic.report import llm_arithmetic_report_on
 from asyncbench.records import Condition, Usage
@@ -35,7 +36,7 @@ def printed():
 
 
 def of_published(picture):
-    return [row for row in picture.rows if str(row["model"]).endswith("(published)")]
+    return [row for row in picture.rows if "(published)" in str(row["model"])]
 
 
 PADDED = (
@@ -122,8 +123,57 @@ def test_who_has_no_known_price_is_named_and_not_drawn(drawn, printed):
     assert min(row["cost, USD"] for row in rows) == float(
         min(row["cost_usd"] for row in printed.values() if row["cost_usd"])
     )
-    (note,) = drawn["l-5-cost"].notes
+    note, _ = drawn["l-5-cost"].notes
     assert "o1-2024-12-17 (published)" in note
+
+
+def test_tokens_and_dollars_that_lack_the_reasoning_are_marked(drawn):
+    lacking = {
+        "gemini-2.5-pro (run azure_gemini-2.5-pro_2025-06-20_07-54) *",  # not that of 2026, which has them
+        "grok-3-mini-beta-high *",
+        *("gemini-2.5-pro (published) *", "gemini-2.5-pro-preview-03-25 (published) *"),
+        *("grok-3-mini-beta-high (published) *", "xai/grok-3-mini-beta (published) *"),
+    }
+    for name in ("l-5-cost", "l-6-tokens"):
+        marked = [row for row in drawn[name].rows if row["model"].endswith("*")]
+        assert {row["model"] for row in marked} == lacking
+        assert "* Its tokens and dollars are too low: they lack the reasoning." in drawn[name].notes
+    assert lacking <= {row["name"] for row in drawn["l-5-cost"].rows}
+
+
+def test_own_points_and_those_that_nobody_beats_are_named(tmp_path):
+    folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
+    picture = pictures_of(folder, published=True)["l-5-cost"]
+    rows = picture.rows
+    own = [row for row in rows if row["of"] == "this folder"]
+    others = [row for row in rows if row["of"] == "published" and not row["model"].endswith("*")]
+    assert [row["name"] for row in own] == ["a", "b"]
+    unmarked = [*own, *others]
+    front = {
+        row["model"]
+        for row in others
+        if not any(
+            one["cost, USD"] <= row["cost, USD"] and one["accuracy"] >= row["accuracy"] and one is not row
+            for one in unmarked
+        )
+    }
+    assert 0 < len(front) < len(others)
+    assert {row["name"] for row in others} == {*front, ""}
+    spec = published_spec(picture)
+    assert [layer["encoding"].get("color", {}).get("field") for layer in spec["layer"]] == ["series", None]
+    assert spec["layer"][1]["encoding"]["text"]["field"] == "text"
+
+
+def test_too_many_own_points_leave_their_names_to_those_that_nobody_beats(drawn):
+    own = [row for row in drawn["l-5-cost"].rows if row["of"] == "this folder"]
+    assert len(own) > 12
+    assert 0 < sum(bool(row["name"]) for row in own) < len(own)
+
+
+def test_where_there_is_room_all_points_are_named(tmp_path):
+    folder = results_folder(tmp_path, *asked(["2"], alias="a"), *asked(["3"], alias="b"))
+    rows = pictures_of(folder)["l-5-cost"].rows
+    assert [row["name"] for row in rows] == ["a", "b"]
 
 
 def test_tokens_are_divided_by_right_answers(drawn, printed):
@@ -206,9 +256,9 @@ def test_the_distribution_of_errors_is_that_of_the_recorded_ones(golden, by_laye
 # ── what a sweep varied ──────────────────────────────────────────────────────────────────────
 
 
-def asked(texts, *, alias, model_id="m", condition=None, **params):
+def asked(texts, *, alias, model_id="m", condition=None, run="sweep", **params):
     """Closed trials of a model with parameters."""
-    made = many(texts, model=alias, usage=Usage(input_tokens=1, output_tokens=10), cost_usd=0.5)
+    made = many(texts, model=alias, run=run, usage=Usage(input_tokens=1, output_tokens=10), cost_usd=0.5)
     return [
         replace(
             one,
@@ -283,6 +333,79 @@ def test_what_else_was_asked_keeps_rows_apart(tmp_path):
         *asked(["2"], alias="b", effort="high", temperature=1.0),
     ]
     assert not pictures_of(results_folder(tmp_path, *results))["l-2-effort-cost"].rows
+
+
+PADDED_ONCE = Condition(name="padded", described={"context": "2k"})
+
+
+def low_and_high(names, **about):
+    """Trials at two efforts, and of the lower one padded."""
+    low, high = names
+    return [
+        *asked(["2", "2"], alias=low, effort="low", **about),
+        *asked(["2", "3"], alias=low, effort="low", condition=PADDED_ONCE, **about),
+        *asked(["2", "3"], alias=high, effort="high", **about),
+    ]
+
+
+def points_of(pictures):
+    """The series of paddings and of efforts, each with what it has along its line."""
+    found = defaultdict[tuple[str, str], list[str]](list)
+    for name, column in (("l-1-padding", "padding"), ("l-2-effort-tokens", "effort")):
+        for row in pictures[name].rows:
+            found[column, row["model"]].append(row[column])
+    return {series: sorted(points) for series, points in found.items()}
+
+
+def test_each_folder_has_lines_of_its_own(tmp_path):
+    folders = [results_folder(tmp_path / name, *low_and_high("ab")) for name in ("la", "la2")]
+    assert points_of(pictures_of(folders)) == {
+        **{("padding", f"m low {folder}"): ["0k", "2k"] for folder in ("la", "la2")},
+        **{("effort", f"m {folder}"): ["high", "low"] for folder in ("la", "la2")},
+    }
+
+
+def test_folders_that_share_nothing_are_set_beside_each_other(tmp_path):
+    folders = [
+        results_folder(tmp_path / effort, *asked(["2"], alias=effort[0], effort=effort))
+        for effort in ("low", "high")
+    ]
+    assert points_of(pictures_of(folders)) == {("effort", "m"): ["high", "low"]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"provider": "x"}, {"provider": "y"}), ({"run": "x"}, {"run": "y"})],
+)
+def test_one_model_of_two_origins_has_two_lines(tmp_path, one, other):
+    results = [*low_and_high("ab", **one), *low_and_high("cd", **other)]
+    assert points_of(pictures_of(results_folder(tmp_path, *results))) == {
+        **{("padding", f"m low {origin}"): ["0k", "2k"] for origin in "xy"},
+        **{("effort", f"m {origin}"): ["high", "low"] for origin in "xy"},
+    }
+
+
+def test_one_model_id_under_two_aliases_has_two_lines(tmp_path):
+    results = [
+        *(one for alias in "ab" for one in asked(["2"], alias=alias)),
+        *(one for alias in "ab" for one in asked(["3"], alias=alias, condition=PADDED_ONCE)),
+    ]
+    found = points_of(pictures_of(results_folder(tmp_path, *results)))
+    assert found == {("padding", f"m {alias}"): ["0k", "2k"] for alias in "ab"}
+
+
+@pytest.mark.parametrize(
+    ("name", "series", "x"),
+    [
+        ("l-1-padding", "model", "padding"),
+        ("l-2-effort-tokens", "model", "effort"),
+        ("l-3-thinking", "model", "thinking"),
+    ],
+)
+def test_no_line_has_two_points_of_one_kind(drawn, name, series, x):
+    often = Counter((row[series], row[x]) for row in drawn[name].rows)
+    assert often
+    assert set(often.values()) == {1}
 
 
 def test_an_infinite_error_is_left_out_of_a_scale_of_logs(tmp_path):

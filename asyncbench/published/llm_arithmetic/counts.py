@@ -13,7 +13,7 @@ from functools import partial
 from typing import Self
 
 from asyncbench.errors import ConfigError
-from asyncbench.published.llm_arithmetic.names import Facets, facets_of
+from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin
 from asyncbench.published.reports import counted_of
 from asyncbench.results import Entrant, Graded, in_order
 from asyncbench.store import Manifest, planned
@@ -273,15 +273,18 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
     given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
-    found = counted_of(folder, [SUITE.name], lambda views: views.rows(_COUNTS, given))
+    found, names = counted_of(folder, [SUITE.name], lambda views: (views.rows(_COUNTS, given), views.names))
+    folders = {model: label for (label, _), model in names.items()}
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
     began, facets = dict[Entrant, float](), dict[Entrant, Facets]()
+    origins = dict[Entrant, tuple[str, ...]]()
     for row in found:
         row["cost_usd"] = Fraction(row["cost_usd"], USD_STEPS)
         row["abs_errors"] = sum(map(Fraction, row["large_errors"] or ()), Fraction(row["abs_errors"]))
         asked = row["run"], row["model"], row["condition"]
         began[asked] = min(row["began"], began.get(asked, row["began"]))
         facets[asked] = facets.get(asked) or facets_of(row["model_id"], row)
+        origins[asked] = (" ".join(sorted(row["providers"])), folders.get(row["model"], ""), *asked)
         sums = TrialSums(**{name: row[name] for name in TrialSums.__slots__})
         cells[asked][row["task"], row["length"]] = sums
     outcomes = {name: sum(row[name] for row in found) for name in OutcomeTally.__slots__}
@@ -293,7 +296,7 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
         providers=frozenset(provider for row in found for provider in row["providers"]),
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
         began={asked: datetime.fromtimestamp(at, UTC) for asked, at in began.items()},
-        facets=facets,
+        facets=told_by_origin(facets, origins),
     )
 
 

@@ -6,8 +6,8 @@ the benchmark gives them: `o4-mini-2025-04-16-medium-4k`, `qwen3-14b@q4_k_m-ctx4
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 # by what it tells; the end of a name is looked at first, for `medium` may be part of a model's own name
@@ -75,6 +75,32 @@ def facets_of(name: str, asked: Mapping[str, Any] | None = None, *, rest: str = 
         quantisation=told.get("quantisation"),
         rest=" ".join([*others, rest]).strip(),
     )
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def told_by_origin(found: Mapping[K, Facets], origins: Mapping[K, Sequence[str]]) -> dict[K, Facets]:
+    """Return facets that no two rows share, so that a line has one point of each.
+
+    Who answered always counts. Of rows that are still alike, and of those beside them, `rest` then says where
+    they come from, as far as it takes.
+
+    Args:
+        found: the facets of each row.
+        origins: of each row the provider, then what tells rows apart, the coarsest first.
+    """
+    told = dict(found)
+    for at in range(max(map(len, origins.values()), default=0)):
+        often = Counter(told.values())
+        alike = {(facets.family, facets.rest) for facets, times in often.items() if times > 1 or not at}
+        among = defaultdict[tuple[str, str], set[str]](set)
+        for row, facets in told.items():
+            among[facets.family, facets.rest].add(origins[row][at])
+        for row, facets in told.items():
+            if (group := (facets.family, facets.rest)) in alike and len(among[group]) > 1:
+                told[row] = facets._replace(rest=f"{facets.rest} {origins[row][at]}".strip())
+    return told
 
 
 class Faceted(Protocol):

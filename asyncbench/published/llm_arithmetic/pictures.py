@@ -25,11 +25,16 @@ from asyncbench.published.llm_arithmetic.tables import ACCURACY, FORMAT, HEATMAP
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import MARK
 from asyncbench.results import Entrant
-from asyncbench.stats import bootstrap_difference, wilson
+from asyncbench.stats import bootstrap_difference, undominated, wilson
 
 Row = dict[str, Any]  # Any: text, number or None, by column
 SHARES: Final = tuple(n / 50 for n in range(51))  # of the wrong answers, at which their error is drawn
 MOST_NAMED: Final = 12  # points that have room for their names, or models in a note
+WITHOUT_REASONING: Final = frozenset(  # recorded and published with the tokens of their text alone
+    ("gemini-2.5-pro", "gemini-2.5-pro-preview-03-25", "grok-3-mini-beta-high", "xai/grok-3-mini-beta")
+)
+MOST_OF_TEXT: Final = 20  # tokens a reply that are its text alone
+MARKED: Final = "* Its tokens and dollars are too low: they lack the reasoning."
 ENDS: Final = ("low", "high")  # of an interval
 INTERVALS: Final = (
     "With 95 % CI, on the same problems where both were asked the same ones; else unpaired (Newcombe)."
@@ -48,6 +53,17 @@ class OverviewEntry:
     cost_usd: float | None  # None: no price is known
     sums: TrialSums | None = None  # None: published
     asked: Entrant | None = None
+    named: str = ""  # as it is recorded
+
+    @property
+    def lacking(self) -> bool:
+        """Whether its tokens and dollars lack those of its reasoning."""
+        return self.named in WITHOUT_REASONING and self.output_tokens < MOST_OF_TEXT * self.trials
+
+    @property
+    def marked(self) -> str:
+        """Its name beside tokens and dollars."""
+        return f"{self.model} *" if self.lacking else self.model
 
     @property
     def correct(self) -> float:
@@ -87,6 +103,7 @@ def entries_of(
                 cost_usd=float(sums.cost_usd) if sums.priced > sums.recorded_free else None,
                 sums=sums,
                 asked=row.asked,
+                named=row.model,
             )
             found.append((not row.complete, -entry.correct, entry))
     for printed in printed_rows:
@@ -94,11 +111,12 @@ def entries_of(
         percents = {"Correct": "correct_percent", "Dev": "deviate_percent", "NaN": "nan_percent"}
         entry = OverviewEntry(
             model=f"{printed['model']}{place} {MARK}",
-            facets=facets_of(printed["model"], rest=MARK),
+            facets=facets_of(printed["model"], rest=f"{place[2:]} {MARK}".strip()),
             trials=printed["trials"],
             shares={name: float(printed[column]) / 100 for name, column in percents.items()},
             output_tokens=printed["completion_tokens"],
             cost_usd=float(printed["cost_usd"]) or None,
+            named=printed["model"],
         )
         found.append((False, -entry.correct, entry))
     return [entry for *_, entry in sorted(found, key=lambda one: one[:2])]
@@ -325,21 +343,31 @@ def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
 
 
 def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
+    named = _named(entries)
     priced = [entry for entry in entries if entry.cost_usd]
     unknown = [entry.model for entry in entries if entry.cost_usd is None]
-    named = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
+    listed = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
+    left_out = [f"Left out, for no price is known ({len(unknown)}): {listed}."] if unknown else []
     yield PublishedPicture(
         name="l-5-cost",
         title="Accuracy against the dollars of a run",
         kind="points",
         rows=[
-            {"model": entry.model, "cost, USD": entry.cost_usd, "accuracy": entry.correct} for entry in priced
+            {
+                "model": entry.marked,
+                "of": "this folder" if entry.sums else "published",
+                "cost, USD": entry.cost_usd,
+                "accuracy": entry.correct,
+                "name": entry.marked if entry.model in named else "",
+            }
+            for entry in priced
         ],
         x="cost, USD",
         x_scale="usd",
         value="accuracy",
-        text="model" if len(priced) <= MOST_NAMED else "",
-        notes=[f"Left out, for no price is known ({len(unknown)}): {named}."] if unknown else [],
+        series="of",
+        text="name",
+        notes=left_out + _remark(priced),
     )
     yield PublishedPicture(
         name="l-6-tokens",
@@ -347,7 +375,7 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         kind="dots",
         rows=[
             {
-                "model": entry.model,
+                "model": entry.marked,
                 "tokens per right answer": entry.output_tokens / (entry.correct * entry.trials),
             }
             for entry in entries
@@ -356,6 +384,7 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         y="model",
         value="tokens per right answer",
         scale="log",
+        notes=_remark(entries),
     )
     yield PublishedPicture(
         name="l-6-truncated",
@@ -369,6 +398,26 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         y="model",
         value="share truncated",
     )
+
+
+def _named(entries: Sequence[OverviewEntry]) -> set[str]:
+    """Return whose names stand at their points: the marked, those nobody beats, and all that have room.
+
+    The folder's have room before published ones.
+    """
+    priced = [entry for entry in entries if entry.cost_usd]
+    known = [entry for entry in priced if not entry.lacking]
+    front = undominated([(entry.cost_usd or 0.0, entry.correct) for entry in known])
+    shown = {entry.model for entry, ahead in zip(known, front, strict=True) if ahead}
+    shown |= {entry.model for entry in priced if entry.lacking}
+    for those in (priced, [entry for entry in priced if entry.sums]):
+        if len(those) <= MOST_NAMED:
+            shown |= {entry.model for entry in those}
+    return shown
+
+
+def _remark(entries: Iterable[OverviewEntry]) -> list[str]:
+    return [MARKED] if any(entry.lacking for entry in entries) else []
 
 
 def _of_errors(rows: Sequence[PublishedRow], errors: ErrorSizes) -> PublishedPicture:
