@@ -50,7 +50,7 @@ def keep_skips(views: FolderViews) -> Skips:
         ConfigError: the sweep.yaml of a folder cannot be read.
     """
     keys = ("folder", *_FIGURES) if views.chosen.several else _FIGURES
-    known = views.rows(f"SELECT {', '.join(keys)}, count(*) AS trials FROM skipped GROUP BY ALL")  # noqa: S608
+    known = views.rows(f"SELECT {', '.join(keys)}, count(*) AS trials FROM skipped GROUP BY ALL")  # noqa: S608  our words
     holds = list[dict[str, Any]]()
     for label, path in views.folders:
         own = [row for row in known if row.get("folder", label) == label]
@@ -58,7 +58,7 @@ def keep_skips(views: FolderViews) -> Skips:
         holds += (row for row in own if (row["correct"], row["asked"]) in those)
     kinds = {name: pa.string() if name == "folder" else pa.int64() for name in keys}
     views.put("holds", pa.Table.from_pylist(holds, pa.schema(kinds)))
-    views.keep("held_skips", f"SELECT * FROM skipped SEMI JOIN holds USING ({', '.join(keys)})")  # noqa: S608
+    views.keep("held_skips", f"SELECT * FROM skipped SEMI JOIN holds USING ({', '.join(keys)})")  # noqa: S608  our words
     trials = sum(row["trials"] for row in holds)
     return Skips(trials=trials, lapsed=sum(row["trials"] for row in known) - trials)
 
