@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import partial
 from typing import Self
 
 from asyncbench.errors import ConfigError
@@ -342,14 +341,17 @@ def paired(folder: Folders, grader: str, depths: Depths, pairs: Iterable[Entrant
     Raises:
         ConfigError, StoreError: as `read_graded`.
     """
-    found = dict[EntrantPair, dict[tuple[int, int], int]]()
     given = {"suite": SUITE.name, "grader": grader, "least": depths.first}
-    for one, other in pairs:
-        both = given | {"one": list(one), "other": list(other)}
-        rows = counted_of(folder, [SUITE.name], partial(FolderViews.rows, query=_PAIRED, values=both))
-        if rows:
-            found[one, other] = {(row["difference"], row["asked"]): row["problems"] for row in rows}
-    return found
+
+    def look(views: FolderViews) -> PairedCounts:
+        found = dict[EntrantPair, dict[tuple[int, int], int]]()
+        for one, other in wanted:
+            rows = views.rows(_PAIRED, given | {"one": list(one), "other": list(other)})
+            if rows:
+                found[one, other] = {(row["difference"], row["asked"]): row["problems"] for row in rows}
+        return found
+
+    return counted_of(folder, [SUITE.name], look) if (wanted := list(pairs)) else {}
 
 
 def rows_of(found: GradedTrials, manifest: Manifest) -> tuple[PublishedRow, ...]:

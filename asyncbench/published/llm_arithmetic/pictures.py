@@ -136,7 +136,9 @@ def pictures_of(
     yield from _of_effort(entries)
     yield _of_thinking(entries)
     yield _of_quantisation(entries, compared)
-    yield from _of_cost(entries)
+    yield _of_cost(entries)
+    yield _of_tokens(entries)
+    yield _of_truncated(entries)
     yield _of_errors(rows, errors)
     yield PublishedPicture(
         name="l-8-classes",
@@ -342,13 +344,13 @@ def _difference(one: OverviewEntry, other: OverviewEntry) -> Row:
 # ── what it costs, and how far off ───────────────────────────────────────────────────────────
 
 
-def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
+def _of_cost(entries: Sequence[OverviewEntry]) -> PublishedPicture:
     named = _named(entries)
     priced = [entry for entry in entries if entry.cost_usd]
     unknown = [entry.model for entry in entries if entry.cost_usd is None]
     listed = ", ".join(unknown[:MOST_NAMED]) + (" and others" if len(unknown) > MOST_NAMED else "")
     left_out = [f"Left out, for no price is known ({len(unknown)}): {listed}."] if unknown else []
-    yield PublishedPicture(
+    return PublishedPicture(
         name="l-5-cost",
         title="Accuracy against the dollars of a run",
         kind="points",
@@ -369,7 +371,10 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         text="name",
         notes=left_out + _remark(priced),
     )
-    yield PublishedPicture(
+
+
+def _of_tokens(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+    return PublishedPicture(
         name="l-6-tokens",
         title="Output tokens for each right answer",
         kind="dots",
@@ -386,7 +391,10 @@ def _of_cost(entries: Sequence[OverviewEntry]) -> Iterator[PublishedPicture]:
         scale="log",
         notes=_remark(entries),
     )
-    yield PublishedPicture(
+
+
+def _of_truncated(entries: Sequence[OverviewEntry]) -> PublishedPicture:
+    return PublishedPicture(
         name="l-6-truncated",
         title="Trials whose reply was cut",
         kind="dots",
