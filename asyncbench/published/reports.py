@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from asyncbench.providers import is_simulated
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.printed import printed_mapping, sources_note
 from asyncbench.results import (
@@ -16,7 +15,6 @@ from asyncbench.results import (
     graded_by,
     left_out_at_import,
     left_out_of,
-    simulated_note_of,
 )
 from asyncbench.store import Manifest
 from asyncbench.views import Folders, FolderViews, chosen, counted
@@ -59,12 +57,12 @@ class PublishedReport(FolderReport):
 
 
 def about(
-    folder: Folders, manifest: Manifest, *, providers: Collection[str], runs: Collection[str]
+    folder: Folders, manifest: Manifest, simulated_note: str, *, runs: Collection[str]
 ) -> dict[str, Any]:
     """Return what every published report tells of its folder, but for the graders."""
     return {
         "folder": str(chosen(folder)),
-        "simulated_note": simulated_note_of(folder, known=any(map(is_simulated, providers))),
+        "simulated_note": simulated_note,
         "left_out": left_out_of(manifest, runs=runs),
     }
 

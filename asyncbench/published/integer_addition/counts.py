@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, Graded, graders_of, in_order
+from asyncbench.results import Entrant, Graded, graders_of, in_order, note_of_simulated
 from asyncbench.results.anatomy import GROUP, OF_REPLIES, UNCLASSIFIED, ErrorFindings, errors_in
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
@@ -123,13 +123,13 @@ class AdditionCounts:
 
     lines: tuple[RunLine, ...]
     graders: tuple[Graded, ...]
-    providers: frozenset[str]
+    simulated_note: str  # empty: no results are simulated
     without_operands: int  # additions whose operands no problem file tells
 
 
 # What figures are made of, trial by trial; `carries` are put there before.
 _GRADED = f"""
-SELECT run, model, condition, suite, problem_id, provider, length, outcome, latency_s, reasoning_tokens,
+SELECT run, model, condition, suite, problem_id, length, outcome, latency_s, reasoning_tokens,
     outcome <> '{Outcome.FAILED}' AS recorded, nullif(length(reasoning_text), 0) AS reasoning_characters,
     said.grader, grader_version, classification = 'success' AS success, reason, format_ok, carries,
     longer, shorter
@@ -147,8 +147,7 @@ SELECT run, model, condition, suite, count(*) AS trials, count(*) FILTER (record
     quantile_cont(latency_s, 0.95) FILTER (recorded) AS latency_p95_s,
     quantile_cont(reasoning_characters, 0.5) FILTER (recorded) AS reasoning_p50_characters,
     count(*) FILTER (recorded AND (reasoning_characters > 0 OR reasoning_tokens > 0)) AS reasoned,
-    coalesce(sum(reasoning_tokens) FILTER (recorded), 0)::BIGINT AS reasoning_tokens,
-    list(DISTINCT provider) AS providers
+    coalesce(sum(reasoning_tokens) FILTER (recorded), 0)::BIGINT AS reasoning_tokens
 FROM graded GROUP BY ALL
 """  # noqa: S608  likewise
 _REASONS = f"""
@@ -226,7 +225,7 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
             for key in ordered
         ),
         graders=tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
-        providers=frozenset(provider for row in groups.values() for provider in row["providers"]),
+        simulated_note=note_of_simulated(views),
         without_operands=views.rows(_UNKNOWN)[0]["problems"],
     )
 

@@ -65,7 +65,7 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
         **about(
             folder,
             manifest,
-            providers=found.providers,
+            found.simulated_note,
             runs={line.run for line in found.lines if line.trials},
         ),
         graders=found.graders,

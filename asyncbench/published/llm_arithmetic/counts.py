@@ -14,7 +14,7 @@ from typing import Self
 from asyncbench.errors import ConfigError
 from asyncbench.published.llm_arithmetic.names import Facets, facets_of, told_by_origin
 from asyncbench.published.reports import counted_of
-from asyncbench.results import Entrant, Graded, in_order
+from asyncbench.results import Entrant, Graded, in_order, note_of_simulated
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import ARITHMETIC_GRADERS, ARITHMETIC_TASKS, SUITE, fixed
 from asyncbench.views import USD_STEPS, Folders, FolderViews
@@ -218,7 +218,7 @@ class GradedTrials:
 
     cells: Mapping[Entrant, Cells]
     tally: OutcomeTally
-    providers: frozenset[str]  # who was asked
+    simulated_note: str  # empty: no results are simulated
     graded: Graded
     began: Mapping[Entrant, datetime]  # their first calls, UTC
     facets: Mapping[Entrant, Facets]
@@ -272,7 +272,11 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
     if grader not in ARITHMETIC_GRADERS:
         raise ConfigError(f"{SUITE.name} has no grader {grader!r}; it has: {', '.join(ARITHMETIC_GRADERS)}")
     given = {"suite": SUITE.name, "grader": grader, "recorded": RECORDED, "usd_steps": float(USD_STEPS)}
-    found, names = counted_of(folder, [SUITE.name], lambda views: (views.rows(_COUNTS, given), views.names))
+    found, names, note = counted_of(
+        folder,
+        [SUITE.name],
+        lambda views: (views.rows(_COUNTS, given), views.names, note_of_simulated(views)),
+    )
     folders = {model: label for (label, _), model in names.items()}
     cells = defaultdict[Entrant, dict[Cell, TrialSums]](dict)
     began, facets = dict[Entrant, float](), dict[Entrant, Facets]()
@@ -292,7 +296,7 @@ def read_graded(folder: Folders, grader: str) -> GradedTrials:
     return GradedTrials(
         cells=cells,
         tally=OutcomeTally(**outcomes),
-        providers=frozenset(provider for row in found for provider in row["providers"]),
+        simulated_note=note,
         graded=Graded(suite=SUITE.name, grader=grader, versions=tuple(sorted(versions))),
         began={asked: datetime.fromtimestamp(at, UTC) for asked, at in began.items()},
         facets=told_by_origin(facets, origins),

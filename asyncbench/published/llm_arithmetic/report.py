@@ -178,7 +178,7 @@ def llm_arithmetic_report_on(
     manifest = manifest_of(folder)
     rows = rows_of(found, manifest)
     return LlmArithmeticReport(
-        **about(folder, manifest, providers=found.providers, runs={row.run for row in rows}),
+        **about(folder, manifest, found.simulated_note, runs={row.run for row in rows}),
         graders=(found.graded,),
         published=printed,
         source=chosen(folder),

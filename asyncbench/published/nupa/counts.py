@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from asyncbench.errors import ConfigError
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, Graded, in_order
+from asyncbench.results import Entrant, Graded, in_order, note_of_simulated
 from asyncbench.store import ENTRANT, Manifest
 from asyncbench.suites.nupa import (
     GRADERS,
@@ -121,7 +121,7 @@ class NupaCounts:
 
     lines: tuple[TaskLine, ...]
     graders: tuple[Graded, ...]
-    providers: frozenset[str]
+    simulated_note: str  # empty: no results are simulated
     empty: int  # replies without any text
 
 
@@ -134,12 +134,12 @@ SELECT {", ".join(KEYS)}, grader, coalesce(length, {OF_NO_LENGTH}) AS of_length,
     sum(exact_match::INT)::BIGINT AS exact_match,
     sum(digits_right)::BIGINT AS digits_right, sum(length_error)::BIGINT AS dlength,
     sum(length_error_total)::BIGINT AS dlength_total,
-    list(DISTINCT provider) AS providers, list(DISTINCT grader_version) AS versions
+    list(DISTINCT grader_version) AS versions
 FROM (
     SELECT trial_id, task, variant, representation, length, grader, grader_version, reason, exact_match,
         digits_right, digits_total, length_error, length_error_total
     FROM grades WHERE suite = '{SUITE}'
-) JOIN (SELECT trial_id, {", ".join(STYLED)}, provider, outcome FROM trials) USING (trial_id)
+) JOIN (SELECT trial_id, {", ".join(STYLED)}, outcome FROM trials) USING (trial_id)
 GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  made of our own words alone
 
@@ -151,7 +151,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
         ConfigError: it is not a results folder, or (`NothingToShowError`) holds no trial of NUPA.
         StoreError: its results cannot be read.
     """
-    rows = counted_of(folder, [SUITE], lambda views: views.rows(_COUNTS))
+    rows, note = counted_of(folder, [SUITE], lambda views: (views.rows(_COUNTS), note_of_simulated(views)))
     versions = defaultdict[str, set[int]](set)
     for row in rows:
         versions[row["grader"]].update(row["versions"])
@@ -162,7 +162,7 @@ def counts_of(folder: Folders, manifest: Manifest) -> NupaCounts:
             Graded(suite=SUITE, grader=grader, versions=tuple(sorted(versions[grader])))
             for grader in sorted(versions)
         ),
-        providers=frozenset(provider for row in rows for provider in row["providers"]),
+        simulated_note=note,
         empty=sum(row["empty"] for row in headline),
     )
 

@@ -119,7 +119,7 @@ def nupa_report_on(folder: Folders, *, published: bool = False) -> NupaReport:
     manifest = manifest_of(folder)
     found = counts_of(folder, manifest)
     return NupaReport(
-        **about(folder, manifest, providers=found.providers, runs={line.run for line in found.lines}),
+        **about(folder, manifest, found.simulated_note, runs={line.run for line in found.lines}),
         graders=found.graders,
         published=printed_tables() if published else (),
         source=chosen(folder),
