@@ -10,6 +10,7 @@ Each module imports only from lines above its own:
     likes · responses_wire · anthropic_wire · voices
     settings
     served
+    casting
     delivery
     server
     serving · process

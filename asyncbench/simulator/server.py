@@ -6,42 +6,27 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 
 import orjson
 from aiohttp import web
 
-from asyncbench.simulator.answers import MODELS, answerer
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
-from asyncbench.simulator.asked import questions_in, tails
+from asyncbench.simulator.casting import WIRES, Cast, found
 from asyncbench.simulator.counts import RequestCounts, ServerSeconds, ServerStats, Visit
 from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
-from asyncbench.simulator.likes import LIKES, OWN, split
-from asyncbench.simulator.openai_wire import CHAT, COMPLETIONS
+from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
 from asyncbench.simulator.recordings import Recording
-from asyncbench.simulator.responses_wire import RESPONSES
 from asyncbench.simulator.served import Served, Timing, think
 from asyncbench.simulator.settings import Settings
-from asyncbench.simulator.voices import MadeUp, Replay, Voice
-from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why, WireRequest
+from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why
 
 HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
 
-WIRES: Mapping[str, VendorWire] = {
-    "/v1/chat/completions": CHAT,
-    "/chat/completions": CHAT,
-    "/v1/completions": COMPLETIONS,
-    "/completions": COMPLETIONS,
-    "/v1/responses": RESPONSES,
-    "/responses": RESPONSES,
-    "/v1/messages": ANTHROPIC,
-    "/messages": ANTHROPIC,
-}
 MODEL_LISTS = frozenset({"/v1/models", "/models"})
 REFUSALS: Mapping[FaultKind, tuple[Why, str, float | None]] = {  # why, message, seconds to wait
     FaultKind.RATE_LIMITED: (Why.RATE_LIMITED, "Rate limit reached, by chance.", 1.0),
@@ -100,13 +85,9 @@ class Server:
     def __init__(
         self, settings: Settings, questions: Questions, recordings: Mapping[str, Sequence[Recording]]
     ) -> None:
-        self._settings, self._questions = settings, questions
-        self._like = LIKES[settings.like or OWN]
-        self._recordings = recordings  # what each name may mean
-        clear = sorted(name for name, meant in recordings.items() if len(meant) == 1)
-        self._names = tuple(dict.fromkeys([*MODELS, *clear]))
+        self._questions = questions
+        self._cast = Cast(settings, questions, recordings)
         self._keys = frozenset(settings.keys)
-        self._models: dict[str, Served] = {}
         self._total = RequestCounts()
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
@@ -116,7 +97,7 @@ class Server:
         wire = WIRES.get(request.path)
         # Pages that both vendors have under one path are written in the format of who asks.
         by_header = ANTHROPIC if "anthropic-version" in request.headers else CHAT
-        call = ServedCall(wire=wire or by_header, like=self._like, request_id=next(self._request_ids))
+        call = ServedCall(wire=wire or by_header, like=self._cast.like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await whole(request, self._looked_up(request, call))
         with Visit(self._total) as visit, call.undo:
@@ -141,15 +122,11 @@ class Server:
         self._check_key(request)
         body = await _body(request)
         asked = call.wire.read(body)
-        if asked.model not in self._models:
-            played_like, voice = self._played(asked.model)
-            at_s = time.monotonic()
-            self._models[asked.model] = Served(asked.model, voice, played_like, self._settings, at_s=at_s)
-        call.model = model = self._models[asked.model]
+        call.model = model = self._cast.model(asked.model)
         call.like = like = model.like
         visit.under(model.tally)
         like.check(body)
-        asked = _found(asked, model.voice)
+        asked = found(asked, model.voice)
         unasked = like.streams_unasked and call.wire.may_stream_unasked
         streamed = unasked if asked.stream is None else asked.stream
         model.storm.check(asked.pace, time.monotonic())
@@ -182,27 +159,6 @@ class Server:
         if self._keys and key not in self._keys:
             raise RefusedError(Why.BAD_KEY, "The API key is not one that this simulator was started with.")
 
-    def _played(self, name: str) -> tuple[Like, Voice]:
-        """Return how and by whom a name is played; a name that is known whole is never taken apart."""
-        if (voice := self._voice(name)) is not None:
-            return self._like, voice
-        like, rest = split(name)
-        if like is not None and (voice := self._voice(rest)) is not None:
-            return like, voice
-        raise RefusedError(
-            Why.NO_SUCH_MODEL,
-            f"No model {name!r}; there are: {', '.join(self._names)}, and noisy-2, …, each as any provider "
-            f"would play it: {OWN}:noisy, …. Providers: {', '.join(LIKES)}.",
-        )
-
-    def _voice(self, name: str) -> Voice | None:
-        # A recording of `noisy-2` is meant by that name; `noisy` itself is always the simulator's own.
-        if name not in MODELS and name in self._recordings:
-            return Replay(_the_one(name, self._recordings[name]))
-        if (found := answerer(name)) is None:
-            return None
-        return MadeUp(name, found, self._questions, seed=self._settings.seed)
-
     def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
         """Return the page of anything but a call of a model."""
         if request.path == "/stats":
@@ -216,7 +172,7 @@ class Server:
             self._check_key(request)
         except RefusedError as refused:
             return call.refusal(refused)
-        return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(self._names)))
+        return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(self._cast.names)))
 
     def stats(self) -> ServerStats:
         return ServerStats(
@@ -224,34 +180,13 @@ class Server:
             questions=len(self._questions),
             cpu_s=time.process_time(),
             **self._total.stats(),
-            models={name: model.tally.stats() for name, model in self._models.items()},
+            models={name: model.tally.stats() for name, model in self._cast.models.items()},
         )
 
     def seconds(self) -> ServerSeconds:
         """Return what each model's limits did, second by second."""
-        models = {name: list(model.seconds.rows) for name, model in self._models.items()}
+        models = {name: list(model.seconds.rows) for name, model in self._cast.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
-
-
-def _the_one(name: str, meant: Sequence[Recording]) -> Recording:
-    if len(meant) > 1:
-        places = "; ".join(recording.place for recording in meant)
-        raise RefusedError(
-            Why.NO_SUCH_MODEL,
-            f"The name {name!r} stands for {len(meant)} recordings: {places}. Ask for a run that holds one "
-            "model by the run's name, or start the simulator with fewer folders.",
-        )
-    return meant[0]
-
-
-def _found(asked: WireRequest, voice: Voice) -> WireRequest:
-    """Return the request with its question: in a suite's words, at the end of a prompt, in a template."""
-    knows = partial(voice.knows, digits=asked.digits)
-    if knows(asked.question):
-        return asked
-    meant = [*questions_in(asked.question), *(tails(asked.question) if asked.without_roles else ())]
-    found = next(filter(knows, meant), None) or voice.found_in(asked)
-    return asked if found is None else replace(asked, question=found)
 
 
 async def _body(request: web.BaseRequest) -> Json:
