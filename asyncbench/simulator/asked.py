@@ -11,6 +11,7 @@ from asyncbench.suites import DIGIT_FORMS, SUITES
 LONGEST_S = 3600.0  # that a request may ask its answer to take
 TAILS = 100  # of a prompt without roles: how many lines back its question may begin
 
+_MORE = ("digits", "batch")  # that `simulate` may hold, too
 _PACES: Mapping[str, tuple[float, float]] = {  # what `simulate` may hold: at least, at most
     "latency_s": (0, LONGEST_S),
     "latency_sigma": (0, LONGEST_S),
@@ -83,7 +84,8 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
     """Read model, longest reply, streaming, pace and digits; raises RefusedError.
 
     `"simulate": {"latency_s": 0.5, "ttft_s": 0.1}` is an addition of ours to every format. Its keys are those
-    of `AnswerPace`; what it leaves out is as the server was started. `digits` are the forms of numbers.
+    of `AnswerPace`; what it leaves out is as the server was started. `digits` are the forms of numbers, and
+    `batch` is for batches alone.
     """
     model, stream, simulate = body.get("model"), body.get("stream"), body.get("simulate")
     if not isinstance(model, str):
@@ -93,10 +95,10 @@ def plainly_asked(body: Json, max_tokens: object) -> PlainlyAsked:
     most = None if max_tokens is None else _whole(max_tokens, 1)
     if max_tokens is not None and most is None:
         raise RefusedError(Why.BAD_REQUEST, "The longest reply must be a whole number of tokens, at least 1.")
-    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - _PACES - {"digits"}):
-        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join(_PACES)} and digits.")
-    pace = dict(_within(body, "simulate"))
-    digits = pace.pop("digits", [])
+    if simulate is not None and (not isinstance(simulate, dict) or simulate.keys() - {*_PACES, *_MORE}):
+        raise RefusedError(Why.BAD_REQUEST, f"`simulate` must hold only {', '.join([*_PACES, *_MORE])}.")
+    pace = {key: value for key, value in _within(body, "simulate").items() if key not in _MORE}
+    digits = _within(body, "simulate").get("digits", [])
     if not (isinstance(digits, list) and all(form in DIGIT_FORMS for form in digits)):
         raise RefusedError(Why.BAD_REQUEST, f"Simulated digits must be some of {', '.join(DIGIT_FORMS)}.")
     for key, value in pace.items():

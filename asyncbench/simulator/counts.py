@@ -52,6 +52,41 @@ class ServerSeconds(TypedDict):
     models: dict[str, list[Second]]
 
 
+class ServerClock(TypedDict):
+    """The answer of `GET /clock`, and of `POST /clock` with `{"forward_s": 3600}`."""
+
+    simulated: bool
+    now_s: float  # Unix seconds
+    ahead_s: float  # so far it was put forward
+
+
+class BatchTruth(TypedDict):
+    """What became of one batch, whatever its client was told: `GET /stats/batches` lists them."""
+
+    batch_id: str
+    vendor: str
+    workspace: str
+    model: str
+    status: str  # in OpenAI's words
+    requests: int
+    run: int  # requests run by now, billed or not
+    billed: int  # requests; 0 before the batch has ended
+    input_tokens: int
+    output_tokens: int
+    metadata: Mapping[str, str] | None
+
+
+class RunRequest(TypedDict):
+    """One time that a request of a batch was run: a line of `GET /stats/batches/executed`."""
+
+    custom_id: str
+    batch_id: str
+    billed: bool
+    input_tokens: int  # billed
+    output_tokens: int
+    reasoning_tokens: int
+
+
 class Seconds:
     """Counts what limits do, second by second, so that a client may leave out its warm-up."""
 

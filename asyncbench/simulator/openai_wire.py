@@ -31,6 +31,10 @@ _ERRORS: Mapping[Why, tuple[int, str, str | None]] = {  # status, type, code
     Why.NO_SUCH_MODEL: (404, "invalid_request_error", "model_not_found"),
     Why.NO_SUCH_PAGE: (404, "invalid_request_error", "unknown_url"),
     Why.WRONG_METHOD: (405, "invalid_request_error", "method_not_supported"),
+    Why.NO_SUCH_OBJECT: (404, "invalid_request_error", None),
+    Why.CONFLICT: (409, "invalid_request_error", None),
+    Why.TOO_LONG: (400, "invalid_request_error", "context_length_exceeded"),
+    Why.TIMED_OUT: (504, "server_error", "timeout"),
     Why.TOO_LARGE: (413, "invalid_request_error", None),
     Why.RATE_LIMITED: (429, "requests", "rate_limit_exceeded"),
     Why.NO_QUOTA: (429, "insufficient_quota", "insufficient_quota"),
@@ -44,8 +48,8 @@ _MIDWAY = RefusedError(Why.OVERLOADED, "The server is overloaded, and was not wh
 
 def error(refused: RefusedError, _request_id: str) -> tuple[int, Json]:
     status, kind, code = _ERRORS[refused.why]
-    said = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why), "code": code}
-    return status, {"error": said}
+    said = {"message": refused.message, "type": kind, "param": _PARAMS.get(refused.why)}
+    return status, {"error": {**said, "code": refused.code or code}}
 
 
 def retry_headers(wait_s: float) -> dict[str, str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from asyncbench.errors import ConfigError
-from asyncbench.simulator.counts import ServerSeconds, ServerStats
+from asyncbench.simulator.counts import BatchTruth, RunRequest, ServerSeconds, ServerStats
 from asyncbench.simulator.settings import Settings, to_json
 
 START_TIMEOUT_S = 60.0  # large problem sets are read first
@@ -36,12 +36,31 @@ class Simulator:
         """Return what the limits of its models did, second by second; raises OSError likewise."""
         return cast("ServerSeconds", self._looked_up("/stats/seconds"))
 
+    def batches(self) -> list[BatchTruth]:
+        """Return what became of each batch, whatever its client was told; raises OSError likewise."""
+        return cast("list[BatchTruth]", self._looked_up("/stats/batches"))
+
+    def executed(self) -> Iterator[RunRequest]:
+        """Yield each time a request of an ended batch was run, the oldest batch first; raises likewise."""
+        with self._answer("/stats/batches/executed") as lines:
+            yield from map(orjson.loads, lines)
+
+    def forward(self, seconds: float) -> None:
+        """Put the clock of the batches forward; raises OSError likewise."""
+        with self._answer("/clock", body=orjson.dumps({"forward_s": seconds})) as answer:
+            answer.read()
+
     def _looked_up(self, path: str) -> object:
+        with self._answer(path) as answer:
+            return orjson.loads(answer.read())
+
+    @contextmanager
+    def _answer(self, path: str, *, body: bytes | None = None) -> Iterator[http.client.HTTPResponse]:
         place = urlsplit(self.url)
         connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
         try:
-            connection.request("GET", path)
-            return orjson.loads(connection.getresponse().read())
+            connection.request("GET" if body is None else "POST", path, body)
+            yield connection.getresponse()
         finally:
             connection.close()
 

@@ -12,9 +12,13 @@ import orjson
 from aiohttp import web
 
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
+from asyncbench.simulator.batches.anthropic_desk import AnthropicDesk
+from asyncbench.simulator.batches.office import BatchOffice, DroppedError
+from asyncbench.simulator.batches.openai_desk import OpenAIDesk
+from asyncbench.simulator.batches.pages import handler_of, send_pieces
 from asyncbench.simulator.casting import WIRES, Cast, found
-from asyncbench.simulator.counts import RequestCounts, ServerSeconds, ServerStats, Visit
-from asyncbench.simulator.delivery import PAGES, STREAMS, Broadcast, Page, whole, whole_stream
+from asyncbench.simulator.counts import RequestCounts, ServerClock, ServerSeconds, ServerStats, Visit
+from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
 from asyncbench.simulator.faults import COMPLETE, FaultKind
 from asyncbench.simulator.openai_wire import CHAT
 from asyncbench.simulator.questions import Questions
@@ -23,7 +27,6 @@ from asyncbench.simulator.served import Served, Timing, think
 from asyncbench.simulator.settings import Settings
 from asyncbench.simulator.wire import Exchange, Json, Like, RefusedError, VendorWire, Why
 
-HEADERS = {"content-type": "application/json", "server": "asyncbench", "x-simulated": "asyncbench"}
 STREAM_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 KEY_HEADERS = ("x-api-key", "api-key")  # besides `authorization`: Anthropic's, Azure's
 
@@ -88,6 +91,8 @@ class Server:
         self._questions = questions
         self._cast = Cast(settings, questions, recordings)
         self._keys = frozenset(settings.keys)
+        self._office = BatchOffice(settings, self._cast)
+        self._routes = (*OpenAIDesk(self._office).routes, *AnthropicDesk(self._office).routes)
         self._total = RequestCounts()
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
@@ -99,7 +104,7 @@ class Server:
         by_header = ANTHROPIC if "anthropic-version" in request.headers else CHAT
         call = ServedCall(wire=wire or by_header, like=self._cast.like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
-            return await whole(request, self._looked_up(request, call))
+            return await self._looked_at(request, call)
         with Visit(self._total) as visit, call.undo:
             try:
                 content = await self._answer(request, call, visit)
@@ -159,12 +164,30 @@ class Server:
         if self._keys and key not in self._keys:
             raise RefusedError(Why.BAD_KEY, "The API key is not one that this simulator was started with.")
 
+    async def _looked_at(self, request: web.BaseRequest, call: ServedCall) -> web.StreamResponse:
+        """Answer anything but a call of a model: a look at something, and what is about batches."""
+        if (asked := handler_of(self._routes, request)) is not None:
+            handler, ids = asked
+            try:
+                self._check_key(request)
+                return await handler(request, *ids)
+            except RefusedError as refused:
+                return await whole(request, call.refusal(refused))
+            except DroppedError:
+                return await reset(request, _page(None))
+        if request.path == "/stats/batches/executed":
+            return await send_pieces(request, self._office.executed())
+        if request.path == "/stats/batches":
+            return await whole(request, _page(await self._office.truth()))
+        if request.path == "/clock" and request.method == "POST":
+            self._office.clock.forward((await _body(request)).get("forward_s"))
+        return await whole(request, self._looked_up(request, call))
+
     def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
-        """Return the page of anything but a call of a model."""
-        if request.path == "/stats":
-            return Page(status=200, headers=HEADERS, body=orjson.dumps(self.stats()))
-        if request.path == "/stats/seconds":
-            return Page(status=200, headers=HEADERS, body=orjson.dumps(self.seconds()))
+        """Return the page of a look at something."""
+        looks = {"/stats": self.stats, "/stats/seconds": self.seconds, "/clock": self.clock}
+        if (look := looks.get(request.path)) is not None:
+            return _page(look())
         try:
             if request.path not in MODEL_LISTS:
                 why = Why.WRONG_METHOD if request.path in WIRES else Why.NO_SUCH_PAGE
@@ -172,7 +195,15 @@ class Server:
             self._check_key(request)
         except RefusedError as refused:
             return call.refusal(refused)
-        return Page(status=200, headers=HEADERS, body=orjson.dumps(call.wire.models(self._cast.names)))
+        return _page(call.wire.models(self._cast.names))
+
+    async def aclose(self) -> None:
+        """Let go of files and batches."""
+        await self._office.aclose()
+
+    def clock(self) -> ServerClock:
+        """Return the time by which batches go."""
+        return ServerClock(simulated=True, now_s=self._office.clock.now(), ahead_s=self._office.clock.ahead_s)
 
     def stats(self) -> ServerStats:
         return ServerStats(
@@ -187,6 +218,10 @@ class Server:
         """Return what each model's limits did, second by second."""
         models = {name: list(model.seconds.rows) for name, model in self._cast.models.items()}
         return ServerSeconds(simulated=True, now_s=time.monotonic(), models=models)
+
+
+def _page(body: object) -> Page:
+    return Page(status=200, headers=HEADERS, body=orjson.dumps(body))
 
 
 async def _body(request: web.BaseRequest) -> Json:

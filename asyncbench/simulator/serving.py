@@ -50,6 +50,7 @@ async def listening(settings: Settings) -> AsyncIterator[str]:
     finally:
         listener.close()
         await http.shutdown(GRACE_S)
+        await server.aclose()
 
 
 async def serve(settings: Settings, *, until_stdin_closes: bool = False) -> None:

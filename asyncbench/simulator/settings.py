@@ -10,6 +10,7 @@ from typing import ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
+from asyncbench.simulator.batches.settings import USUAL, BatchSettings
 from asyncbench.simulator.faults import Fault, check_rates
 from asyncbench.simulator.likes import LIKES
 from asyncbench.simulator.limits import LIMIT_MODELS, WITH_BURST
@@ -65,6 +66,8 @@ class Settings:
     storm_s: float = 0.0  # how long all calls of a model get a 429, once, when it is well under way
     like: str | None = None  # a key of likes.LIKES: the provider that is played; None: OpenAI and Anthropic
     faults: tuple[Fault, ...] = ()
+    batch: BatchSettings = USUAL  # how batches go, where a batch itself does not say
+    folder: Path | None = None  # where files and batches are kept for the next start; None: nowhere
 
     def __post_init__(self) -> None:
         try:

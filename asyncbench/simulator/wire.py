@@ -26,8 +26,12 @@ class Why(Enum):
     BAD_KEY = auto()
     NO_SUCH_MODEL = auto()
     NO_SUCH_PAGE = auto()
+    NO_SUCH_OBJECT = auto()
+    CONFLICT = auto()
     WRONG_METHOD = auto()
     TOO_LARGE = auto()
+    TOO_LONG = auto()
+    TIMED_OUT = auto()
     RATE_LIMITED = auto()
     NO_QUOTA = auto()
     SERVER_ERROR = auto()
@@ -38,11 +42,14 @@ class Why(Enum):
 class RefusedError(Exception):
     """A request that gets an error for an answer; never leaves the simulator."""
 
-    def __init__(self, why: Why, message: str, *, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, why: Why, message: str, *, retry_after_s: float | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message)
         self.why = why
         self.message = f"{message} (simulated)"
         self.retry_after_s = retry_after_s
+        self.code = code  # None: the usual one of OpenAI's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

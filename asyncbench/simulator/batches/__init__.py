@@ -1,0 +1,13 @@
+"""Provider batches, played: files and batches of both vendors, on a clock that may run faster.
+
+What a batch has come to is computed from its record and the time, so a server that is started again with the
+same folder goes on where the one before it was. Each module imports only from lines above its own:
+
+    faults
+    settings
+    course
+    shelf · handed_in
+    results
+    office
+    openai_desk · anthropic_desk
+"""

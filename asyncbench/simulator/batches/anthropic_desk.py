@@ -1,0 +1,161 @@
+"""Anthropic's Message Batches (its SDK's types, release 2.11)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from asyncbench.simulator.batches.course import DAY_S, Course, ServedBatch
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
+from asyncbench.simulator.batches.handed_in import settings_asked, split_requests
+from asyncbench.simulator.batches.office import BatchOffice
+from asyncbench.simulator.batches.pages import PIECE, Routes, answer, page_of, send_file, workspace_of
+from asyncbench.simulator.batches.settings import dealt
+from asyncbench.simulator.batches.shelf import new_id
+from asyncbench.simulator.wire import Json, RefusedError, Why
+
+MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000
+ARCHIVED_S = 29 * DAY_S  # after its creation
+COME_AGAIN_S = 10  # told with a batch that has not ended
+
+
+class AnthropicDesk:
+    """Answers what is asked of `/v1/messages/batches`."""
+
+    vendor = "anthropic"
+
+    def __init__(self, office: BatchOffice) -> None:
+        self._office = office
+        self.routes: Routes = (
+            ("POST", "/messages/batches", self.create),
+            ("GET", "/messages/batches", self.batches),
+            ("GET", "/messages/batches/([^/]+)", self.batch),
+            ("DELETE", "/messages/batches/([^/]+)", self.delete),
+            ("GET", "/messages/batches/([^/]+)/results", self.results),
+            ("POST", "/messages/batches/([^/]+)/cancel", self.cancel),
+        )
+
+    async def create(self, request: web.BaseRequest) -> web.StreamResponse:
+        now, name = self._office.clock.now(), new_id("requests-")
+        path = self._office.shelf.path(name)
+        try:
+            handed = await split_requests(request.content.iter_chunked(PIECE), path)
+            settings = self._office.settings_of(settings_asked(path, "params"))
+            most, most_bytes = settings.max_requests or MOST_REQUESTS, settings.max_bytes or MOST_BYTES
+            if handed.requests > most or path.stat().st_size > most_bytes:
+                limits = f"{most:,} requests, {most_bytes:,} bytes"
+                raise RefusedError(Why.TOO_LARGE, f"A batch has at most {limits}.")
+            draft = ServedBatch(
+                id="",
+                vendor=self.vendor,
+                workspace=workspace_of(request),
+                number=0,
+                created_at=now,
+                endpoint="/v1/messages",
+                input_file_id=name,
+                model=handed.model,
+                requests=handed.requests,
+                tokens=0,
+                settings=settings,
+                latency_s=0,
+            )
+            batch = self._office.create(draft)
+        finally:
+            if not any(batch.input_file_id == name for batch in self._office.shelf.batches.values()):
+                path.unlink(missing_ok=True)
+        return await self._told(request, batch)
+
+    async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
+        listed, before = (
+            self._office.listed(self.vendor, workspace_of(request)),
+            request.query.get("before_id"),
+        )
+        if before is not None:
+            listed = listed[: [batch.id for batch in listed].index(before)]
+        page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
+        shown = [await self._office.look(batch) for batch in self._office.without_skipped(page)]
+        told = [_batch(batch, course, _base(request)) for batch, course in shown]
+        ids = [batch["id"] for batch in told] or [None]
+        body = {"data": told, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
+        return await answer(request, body, self._headers(request))
+
+    async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        return await self._told(request, self._find(request, batch_id))
+
+    async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        batch, course = await self._office.cancel(self._find(request, batch_id))
+        return await answer(request, _batch(batch, course, _base(request)), self._headers(request))
+
+    async def delete(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        batch, course = await self._office.look(self._find(request, batch_id))
+        if not course.ended:
+            raise RefusedError(Why.BAD_REQUEST, "A batch can be deleted when it has ended; cancel it first.")
+        self._office.shelf.keep(replace(batch, deleted=True))
+        deleted = {"id": batch_id, "type": "message_batch_deleted"}
+        return await answer(request, deleted, self._headers(request))
+
+    async def results(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        batch, course = await self._office.look(self._find(request, batch_id))
+        late = course.at_s - course.ends_s < batch.seconds(Kind.RESULTS_UNKNOWN)
+        gone = course.at_s >= ARCHIVED_S or Kind.FILE_EXPIRED in batch.met
+        if not course.ended or batch.outcome is None or late or gone:
+            raise RefusedError(Why.NO_SUCH_OBJECT, f"Batch {batch_id} has no available results.")
+        met = self._office.dealer.deal(dealt(batch.settings.faults), "content", batch.model)
+        headers = {**self._headers(request), "content-type": "application/x-jsonl"}
+        path = self._office.shelf.path(batch.outcome.files["output"])
+        return await send_file(request, path, headers, met, with_length=Kind.CONTENT_WRONG_LENGTH in met)
+
+    async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
+        batch, course = await self._office.look(batch)
+        again = {} if course.ended else {"retry-after": str(COME_AGAIN_S)}
+        return await answer(request, _batch(batch, course, _base(request)), self._headers(request) | again)
+
+    def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
+        return self._office.find(self.vendor, workspace_of(request), batch_id)
+
+    def _headers(self, request: web.BaseRequest) -> dict[str, str]:
+        return {
+            "date": self._office.clock.date(),
+            "request-id": new_id("req_"),
+            "anthropic-organization-id": "org-simulated",
+            "anthropic-workspace-id": f"wrkspc_{workspace_of(request)}",
+        }
+
+
+def _base(request: web.BaseRequest) -> str:
+    return f"http://{request.host}"
+
+
+def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
+    """Write a batch. Its counts do not move before its end."""
+    outcome = batch.outcome if course.ended else None
+    archived = course.at_s >= ARCHIVED_S
+    counts = {"processing": batch.requests, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+    if outcome is not None:
+        counts = {
+            "processing": 0,
+            "succeeded": outcome.answered,
+            "errored": outcome.failed,
+            "canceled": outcome.canceled,
+            "expired": outcome.expired,
+        }
+    host = batch.met.get(Kind.RESULTS_ELSEWHERE, base)
+    status = "ended" if course.ended else "canceling" if course.cancelling else "in_progress"
+    return {
+        "id": batch.id,
+        "type": "message_batch",
+        "processing_status": status,
+        "request_counts": counts,
+        "created_at": _moment(batch, 0.0),
+        "expires_at": _moment(batch, DAY_S),
+        "ended_at": _moment(batch, course.ends_s) if course.ended else None,
+        "cancel_initiated_at": _moment(batch, course.began_s.get("cancelling")),
+        "archived_at": _moment(batch, ARCHIVED_S) if archived else None,
+        "results_url": f"{host}/v1/messages/batches/{batch.id}/results" if outcome and not archived else None,
+    }
+
+
+def _moment(batch: ServedBatch, after_s: float | None) -> str | None:
+    if after_s is None:
+        return None
+    return datetime.fromtimestamp(batch.created_at + after_s, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,134 @@
+"""What a batch has come to at a moment: a pure function of its record and the time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
+from asyncbench.simulator.batches.settings import BatchSettings
+
+DAY_S = 86_400.0  # then a batch expires
+VALIDATING_S = 63.0  # as recorded of a batch of two requests
+FINALIZING_S = 1.0
+CANCELLING_S = 600.0
+LATE_SHARE = 0.01  # of the requests: they were on their way when a batch is cancelled, and are finished
+TERMINAL = frozenset({"completed", "failed", "expired", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOutcome:
+    """What the results of a batch say together, once they are written."""
+
+    answered: int
+    failed: int
+    canceled: int = 0
+    expired: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)  # output, error → file id, where there is one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedBatch:
+    """One batch as it was handed in, and what was done to it since. Times are Unix seconds."""
+
+    id: str
+    vendor: str  # openai, anthropic
+    workspace: str
+    number: int  # which batch of its model it is: 1 is the first
+    created_at: float
+    endpoint: str
+    input_file_id: str
+    metadata: Mapping[str, str] | None = None
+    model: str  # of its first request
+    requests: int
+    tokens: int  # of all prompts, estimated
+    errors: tuple[Mapping[str, object], ...] | None = None  # of validation, as OpenAI tells; None: it passes
+    settings: BatchSettings
+    latency_s: float  # from its start to its last answer, by its own clock
+    met: Mapping[Kind, str] = field(default_factory=dict)
+    cancelled_at: float | None = None  # asked to
+    outcome: BatchOutcome | None = None  # None: its results are not written
+    deleted: bool = False
+
+    def elapsed_s(self, at: float) -> float:
+        """Return how old it is by its own clock."""
+        return (at - self.created_at) * self.settings.speedup
+
+    def seconds(self, kind: Kind) -> float:
+        """Return the value of a fault that it meets; 0: it does not."""
+        return float(self.met.get(kind, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Where a batch stands. States are OpenAI's; seconds are of the batch's own clock since its creation."""
+
+    status: str
+    at_s: float  # now
+    done: int  # requests run by now
+    began_s: Mapping[str, float]  # each state so far → when
+    ends_s: float
+
+    @property
+    def ended(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def cancelling(self) -> bool:
+        return "cancelling" in self.began_s
+
+
+def course_of(batch: ServedBatch, at: float) -> Course:
+    """Return where a batch stands at a moment."""
+    elapsed_s, states = batch.elapsed_s(at), _states(batch)
+    began_s = {state: began for state, began in states.items() if began <= elapsed_s} or {"validating": 0.0}
+    stopped_s = min((states[state] for state in ("cancelling", "expired") if state in states), default=None)
+    done = _done(batch, elapsed_s)
+    if stopped_s is not None and Kind.CANCEL_COMPLETES not in batch.met:
+        late = int(batch.requests * LATE_SHARE) if "cancelling" in states and _done(batch, stopped_s) else 0
+        done = min(done, _done(batch, stopped_s) + late)
+    return Course(
+        at_s=elapsed_s,
+        status=max(began_s, key=lambda state: (began_s[state], [*states].index(state))),
+        done=0 if batch.errors is not None else done,
+        began_s=began_s,
+        ends_s=max(states.values()),
+    )
+
+
+def _states(batch: ServedBatch) -> dict[str, float]:
+    """Return all states that a batch will have been in, with when each begins."""
+    starts_s = VALIDATING_S + batch.seconds(Kind.STUCK_VALIDATING)
+    if batch.errors is not None:
+        return _cancelled(batch, {"validating": 0.0, "failed": starts_s})
+    done_s = starts_s + batch.seconds(Kind.SLOW_START) + _takes_s(batch)
+    ends_s = done_s + FINALIZING_S + batch.seconds(Kind.STUCK_FINALIZING)
+    states = {"validating": 0.0, "in_progress": starts_s, "finalizing": done_s, "completed": ends_s}
+    if ends_s > DAY_S and Kind.NEVER_EXPIRES not in batch.met:
+        states = {state: began for state, began in states.items() if began < DAY_S} | {"expired": DAY_S}
+    return _cancelled(batch, states)
+
+
+def _cancelled(batch: ServedBatch, states: dict[str, float]) -> dict[str, float]:
+    if batch.cancelled_at is None:
+        return states
+    asked_s = batch.elapsed_s(batch.cancelled_at)
+    before = {state: began for state, began in states.items() if began <= asked_s} | {"cancelling": asked_s}
+    if Kind.CANCEL_COMPLETES in batch.met or "finalizing" in before:  # it comes too late
+        return before | {"completed": max(asked_s, states.get("completed", DAY_S))}
+    return before | {"cancelled": asked_s + (batch.seconds(Kind.CANCEL_SLOW) or CANCELLING_S)}
+
+
+def _takes_s(batch: ServedBatch) -> float:
+    if (share := batch.met.get(Kind.EXPIRES)) is None:
+        return batch.latency_s
+    starts_s = VALIDATING_S + batch.seconds(Kind.STUCK_VALIDATING) + batch.seconds(Kind.SLOW_START)
+    return (DAY_S - starts_s) / max(float(share), 1 / (2 * batch.requests))
+
+
+def _done(batch: ServedBatch, elapsed_s: float) -> int:
+    """Return how many requests have been run by then, if nothing stops it."""
+    starts_s = VALIDATING_S + batch.seconds(Kind.STUCK_VALIDATING) + batch.seconds(Kind.SLOW_START)
+    share = (elapsed_s - starts_s) / _takes_s(batch)
+    return int(batch.requests * min(1.0, max(0.0, share)) + 1e-6)

@@ -1,0 +1,297 @@
+"""What both vendors' batch APIs share: taking batches in, looking at them, ending them; and the truth."""
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from email.utils import formatdate
+from functools import cached_property
+from pathlib import Path
+
+from asyncbench.errors import ConfigError
+from asyncbench.simulator.batches.course import Course, ServedBatch, course_of
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
+from asyncbench.simulator.batches.results import executed_path, write_results
+from asyncbench.simulator.batches.settings import BatchSettings, dealt
+from asyncbench.simulator.batches.shelf import Shelf, new_id
+from asyncbench.simulator.casting import Cast
+from asyncbench.simulator.counts import BatchTruth
+from asyncbench.simulator.settings import Settings
+from asyncbench.simulator.wire import RefusedError, Why
+
+HOUR_S = 3600.0
+AT_ONCE = 1000  # requests: results of so many are written while the client waits
+POOL = 2_000_000  # tokens that a limit names which nobody has set
+USUAL_WORKSPACE = "default"
+PREFIXES: Mapping[str, str] = {"openai": "batch_", "anthropic": "msgbatch_"}
+
+
+class DroppedError(Exception):
+    """A call whose connection breaks before the reply; never leaves the simulator."""
+
+
+class Clock:
+    """The server's clock, which can be put forward."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._path = shelf.path("ahead_s")
+        self.ahead_s = float(self._path.read_text("utf-8")) if self._path.is_file() else 0.0
+
+    def now(self) -> float:
+        """Return Unix seconds."""
+        return time.time() + self.ahead_s
+
+    def date(self) -> str:
+        """Return the time as a header tells it."""
+        return formatdate(self.now(), usegmt=True)
+
+    def forward(self, seconds: object) -> None:
+        self.ahead_s += seconds if isinstance(seconds, int | float) else 0
+        self._path.write_text(repr(self.ahead_s), "utf-8")
+
+
+class BatchOffice:
+    """All batches of a server, of both vendors."""
+
+    def __init__(self, settings: Settings, cast: Cast) -> None:
+        self.settings, self.cast = settings, cast
+        self.dealer = Dealer(str(settings.seed))
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._writing: dict[str, asyncio.Task[ServedBatch]] = {}
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """Where files and batches are, made when the first is needed."""
+        if self.settings.folder is not None:
+            return Shelf(self.settings.folder)
+        self._temporary = tempfile.TemporaryDirectory(prefix="asyncbench-simulator-")
+        return Shelf(Path(self._temporary.name))
+
+    @cached_property
+    def clock(self) -> Clock:
+        return Clock(self.shelf)
+
+    async def aclose(self) -> None:
+        """Stop writing results, and remove what nobody wants kept."""
+        for task in self._writing.values():
+            task.cancel()
+        await asyncio.gather(*self._writing.values(), return_exceptions=True)
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    # ── taking in ────────────────────────────────────────────────────────────────────────────
+
+    def settings_of(self, asked: object) -> BatchSettings:
+        """Return the settings of a batch whose first request asks for some; raises RefusedError."""
+        try:
+            return self.settings.batch.but(asked)
+        except ConfigError as error:
+            raise RefusedError(Why.BAD_REQUEST, str(error)) from None
+
+    def create(self, draft: ServedBatch, *, reply_tokens: int = 0) -> ServedBatch:
+        """Take a batch in.
+
+        Args:
+            draft: the batch; its id, its number, its faults and its latency are found here.
+            reply_tokens: of its longest replies.
+
+        Raises:
+            RefusedError: the client is told so; by a fault the batch was taken in all the same.
+            DroppedError: the client is told nothing; likewise.
+        """
+        faults = dealt(draft.settings.faults)
+        call = self.dealer.deal(faults, "create", draft.model)
+        if Kind.CREATE_DROPPED in call:
+            raise DroppedError
+        self._refuse(draft, call)
+        number = 1 + sum(batch.model == draft.model for batch in self.shelf.batches.values())
+        met = self.dealer.deal(faults, "batch", draft.model, number=number)
+        draw = random.Random(f"batch latency/{self.settings.seed}/{draft.model}/{number}")
+        batch = replace(
+            draft,
+            id=new_id(PREFIXES[draft.vendor]),
+            number=number,
+            met=met,
+            tokens=draft.tokens + (reply_tokens if Kind.POOL_COUNTS_REPLIES in met else 0),
+            latency_s=draft.settings.latency_s * draw.lognormvariate(0, draft.settings.latency_sigma),
+            created_at=draft.created_at + float(call.get(Kind.CREATE_LATE, 0)) / draft.settings.speedup,
+        )
+        batch = self.shelf.keep(replace(batch, errors=self._errors(batch)))
+        if Kind.CREATE_TWICE in call:
+            self.shelf.keep(replace(batch, id=new_id(PREFIXES[draft.vendor])))
+        if Kind.CREATE_REPLY_DROPPED in call or Kind.CREATE_LATE in call:
+            raise DroppedError
+        if Kind.CREATE_500 in call:
+            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
+        return batch
+
+    def _refuse(self, draft: ServedBatch, call: Met) -> None:
+        """Raise RefusedError where nothing is created, and it is said at once."""
+        recent = [
+            batch
+            for batch in self.shelf.batches.values()
+            if (batch.vendor, batch.workspace) == (draft.vendor, draft.workspace)
+            and batch.elapsed_s(draft.created_at) < HOUR_S
+        ]
+        if len(recent) >= draft.settings.creates_per_hour or Kind.CREATE_429 in call:
+            message = "Too many batches were created within an hour."
+            raise RefusedError(Why.RATE_LIMITED, message, retry_after_s=60 / draft.settings.speedup)
+        if (code := call.get(Kind.CREATE_400)) is not None:
+            raise RefusedError(Why.BAD_REQUEST, "This batch cannot be created.", code=code)
+        most = draft.settings.waiting_requests
+        waiting = sum(batch.requests for batch in self._unfinished(draft))
+        if draft.vendor == "anthropic" and most is not None and waiting + draft.requests > most:
+            raise RefusedError(Why.RATE_LIMITED, f"More than {most:,} requests would wait in batches.")
+
+    def _errors(self, batch: ServedBatch) -> tuple[Mapping[str, object], ...] | None:
+        """Return why a batch will fail validation; raises RefusedError where it is said at once."""
+        if batch.errors is not None or batch.vendor != "openai":
+            return batch.errors
+        if Kind.FAILED_UNEXPLAINED in batch.met:
+            return ()
+        if (code := batch.met.get(Kind.FAILED)) is not None:
+            return ({"code": code, "line": None, "message": "Validation failed. (simulated)", "param": None},)
+        if not self._over_the_limit(batch):
+            return None
+        limit = f"{batch.settings.enqueued_tokens or POOL:,}"
+        message = (
+            f"Enqueued token limit reached for {batch.model} in organization org-simulated. Limit: "
+            f"{limit.replace(',', '') if Kind.WITHOUT_COMMAS in batch.met else limit} enqueued tokens. "
+            "Please try again once some in_progress batches have been completed."
+        )
+        if Kind.TOKEN_LIMIT_AT_CREATE in batch.met:
+            raise RefusedError(Why.BAD_REQUEST, message, code="token_limit_exceeded")
+        return ({"code": "token_limit_exceeded", "line": None, "message": message, "param": None},)
+
+    def _over_the_limit(self, batch: ServedBatch) -> bool:
+        first = min(
+            (other.created_at for other in self.shelf.batches.values() if other.model == batch.model),
+            default=batch.created_at,
+        )
+        full_s = batch.seconds(Kind.POOL_FULL)
+        if full_s and (batch.created_at - first) * batch.settings.speedup < full_s:
+            return True
+        most = batch.settings.enqueued_tokens
+        pool = sum(other.tokens for other in self._unfinished(batch) if other.model == batch.model)
+        return most is not None and pool + batch.tokens > most
+
+    def _unfinished(self, batch: ServedBatch) -> list[ServedBatch]:
+        """Return the batches of the same vendor and workspace that count as not ended when `batch` comes."""
+        at = batch.created_at
+        return [
+            other
+            for other in self.shelf.batches.values()
+            if (other.vendor, other.workspace) == (batch.vendor, batch.workspace)
+            and (other.errors is None or Kind.POOL_HELD in other.met)
+            and other.elapsed_s(at) < course_of(other, at).ends_s + other.seconds(Kind.POOL_HELD)
+        ]
+
+    # ── looking ──────────────────────────────────────────────────────────────────────────────
+
+    def listed(self, vendor: str, workspace: str) -> list[ServedBatch]:
+        """Return the batches that a list shows, newest first."""
+        now = self.clock.now()
+        shown = [
+            batch
+            for batch in self.shelf.batches.values()
+            if self._exists(batch, vendor, workspace, now)
+            and batch.elapsed_s(now) >= batch.seconds(Kind.UNLISTED)
+        ]
+        return sorted(shown, key=lambda batch: batch.created_at, reverse=True)
+
+    def without_skipped(self, page: Sequence[ServedBatch]) -> list[ServedBatch]:
+        """Return the entries of a list but those that it skips by a fault."""
+        return [
+            batch for batch in page if not self.dealer.deal(dealt(batch.settings.faults), "list", batch.model)
+        ]
+
+    def find(self, vendor: str, workspace: str, batch_id: str) -> ServedBatch:
+        """Return a batch; raises RefusedError: there is none, or it is too young to be found."""
+        now, batch = self.clock.now(), self.shelf.batches.get(batch_id)
+        if (
+            batch is None
+            or not self._exists(batch, vendor, workspace, now)
+            or batch.elapsed_s(now) < batch.seconds(Kind.UNKNOWN)
+            or self.dealer.deal(dealt(batch.settings.faults), "retrieve", batch.model)
+        ):
+            raise RefusedError(Why.NO_SUCH_OBJECT, f"No such batch: {batch_id}.")
+        return batch
+
+    def _exists(self, batch: ServedBatch, vendor: str, workspace: str, now: float) -> bool:
+        """Tell whether there is a batch; one that comes late finds no input file that was deleted before."""
+        file = self.shelf.files.get(batch.input_file_id)
+        made = batch.created_at <= now and (file is None or file.is_there(batch.created_at))
+        return made and not batch.deleted and (batch.vendor, batch.workspace) == (vendor, workspace)
+
+    async def look(self, batch: ServedBatch, *, wait: bool = False) -> tuple[ServedBatch, Course]:
+        """Return a batch as it is now, its results written if it has ended, and where it stands.
+
+        A large batch has not ended until they are written; `wait`: the caller has the time.
+        """
+        batch = self.shelf.batches[batch.id]
+        course = course_of(batch, self.clock.now())
+        if not course.ended or course.status == "failed" or batch.outcome is not None:
+            return batch, course
+        task = self._writing.get(batch.id)
+        if task is None:
+            task = self._writing[batch.id] = asyncio.create_task(self._written(batch, course))
+        if wait or batch.requests <= AT_ONCE or task.done():
+            return await asyncio.shield(task), course
+        began_s = {state: at_s for state, at_s in course.began_s.items() if state != course.status}
+        return batch, replace(
+            course, status="cancelling" if course.cancelling else "finalizing", began_s=began_s
+        )
+
+    async def _written(self, batch: ServedBatch, course: Course) -> ServedBatch:
+        outcome = await write_results(batch, course, self.shelf, self.cast, seed=self.settings.seed)
+        self._writing.pop(batch.id, None)
+        return self.shelf.keep(replace(self.shelf.batches[batch.id], outcome=outcome))
+
+    async def cancel(self, batch: ServedBatch) -> tuple[ServedBatch, Course]:
+        """Cancel a batch; raises RefusedError when it has ended, and where a fault says so."""
+        batch, course = await self.look(batch)
+        if course.ended:
+            raise RefusedError(Why.CONFLICT, f"A batch that is {course.status} cannot be cancelled.")
+        if batch.cancelled_at is None:
+            batch = self.shelf.keep(replace(batch, cancelled_at=self.clock.now()))
+        if self.dealer.deal(dealt(batch.settings.faults), "cancel", batch.model):
+            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
+        return await self.look(batch)
+
+    # ── the truth ────────────────────────────────────────────────────────────────────────────
+
+    async def truth(self) -> list[BatchTruth]:
+        """Return what became of every batch that was taken in, the oldest first."""
+        told = []
+        for batch in [*self.shelf.batches.values()]:
+            if not self._exists(batch, batch.vendor, batch.workspace, self.clock.now()) and not batch.deleted:
+                continue  # it has not come yet, or came too late
+            ended, course = await self.look(batch, wait=True)
+            outcome = ended.outcome
+            told.append(
+                BatchTruth(
+                    batch_id=batch.id,
+                    vendor=batch.vendor,
+                    workspace=batch.workspace,
+                    model=batch.model,
+                    status=course.status,
+                    requests=batch.requests,
+                    run=outcome.answered + outcome.failed if outcome else course.done,
+                    billed=outcome.answered if outcome else 0,
+                    input_tokens=outcome.input_tokens if outcome else 0,
+                    output_tokens=outcome.output_tokens if outcome else 0,
+                    metadata=batch.metadata,
+                )
+            )
+        return told
+
+    async def executed(self) -> AsyncIterator[bytes]:
+        """Yield a line of JSON for each time a request of an ended batch was run, in pieces."""
+        await self.truth()
+        for batch in [*self.shelf.batches.values()]:
+            if (path := executed_path(batch, self.shelf)).is_file():
+                with path.open("rb") as file:
+                    while piece := file.read(1 << 18):
+                        yield piece

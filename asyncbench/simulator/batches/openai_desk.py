@@ -1,0 +1,295 @@
+"""OpenAI's files and batches (its SDK's types, release 3.52)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from asyncbench.simulator.batches.course import Course, ServedBatch
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
+from asyncbench.simulator.batches.handed_in import HandedIn, check_file, settings_asked
+from asyncbench.simulator.batches.office import BatchOffice, DroppedError
+from asyncbench.simulator.batches.pages import (
+    PIECE,
+    Routes,
+    answer,
+    body_of,
+    carried_out,
+    page_of,
+    send_file,
+    workspace_of,
+)
+from asyncbench.simulator.batches.settings import BatchSettings, dealt
+from asyncbench.simulator.batches.shelf import MONTH_S, StoredFile, new_id
+from asyncbench.simulator.wire import Json, RefusedError, Why
+
+MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
+PURPOSES = ("batch", "fine-tune", "assistants", "user_data", "evals", "vision")
+KEPT_S = (3_600, 2_592_000)  # how long a file may be kept
+MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
+_STAMPED = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
+
+
+class OpenAIDesk:
+    """Answers what is asked of `/v1/files` and `/v1/batches`."""
+
+    vendor = "openai"
+
+    def __init__(self, office: BatchOffice) -> None:
+        self._office = office
+        self.routes: Routes = (
+            ("POST", "/files", self.upload),
+            ("GET", "/files", self.files),
+            ("GET", "/files/([^/]+)", self.file),
+            ("DELETE", "/files/([^/]+)", self.delete),
+            ("GET", "/files/([^/]+)/content", self.content),
+            ("POST", "/batches", self.create),
+            ("GET", "/batches", self.batches),
+            ("GET", "/batches/([^/]+)", self.batch),
+            ("POST", "/batches/([^/]+)/cancel", self.cancel),
+        )
+
+    async def upload(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.content_type != "multipart/form-data":
+            raise RefusedError(Why.BAD_REQUEST, "A file is uploaded as multipart/form-data.")
+        file_id = new_id("file-")
+        path = self._office.shelf.path(file_id)
+        try:
+            file, call = await self._received(request, file_id, path)
+            if Kind.UPLOAD_DROPPED in call:
+                raise DroppedError
+            self._office.shelf.keep_file(file)
+        finally:
+            if file_id not in self._office.shelf.files:
+                path.unlink(missing_ok=True)
+        if Kind.UPLOAD_REPLY_DROPPED in call:
+            raise DroppedError
+        if Kind.UPLOAD_500 in call:
+            raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
+        return await answer(request, _file(file), self._headers(request))
+
+    async def _received(self, request: web.BaseRequest, file_id: str, path: Path) -> tuple[StoredFile, Met]:
+        fields, size, now = {"name": ""}, 0, self._office.clock.now()
+        async for part in await request.multipart():
+            if not isinstance(part, aiohttp.BodyPartReader):
+                continue
+            if part.name != "file":
+                fields[part.name or ""] = await part.text()
+                continue
+            fields["name"] = part.filename or "upload"
+            with path.open("wb") as file:
+                while piece := await part.read_chunk(PIECE):
+                    size += file.write(piece)
+        if not fields["name"] or fields.get("purpose") not in PURPOSES:
+            raise RefusedError(Why.BAD_REQUEST, f"Missing: `file`, and `purpose` of {', '.join(PURPOSES)}.")
+        settings = self._office.settings_of(settings_asked(path, "body"))
+        if size > (most := settings.max_bytes or MOST_BYTES) and fields["purpose"] == "batch":
+            raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {most:,} bytes.")
+        stored = StoredFile(
+            id=file_id,
+            name=fields["name"],
+            purpose=fields["purpose"],
+            bytes=size,
+            created_at=now,
+            workspace=workspace_of(request),
+            keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S)),
+            speedup=settings.speedup,
+        )
+        return stored, self._office.dealer.deal(dealt(settings.faults), "upload")
+
+    async def files(self, request: web.BaseRequest) -> web.StreamResponse:
+        now, purpose = self._office.clock.now(), request.query.get("purpose")
+        there = [
+            file
+            for file in self._office.shelf.files.values()
+            if file.workspace == workspace_of(request)
+            and file.is_there(now)
+            and purpose in (None, file.purpose)
+        ]
+        there.sort(key=lambda file: file.created_at, reverse=request.query.get("order", "desc") == "desc")
+        page, more = page_of(there, request, lambda file: file.id, after="after", most=10_000)
+        return await answer(request, _list([_file(file) for file in page], more), self._headers(request))
+
+    async def file(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
+        return await answer(request, _file(self._find(request, file_id)), self._headers(request))
+
+    async def delete(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
+        self._office.shelf.delete(self._find(request, file_id), self._office.clock.now())
+        deleted = {"id": file_id, "object": "file", "deleted": True}
+        return await answer(request, deleted, self._headers(request))
+
+    async def content(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
+        file, settings, met = self._find(request, file_id), self._office.settings.batch, {}
+        batch = self._office.shelf.batches.get(file.name.rpartition("_")[0])
+        if batch is not None:
+            settings = batch.settings
+            late_s = (self._office.clock.now() - file.created_at) * file.speedup
+            if late_s < batch.seconds(Kind.RESULTS_UNKNOWN):
+                raise RefusedError(Why.NO_SUCH_OBJECT, f"No such File object: {file_id}.")
+            met = dict(self._office.dealer.deal(dealt(settings.faults), "content", batch.model))
+        headers = {
+            **self._headers(request),
+            "content-type": "application/octet-stream",
+            "content-disposition": f'attachment; filename="{file.name}"',
+        }
+        return await send_file(request, self._office.shelf.path(file_id), headers, met, with_length=True)
+
+    async def create(self, request: web.BaseRequest) -> web.StreamResponse:
+        batch = await carried_out(self._created(request, await body_of(request)))
+        return await self._told(request, batch)
+
+    async def _created(self, request: web.BaseRequest, body: Json) -> ServedBatch:
+        file = self._find(request, str(body.get("input_file_id")))
+        endpoint = f"/v1{str(body.get('endpoint')).removeprefix('/v1')}"
+        if endpoint not in ENDPOINTS:
+            raise RefusedError(Why.BAD_REQUEST, f"endpoint must be one of {', '.join(ENDPOINTS)}.")
+        if body.get("completion_window") != "24h":
+            raise RefusedError(Why.BAD_REQUEST, "completion_window must be 24h.")
+        metadata = _metadata(body.get("metadata"))
+        path = self._office.shelf.path(file.id)
+        settings = self._office.settings_of(settings_asked(path, "body"))
+        handed = await asyncio.to_thread(self._checked, path, endpoint, settings)
+        draft = ServedBatch(
+            id="",
+            vendor=self.vendor,
+            workspace=workspace_of(request),
+            number=0,
+            created_at=self._office.clock.now(),
+            endpoint=str(body["endpoint"]),
+            input_file_id=file.id,
+            metadata=metadata,
+            model=handed.model,
+            requests=handed.requests,
+            tokens=handed.tokens,
+            errors=tuple(handed.errors) or None,
+            settings=settings,
+            latency_s=0,
+        )
+        return self._office.create(draft, reply_tokens=handed.reply_tokens)
+
+    def _checked(self, path: Path, endpoint: str, settings: BatchSettings) -> HandedIn:
+        most = settings.max_requests or MOST_REQUESTS
+        return check_file(path, endpoint, most=most, knows=self._office.cast.model)
+
+    async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
+        listed = self._office.listed(self.vendor, workspace_of(request))
+        page, more = page_of(listed, request, lambda batch: batch.id, after="after", most=100)
+        told = [_batch(*await self._office.look(batch)) for batch in self._office.without_skipped(page)]
+        return await answer(request, _list(told, more), self._headers(request))
+
+    async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        return await self._told(request, self._office.find(self.vendor, workspace_of(request), batch_id))
+
+    async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
+        batch = self._office.find(self.vendor, workspace_of(request), batch_id)
+        return await answer(request, _batch(*await self._office.cancel(batch)), self._headers(request))
+
+    async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
+        return await answer(request, _batch(*await self._office.look(batch)), self._headers(request))
+
+    def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
+        file = self._office.shelf.files.get(file_id)
+        there = file is not None and file.is_there(self._office.clock.now())
+        if file is None or not there or file.workspace != workspace_of(request):
+            raise RefusedError(Why.NO_SUCH_OBJECT, f"No such File object: {file_id}.")
+        return file
+
+    def _headers(self, request: web.BaseRequest) -> dict[str, str]:
+        return {
+            "date": self._office.clock.date(),
+            "x-request-id": new_id("req_"),
+            "openai-organization": "org-simulated",
+            "openai-project": f"proj_{workspace_of(request)}",
+        }
+
+
+def _kept_s(given: str | float) -> float:
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not KEPT_S[0] <= seconds <= KEPT_S[1]:
+        raise RefusedError(Why.BAD_REQUEST, f"expires_after must be {KEPT_S[0]} to {KEPT_S[1]} seconds.")
+    return seconds
+
+
+def _metadata(given: object) -> Mapping[str, str] | None:
+    pairs = given if isinstance(given, dict) else {}
+    fits = len(pairs) <= MOST_METADATA and all(
+        isinstance(value, str) and len(key) <= LONGEST_KEY and len(value) <= LONGEST_VALUE
+        for key, value in pairs.items()
+    )
+    if given is not None and not (isinstance(given, dict) and fits):
+        raise RefusedError(Why.BAD_REQUEST, "metadata may hold 16 pairs of text, of 64 and 512 characters.")
+    return pairs or None
+
+
+def _list(data: Sequence[Json], more: bool) -> Json:
+    ids = [item["id"] for item in data] or [None]
+    return {"object": "list", "data": data, "first_id": ids[0], "last_id": ids[-1], "has_more": more}
+
+
+def _file(file: StoredFile) -> Json:
+    return {
+        "id": file.id,
+        "object": "file",
+        "bytes": file.bytes,
+        "created_at": int(file.created_at),
+        "expires_at": int(file.created_at) + int(file.keep_s),
+        "filename": file.name,
+        "purpose": file.purpose,
+        "status": "processed",
+        "status_details": None,
+    }
+
+
+def _file_ids(batch: ServedBatch, course: Course) -> Json:
+    """Return the ids of the files of results: there are none before the end."""
+    none = "" if Kind.EMPTY_IDS in batch.met else None
+    late = course.at_s - course.ends_s < batch.seconds(Kind.OUTPUT_LATE)
+    ids = batch.outcome.files if batch.outcome is not None and course.ended else {}
+    return {
+        "output_file_id": none if late else ids.get("output", none),
+        "error_file_id": ids.get("error", none),
+    }
+
+
+def _batch(batch: ServedBatch, course: Course) -> Json:
+    """Write a batch. It has counts from its validation on, and usage and files when it has ended."""
+    created_at = int(batch.created_at)
+    stamps = {state: created_at + int(began_s) for state, began_s in course.began_s.items()}
+    outcome = batch.outcome if course.ended else None
+    validated = course.status != "validating" and batch.errors is None
+    usage = (outcome.input_tokens, outcome.output_tokens, outcome.reasoning_tokens) if outcome else (0, 0, 0)
+    counts = (outcome.answered, outcome.failed) if outcome else (course.done if validated else 0, 0)
+    errors = None if batch.errors is None or not course.ended else {"object": "list", "data": batch.errors}
+    return {
+        "id": batch.id,
+        "object": "batch",
+        "endpoint": batch.endpoint,
+        "model": batch.model if validated else None,
+        "errors": errors,
+        "input_file_id": batch.input_file_id,
+        "completion_window": "24h",
+        "status": course.status,
+        **_file_ids(batch, course),
+        "created_at": created_at,
+        "expires_at": created_at + 86_400,
+        **{f"{state}_at": stamps.get(state) for state in _STAMPED},
+        "request_counts": {
+            "total": batch.requests if validated else 0,
+            "completed": counts[0],
+            "failed": counts[1],
+        },
+        "usage": {
+            "input_tokens": usage[0],
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": usage[1],
+            "output_tokens_details": {"reasoning_tokens": usage[2]},
+            "total_tokens": usage[0] + usage[1],
+        },
+        "metadata": batch.metadata,
+    }

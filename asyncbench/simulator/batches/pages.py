@@ -1,0 +1,137 @@
+"""What the pages of both vendors are made with: who asks, what is asked, and files as they are sent."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from aiohttp import web
+
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
+from asyncbench.simulator.batches.office import USUAL_WORKSPACE
+from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
+from asyncbench.simulator.wire import Json, RefusedError, Why
+
+PIECE = 1 << 18  # bytes of a file that are in memory at a time
+Handler = Callable[..., Coroutine[Any, Any, web.StreamResponse]]
+Routes = Sequence[tuple[str, str, Handler]]  # method, pattern of a path without /v1, who answers
+Anything = TypeVar("Anything")
+
+
+def handler_of(routes: Routes, request: web.BaseRequest) -> tuple[Handler, Sequence[str]] | None:
+    """Return who answers a request, and the ids in its path; None: nobody."""
+    path = request.path.removeprefix("/v1")
+    for method, pattern, handler in routes:
+        if request.method == method and (found := re.fullmatch(pattern, path)):
+            return handler, found.groups()
+    return None
+
+
+def workspace_of(request: web.BaseRequest) -> str:
+    """Return whose batches a key sees: those of what stands behind its `@`, or OpenAI's project header."""
+    _scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+    key = request.headers.get("x-api-key") or bearer
+    return request.headers.get("openai-project") or key.partition("@")[2] or USUAL_WORKSPACE
+
+
+async def answer(
+    request: web.BaseRequest, body: object, headers: Mapping[str, str], *, status: int = 200
+) -> web.StreamResponse:
+    return await whole(request, Page(status=status, headers={**HEADERS, **headers}, body=orjson.dumps(body)))
+
+
+async def body_of(request: web.BaseRequest) -> Json:
+    """Return a small body; raises RefusedError: it is no JSON object."""
+    try:
+        body = orjson.loads(await request.read())
+    except (orjson.JSONDecodeError, web.HTTPRequestEntityTooLarge):
+        body = None
+    if not isinstance(body, dict):
+        raise RefusedError(Why.BAD_REQUEST, "The body must be a JSON object.")
+    return body
+
+
+def page_of(
+    listed: Sequence[Anything],
+    request: web.BaseRequest,
+    id_of: Callable[[Anything], str],
+    *,
+    after: str,
+    most: int,
+) -> tuple[Sequence[Anything], bool]:
+    """Return the part of a list that is asked for, and whether there is more; `after`: its parameter."""
+    limit = request.query.get("limit", "20")
+    if not limit.isdigit() or not 1 <= int(limit) <= most:
+        raise RefusedError(Why.BAD_REQUEST, f"limit must be 1 to {most}.")
+    ids = [id_of(item) for item in listed]
+    start = 0
+    if (cursor := request.query.get(after)) is not None:
+        if cursor not in ids:
+            raise RefusedError(Why.BAD_REQUEST, f"{after}: no {cursor!r} in this list.")
+        start = ids.index(cursor) + 1
+    return listed[start : start + int(limit)], start + int(limit) < len(listed)
+
+
+async def carried_out(work: Coroutine[Any, Any, Anything]) -> Anything:
+    """Return what comes of it, which is done though the client leaves meanwhile, as vendors do."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to ask
+    return await asyncio.shield(task)
+
+
+async def send_pieces(request: web.BaseRequest, pieces: AsyncIterator[bytes]) -> web.StreamResponse:
+    """Send lines of JSON as they come."""
+    response = web.StreamResponse(headers={**HEADERS, "content-type": "application/x-jsonl"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    async for piece in pieces:
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+async def send_file(
+    request: web.BaseRequest, path: Path, headers: Mapping[str, str], met: Met, *, with_length: bool
+) -> web.StreamResponse:
+    """Send a file piece by piece, or spoil it in the ways that it meets."""
+    if Kind.CONTENT_502 in met:
+        page = Page(status=502, headers={"content-type": "text/html"}, body=b"<h1>502 Bad Gateway</h1>")
+        return await whole(request, page)
+    size = _size(path)
+    upto = _upto(path, size, met)
+    told = upto if Kind.CONTENT_WRONG_LENGTH in met else size
+    cut = Kind.CONTENT_CUT in met or Kind.CONTENT_CUT_IN_LINE in met
+    length = {"content-length": str(told)} if with_length and not cut else {}
+    response = web.StreamResponse(headers={**HEADERS, **headers, **length})
+    if not length:
+        response.enable_chunked_encoding()
+    await response.prepare(request)
+    with path.open("rb") as file:
+        while upto > 0 and (piece := file.read(min(PIECE, upto))):
+            await response.write(piece)
+            upto -= len(piece)
+    if Kind.CONTENT_RESET in met:
+        return await reset(request, Page(status=200, headers={}, body=b""))
+    await response.write_eof()
+    return response
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _upto(path: Path, size: int, met: Met) -> int:
+    """Return how many bytes are sent."""
+    if not met:
+        return size
+    with path.open("rb") as file:
+        whole_lines = 0
+        for line in file:
+            if whole_lines + len(line) > size // 2:
+                break
+            whole_lines += len(line)
+    if Kind.CONTENT_CUT in met:
+        return whole_lines
+    return size // 2 if size // 2 > whole_lines else whole_lines + 1

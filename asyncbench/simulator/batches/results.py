@@ -1,0 +1,189 @@
+"""Running the requests of a batch and writing its files, a slice at a time, from disk to disk."""
+
+import asyncio
+import math
+import os
+import random
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from asyncbench.simulator.batches.course import BatchOutcome, Course, ServedBatch
+from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
+from asyncbench.simulator.batches.result_wires import RESULT_WIRES
+from asyncbench.simulator.batches.settings import dealt
+from asyncbench.simulator.batches.shelf import Shelf, StoredFile, new_id
+from asyncbench.simulator.casting import Cast, found
+from asyncbench.simulator.wire import Exchange, Json, RefusedError, Why, WireAnswer
+
+SLICE = 100  # requests that are run before others of the server have their turn
+_NOT_RUN = {Kind.LINE_EXPIRED: "expired", Kind.LINE_CANCELED: "cancelled"}
+_FOREIGN_ID = "a-request-that-nobody-made"
+_SEPARATORS = "a\u2028b\u2029c\u0085d"
+_HOLDS_ANY_TEXT = b'"system_fingerprint":"simulated'  # a field of every answer that changes nothing
+
+
+def executed_path(batch: ServedBatch, shelf: Shelf) -> Path:
+    """Return the file that tells which requests of an ended batch were run and billed."""
+    return shelf.path(f"{batch.id}.executed.jsonl")
+
+
+async def write_results(
+    batch: ServedBatch, course: Course, shelf: Shelf, cast: Cast, *, seed: int
+) -> BatchOutcome:
+    """Run what an ended batch has come to, write its files, and return what they say together."""
+    name = f"{seed}/{batch.model}/{batch.number}"
+    run, rank = BatchRun(batch, cast, name), scattered(batch.requests, f"rank/{name}")
+    state = "expired" if course.status == "expired" else "cancelled"
+    paths = {name: shelf.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
+        for count, (place, raw) in enumerate(_lines(batch, shelf, name)):
+            if count % SLICE == 0:
+                await asyncio.sleep(0)
+            run.write(place + 1, orjson.loads(raw), files, None if rank(place) < course.done else state)
+    os.replace(paths["executed"], executed_path(batch, shelf))
+    ids = _shelved(batch, course, shelf, paths)
+    return replace(run.outcome(), files=ids)
+
+
+def _shelved(batch: ServedBatch, course: Course, shelf: Shelf, paths: dict[str, Path]) -> dict[str, str]:
+    """Give the files that hold anything an id; return name → id."""
+    ids: dict[str, str] = {}
+    for name in ("output", "error"):
+        if not (size := paths[name].stat().st_size):
+            paths[name].unlink()
+            continue
+        ids[name] = file_id = new_id("file-")
+        os.replace(paths[name], shelf.path(file_id))
+        file = StoredFile(
+            id=file_id,
+            name=f"{batch.id}_{name}.jsonl",
+            purpose="batch_output",
+            bytes=size,
+            created_at=batch.created_at + course.ends_s / batch.settings.speedup,
+            workspace=batch.workspace,
+            speedup=batch.settings.speedup,
+        )
+        shelf.keep_file(replace(file, keep_s=0.0) if Kind.FILE_EXPIRED in batch.met else file)
+    return ids
+
+
+def scattered(count: int, seed: str) -> Callable[[int], int]:
+    """Return a permutation of the places 0 to count − 1, the same for the same seed."""
+    draw = random.Random(seed)
+    start, step = draw.randrange(count), draw.randrange(count // 3, count) or 1
+    while math.gcd(step, count) != 1:
+        step += 1
+    return lambda place: (start + place * step) % count
+
+
+def _lines(batch: ServedBatch, shelf: Shelf, seed: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the requests with their places, from 0; as they were handed in, or shuffled."""
+    with shelf.path(batch.input_file_id).open("rb") as file:
+        if Kind.SHUFFLED not in batch.met:
+            yield from enumerate(file)
+            return
+        starts = array("Q", [0])
+        for line in file:
+            starts.append(starts[-1] + len(line))
+        order = scattered(batch.requests, f"order/{seed}")
+        for place in map(order, range(batch.requests)):
+            file.seek(starts[place])
+            yield place, file.readline()
+
+
+class BatchRun:
+    """Runs requests one after another, and adds up what they come to."""
+
+    def __init__(self, batch: ServedBatch, cast: Cast, seed: str) -> None:
+        self._batch, self._cast = batch, cast
+        self._wire = RESULT_WIRES[batch.vendor]
+        self._faults, self._dealer = dealt(batch.settings.faults), Dealer(seed)
+        self._states, self._tokens = Counter[str](), Counter[str]()
+
+    def write(self, number: int, line: Json, files: Mapping[str, BinaryIO], not_run: str | None) -> None:
+        """Run a request, unless the batch ended before its turn, and write its line.
+
+        `number`: its line among those handed in, from 1.
+        """
+        custom_id, met = str(line["custom_id"]), self._dealer.deal(self._faults, "line", number=number)
+        if Kind.LINE_MISSING in met and not_run is None:
+            return
+        not_run = next((state for kind, state in _NOT_RUN.items() if kind in met), not_run)
+        if not_run is not None:
+            self._states[not_run] += 1
+            name, result = "error", self._wire.not_run(custom_id, not_run)
+        else:
+            name, result = self._run(custom_id, number, line, met, files["executed"])
+        file = files["output" if self._wire.one_file else name]
+        if Kind.LINE_FOREIGN in met:
+            file.write(orjson.dumps({**result, "custom_id": _FOREIGN_ID}) + b"\n")
+        if Kind.LINE_LOST not in met:
+            file.write(_spoiled(orjson.dumps(result), met) * (2 if Kind.LINE_TWICE in met else 1))
+
+    def _run(self, custom_id: str, number: int, line: Json, met: Met, executed: BinaryIO) -> tuple[str, Json]:
+        """Return which file a request's line is for, and the line."""
+        request_id = f"{self._batch.id[-12:]}-{number:06}"
+        refused = next((self._wire.refusals[kind] for kind in met if kind in self._wire.refusals), None)
+        answer = None
+        if refused is None:
+            try:
+                answer, body = self._answer(line, request_id)
+            except RefusedError as error:
+                refused = error
+        self._note(custom_id, answer, executed)
+        if refused is None:
+            return "output", self._wire.answered(custom_id, request_id, body)
+        status = 0 if Kind.LINE_STATUS_0 in met else None
+        result = self._wire.refused(custom_id, request_id, refused, status)
+        return "output" if Kind.LINE_ERROR_200 in met else "error", result
+
+    def _answer(self, line: Json, request_id: str) -> tuple[WireAnswer, Json]:
+        """Return the answer that a call would get; raises RefusedError."""
+        wire, body = self._wire.request(line)
+        asked = wire.read(body)
+        if asked.stream:
+            raise RefusedError(Why.BAD_REQUEST, "`stream` is not for batches.")
+        model = self._cast.model(asked.model)
+        model.like.check(body)
+        taken = model.voice.take(asked := found(asked, model.voice))
+        if taken.failed:
+            raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
+        exchange = Exchange(asked=asked, answer=taken.answer, like=model.like, request_id=request_id)
+        return taken.answer, wire.reply(exchange)
+
+    def _note(self, custom_id: str, answer: WireAnswer | None, executed: BinaryIO) -> None:
+        """Write down that a request was run and what is billed for it."""
+        self._states["failed" if answer is None else "answered"] += 1
+        told: Json = {"custom_id": custom_id, "batch_id": self._batch.id, "billed": answer is not None}
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+            told[name] = 0 if answer is None else getattr(answer, name)
+            self._tokens[name] += 0 if answer is None else getattr(answer, name)
+        executed.write(orjson.dumps(told) + b"\n")
+
+    def outcome(self) -> BatchOutcome:
+        """Return what was written."""
+        return BatchOutcome(
+            answered=self._states["answered"],
+            failed=self._states["failed"],
+            canceled=self._states["cancelled"],
+            expired=self._states["expired"],
+            input_tokens=self._tokens["input_tokens"],
+            output_tokens=self._tokens["output_tokens"],
+            reasoning_tokens=self._tokens["reasoning_tokens"],
+        )
+
+
+def _spoiled(line: bytes, met: Met) -> bytes:
+    """Return a line with its end, and with what is odd or wrong about it."""
+    more = _SEPARATORS.encode() if Kind.LINE_SEPARATORS in met else b""
+    more += b"x" * int(met.get(Kind.LINE_LONG, 0))
+    line = line.replace(_HOLDS_ANY_TEXT, _HOLDS_ANY_TEXT + more, 1) if more else line
+    return (line[: len(line) // 2] if Kind.LINE_BROKEN in met else line) + b"\n"
