@@ -145,6 +145,20 @@ Faults = Annotated[
     list[str] | None,
     typer.Option(metavar="KIND=RATE[@MODEL]", help="Let this share of the calls fail so. Repeatable."),
 ]
+BatchFaults = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND=RATE[:VALUE]",
+        help="Let this share of the batches, calls or lines fail so. KIND=#1,3 chooses by place. Repeatable.",
+    ),
+]
+BatchSpeedup = Annotated[
+    float, typer.Option(metavar="K", help="Let batches go K times faster: 24 h take 24 h / K.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(metavar="FOLDER", help="Keep uploaded files and batches here, for the next start."),
+]
 Keys = Annotated[
     list[str] | None, typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any.")
 ]
@@ -168,6 +182,9 @@ def simulate(
     chunks: Chunks = None,
     like: Like = None,
     fault: Faults = None,
+    batch_speedup: BatchSpeedup = 1.0,
+    batch_fault: BatchFaults = None,
+    folder: Folder = None,
     key: Keys = None,
 ) -> None:
     """Run a local server with simulated models.
@@ -184,8 +201,11 @@ def simulate(
 
     Faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key, no_quota, error_200, stale. Only for
     streams: cut_stream, no_terminator, stream_error, silent.
+
+    The server also takes batches, of both vendors. GET /stats/batches shows what was run and billed. An
+    unknown --batch-fault lists all kinds. A key such as `k@lab` has its own files and batches.
     """
-    from asyncbench.simulator import Settings, parse_fault, serve
+    from asyncbench.simulator import BatchSettings, Settings, parse_fault, serve
 
     if not problems and not replay:
         raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")
@@ -208,5 +228,7 @@ def simulate(
         chunks=chunks,
         like=like,
         faults=tuple(map(parse_fault, fault or ())),
+        batch=BatchSettings(speedup=batch_speedup, faults=tuple(batch_fault or ())),
+        folder=folder,
     )
     awaited(serve(settings))

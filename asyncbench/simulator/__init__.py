@@ -1,6 +1,7 @@
 """A loopback provider with real sockets, limits and faults.
 
-In: problem sets or recorded replies. Out: a server process that speaks OpenAI's and Anthropic's wire formats.
+In: problem sets or recorded replies. Out: a server process that speaks OpenAI's and Anthropic's wire formats,
+and takes their batches.
 Each module imports only from lines above its own:
 
     faults · limits · questions
@@ -8,16 +9,23 @@ Each module imports only from lines above its own:
     asked
     openai_wire
     likes · responses_wire · anthropic_wire · voices
+    batches.faults · batches.settings
     settings
     served
     casting
     delivery
+    batches
     server
     serving · process
     __main__
 """
 
-from asyncbench.simulator.counts import ServerStats as ServerStats
+from asyncbench.simulator.batches.settings import BatchSettings as BatchSettings
+from asyncbench.simulator.counts import (
+    BatchTruth as BatchTruth,
+    RunRequest as RunRequest,
+    ServerStats as ServerStats,
+)
 from asyncbench.simulator.faults import parse_fault as parse_fault
 from asyncbench.simulator.process import Simulator as Simulator, running as running
 from asyncbench.simulator.questions import (

@@ -18,6 +18,7 @@ from asyncbench.simulator.settings import Settings, to_json
 START_TIMEOUT_S = 60.0  # large problem sets are read first
 STOP_TIMEOUT_S = 10.0
 STATS_TIMEOUT_S = 10.0
+TRUTH_TIMEOUT_S = 600.0  # the results of large batches are written first
 
 
 class Simulator:
@@ -38,11 +39,12 @@ class Simulator:
 
     def batches(self) -> list[BatchTruth]:
         """Return what became of each batch, whatever its client was told; raises OSError likewise."""
-        return cast("list[BatchTruth]", self._looked_up("/stats/batches"))
+        with self._answer("/stats/batches", timeout_s=TRUTH_TIMEOUT_S) as answer:
+            return cast("list[BatchTruth]", orjson.loads(answer.read()))
 
     def executed(self) -> Iterator[RunRequest]:
         """Yield each time a request of an ended batch was run, the oldest batch first; raises likewise."""
-        with self._answer("/stats/batches/executed") as lines:
+        with self._answer("/stats/batches/executed", timeout_s=TRUTH_TIMEOUT_S) as lines:
             yield from map(orjson.loads, lines)
 
     def forward(self, seconds: float) -> None:
@@ -55,9 +57,11 @@ class Simulator:
             return orjson.loads(answer.read())
 
     @contextmanager
-    def _answer(self, path: str, *, body: bytes | None = None) -> Iterator[http.client.HTTPResponse]:
+    def _answer(
+        self, path: str, *, body: bytes | None = None, timeout_s: float = STATS_TIMEOUT_S
+    ) -> Iterator[http.client.HTTPResponse]:
         place = urlsplit(self.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=STATS_TIMEOUT_S)
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
         try:
             connection.request("GET" if body is None else "POST", path, body)
             yield connection.getresponse()

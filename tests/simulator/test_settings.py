@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from asyncbench.cli import app
 from asyncbench.errors import ConfigError
+from asyncbench.simulator.batches.settings import BatchSettings
 from asyncbench.simulator.faults import parse_fault
 from asyncbench.simulator.settings import Settings, from_json, to_json
 
@@ -30,6 +31,10 @@ FULL = Settings(
     chunks=7,
     like="deepseek",
     faults=(parse_fault("429=0.05"), parse_fault("cut=0.01@noisy-2")),
+    batch=BatchSettings(
+        speedup=3600, latency_s=60, max_requests=5, faults=("expires=#1,3:0.5", "line_500=0.1")
+    ),
+    folder=Path("night/simulator"),
 )
 
 
@@ -45,6 +50,11 @@ def test_settings_survive_the_way_through_json(settings):
         ('{"rmp": 600}', "rmp: "),
         ('{"rpm": "many"}', "rpm: "),
         ('{"faults": [{"kind": "404", "rate": 1}]}', "faults.0.kind: "),
+        ('{"batch": {"speed": 2}}', "batch.speed: "),
+        ('{"batch": {"speedup": 0}}', "batch.speedup is 0; it must be above 0"),
+        ('{"batch": {"max_requests": 0}}', "batch.max_requests is 0; it must be above 0"),
+        ('{"batch": {"latency_sigma": -1}}', "batch.latency_sigma is -1; it must be 0 or above"),
+        ('{"batch": {"faults": ["rain=1"]}}', "no kind 'rain'"),
         ('{"rpm": 0}', "rpm is 0; it must be above 0"),
         ('{"like": "closedai"}', "like is 'closedai'; choose of openai, mistral"),
         ('{"limit_model": "leaky"}', "limit_model is 'leaky'; choose of token_bucket, gcra, fixed_window"),
@@ -59,6 +69,11 @@ def test_settings_survive_the_way_through_json(settings):
         "unknown key",
         "wrong type",
         "unknown fault",
+        "unknown key of batches",
+        "no speed",
+        "no requests",
+        "no spread",
+        "unknown fault of batches",
         "broken rule",
         "unknown provider",
         "unknown model of a limit",
@@ -110,6 +125,8 @@ def test_any_loopback_address_is_served(host):
         (["--tokens-counted", "all"], "tokens_counted is 'all'"),
         (["--input-tpm", "0"], "input_tpm is 0"),
         (["--output-tpm", "-1"], "output_tpm is -1"),
+        (["--batch-speedup", "0"], "batch.speedup is 0"),
+        (["--batch-fault", "rain=1"], "no kind 'rain'; kinds: upload_dropped"),
     ],
 )
 def test_the_command_s_options_are_held_to_the_same_rules(options, complaint):

@@ -66,12 +66,7 @@ class AnthropicDesk:
         return await self._told(request, batch)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
-        listed, before = (
-            self._office.listed(self.vendor, workspace_of(request)),
-            request.query.get("before_id"),
-        )
-        if before is not None:
-            listed = listed[: [batch.id for batch in listed].index(before)]
+        listed = self._office.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
         shown = [await self._office.look(batch) for batch in self._office.without_skipped(page)]
         told = [_batch(batch, course, _base(request)) for batch, course in shown]

@@ -66,12 +66,12 @@ def page_of(
     if not limit.isdigit() or not 1 <= int(limit) <= most:
         raise RefusedError(Why.BAD_REQUEST, f"limit must be 1 to {most}.")
     ids = [id_of(item) for item in listed]
-    start = 0
-    if (cursor := request.query.get(after)) is not None:
-        if cursor not in ids:
-            raise RefusedError(Why.BAD_REQUEST, f"{after}: no {cursor!r} in this list.")
-        start = ids.index(cursor) + 1
-    return listed[start : start + int(limit)], start + int(limit) < len(listed)
+    for name in (after, "before_id"):
+        if (cursor := request.query.get(name)) is not None and cursor not in ids:
+            raise RefusedError(Why.BAD_REQUEST, f"{name}: no {cursor!r} in this list.")
+    start = ids.index(request.query[after]) + 1 if after in request.query else 0
+    end = ids.index(request.query["before_id"]) if "before_id" in request.query else len(ids)
+    return listed[start : min(end, start + int(limit))], start + int(limit) < end
 
 
 async def carried_out(work: Coroutine[Any, Any, Anything]) -> Anything:
