@@ -139,25 +139,28 @@ Ttft = Annotated[
 ]
 Chunks = Annotated[int | None, typer.Option(metavar="N", help="Stream a reply in at most N pieces.")]
 Like = Annotated[
-    str | None, typer.Option(metavar="PROVIDER", help="Behave like this provider: mistral, vllm, azure …")
+    str | None,
+    typer.Option(
+        metavar="PROVIDER",
+        help="Behave like this provider: mistral, vllm … A model `mistral:noisy` does so for a call.",
+    ),
 ]
 Faults = Annotated[
     list[str] | None,
-    typer.Option(metavar="KIND=RATE[@MODEL]", help="Let this share of the calls fail so. Repeatable."),
-]
-BatchFaults = Annotated[
-    list[str] | None,
     typer.Option(
-        metavar="KIND=RATE[:VALUE]",
-        help="Let this share of the batches, calls or lines fail so. KIND=#1,3 chooses by place. Repeatable.",
+        metavar="KIND=RATE[@MODEL]",
+        help="Let this share of the calls fail so. Repeatable. Kinds: 429, 500, 529, stall, reset, cut, "
+        "invalid_json, dead_key, no_quota, error_200, stale; for streams: cut_stream, no_terminator, "
+        "stream_error, silent.",
     ),
 ]
-BatchSpeedup = Annotated[
-    float, typer.Option(metavar="K", help="Let batches go K times faster: 24 h take 24 h / K.")
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="Keep uploaded files and batches here, for the next start."),
+Batch = Annotated[
+    str,
+    typer.Option(
+        metavar="JSON",
+        help='Let batches go like this: \'{"speedup": 3600, "faults": ["expires=0.1"]}\'. '
+        "An unknown key or fault is answered with all that are known.",
+    ),
 ]
 Keys = Annotated[
     list[str] | None, typer.Option(metavar="KEY", help="Accept only this API key. Repeatable. Default: any.")
@@ -182,9 +185,7 @@ def simulate(
     chunks: Chunks = None,
     like: Like = None,
     fault: Faults = None,
-    batch_speedup: BatchSpeedup = 1.0,
-    batch_fault: BatchFaults = None,
-    folder: Folder = None,
+    batch: Batch = "{}",
     key: Keys = None,
 ) -> None:
     """Run a local server with simulated models.
@@ -194,18 +195,12 @@ def simulate(
     asyncbench simulate --replay results/published
 
     The server runs until Ctrl-C and is reachable from this machine only. It speaks the wire formats of OpenAI
-    and Anthropic, plain and streamed. GET /stats shows its calls, GET /stats/seconds its limits.
+    and Anthropic: plain calls, streams and batches. GET /stats shows its calls, /stats/seconds its limits,
+    /stats/batches its batches. A key such as `k@lab` has files and batches of its own.
     Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
-    model of the folder is a model, too. --like imitates a provider for all calls, and a model name such as
-    `mistral:noisy` does so for one call.
-
-    Faults: 429, 500, 529, stall, reset, cut, invalid_json, dead_key, no_quota, error_200, stale. Only for
-    streams: cut_stream, no_terminator, stream_error, silent.
-
-    The server also takes batches, of both vendors. GET /stats/batches shows what was run and billed. An
-    unknown --batch-fault lists all kinds. A key such as `k@lab` has its own files and batches.
+    model of the folder is a model, too.
     """
-    from asyncbench.simulator import BatchSettings, Settings, parse_fault, serve
+    from asyncbench.simulator import Settings, parse_batch, parse_fault, serve
 
     if not problems and not replay:
         raise ConfigError("nothing to serve. Give --problems with a file, or --replay with a results folder")
@@ -228,7 +223,6 @@ def simulate(
         chunks=chunks,
         like=like,
         faults=tuple(map(parse_fault, fault or ())),
-        batch=BatchSettings(speedup=batch_speedup, faults=tuple(batch_fault or ())),
-        folder=folder,
+        batch=parse_batch(batch),
     )
     awaited(serve(settings))

@@ -20,7 +20,10 @@ Each module imports only from lines above its own:
     __main__
 """
 
-from asyncbench.simulator.batches.settings import BatchSettings as BatchSettings
+from asyncbench.simulator.batches.settings import (
+    BatchSettings as BatchSettings,
+    parse_batch as parse_batch,
+)
 from asyncbench.simulator.counts import (
     BatchTruth as BatchTruth,
     RunRequest as RunRequest,

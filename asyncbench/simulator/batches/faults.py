@@ -46,7 +46,7 @@ class BatchFaultKind(StrEnum):
     RESULTS_UNKNOWN = "results_unknown", "batch", "120"  # for so many seconds after the end
     SKIPPED = "skipped", "list"  # the page lacks one entry
     # validation
-    FAILED = "failed", "batch", "model_not_found"  # the error's code
+    FAILED = "failed", "batch", "model_not_found"  # the error's code; CODE@LINE names a line, too
     FAILED_UNEXPLAINED = "failed_unexplained", "batch"
     POOL_FULL = "pool_full", "batch", "3600"  # for so many seconds after the first create of the model
     POOL_HELD = "pool_held", "batch", "3600"  # its tokens count for so many seconds after its end

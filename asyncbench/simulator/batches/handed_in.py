@@ -52,14 +52,17 @@ def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], o
             handed.requests += 1
             if (wrong := _line_error(raw, endpoint, handed, ids, knows)) and len(handed.errors) < MOST_ERRORS:
                 code, message = wrong
-                handed.errors.append(_told(code, message, number))
+                handed.errors.append(told_error(code, message, number))
     if not handed.requests or handed.requests > most:
         code = "too_many_tasks" if handed.requests else "empty_file"
-        handed.errors = [_told(code, f"The file has {handed.requests} requests; it may have 1 to {most}.")]
+        handed.errors = [
+            told_error(code, f"The file has {handed.requests} requests; it may have 1 to {most}.")
+        ]
     return handed
 
 
-def _told(code: str, message: str, line: int | None = None) -> Json:
+def told_error(code: str, message: str, line: int | None = None) -> Json:
+    """Write an error of validation; `line`: which is wrong, from 1."""
     return {"code": code, "line": line, "message": f"{message} (simulated)", "param": None}
 
 

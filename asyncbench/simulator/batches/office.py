@@ -13,6 +13,7 @@ from pathlib import Path
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.course import Course, ServedBatch, course_of
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
+from asyncbench.simulator.batches.handed_in import told_error
 from asyncbench.simulator.batches.results import executed_path, write_results
 from asyncbench.simulator.batches.settings import BatchSettings, dealt
 from asyncbench.simulator.batches.shelf import Shelf, new_id
@@ -152,7 +153,8 @@ class BatchOffice:
         if Kind.FAILED_UNEXPLAINED in batch.met:
             return ()
         if (code := batch.met.get(Kind.FAILED)) is not None:
-            return ({"code": code, "line": None, "message": "Validation failed. (simulated)", "param": None},)
+            code, _, line = code.partition("@")
+            return (told_error(code, "Validation failed.", int(line) if line.isdigit() else None),)
         if not self._over_the_limit(batch):
             return None
         limit = f"{batch.settings.enqueued_tokens or POOL:,}"
@@ -163,7 +165,7 @@ class BatchOffice:
         )
         if Kind.TOKEN_LIMIT_AT_CREATE in batch.met:
             raise RefusedError(Why.BAD_REQUEST, message, code="token_limit_exceeded")
-        return ({"code": "token_limit_exceeded", "line": None, "message": message, "param": None},)
+        return (told_error("token_limit_exceeded", message),)
 
     def _over_the_limit(self, batch: ServedBatch) -> bool:
         first = min(

@@ -23,6 +23,7 @@ from asyncbench.simulator.casting import Cast, found
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, Why, WireAnswer
 
 SLICE = 100  # requests that are run before others of the server have their turn
+_NEVER_SEEN = frozenset({Kind.LINE_LOST, Kind.LINE_BROKEN})  # so the same answer is there for who asks again
 _NOT_RUN = {Kind.LINE_EXPIRED: "expired", Kind.LINE_CANCELED: "cancelled"}
 _FOREIGN_ID = "a-request-that-nobody-made"
 _SEPARATORS = "a\u2028b\u2029c\u0085d"
@@ -135,7 +136,7 @@ class BatchRun:
         answer = None
         if refused is None:
             try:
-                answer, body = self._answer(line, request_id)
+                answer, body = self._answer(line, request_id, met)
             except RefusedError as error:
                 refused = error
         self._note(custom_id, answer, executed)
@@ -145,7 +146,7 @@ class BatchRun:
         result = self._wire.refused(custom_id, request_id, refused, status)
         return "output" if Kind.LINE_ERROR_200 in met else "error", result
 
-    def _answer(self, line: Json, request_id: str) -> tuple[WireAnswer, Json]:
+    def _answer(self, line: Json, request_id: str, met: Met) -> tuple[WireAnswer, Json]:
         """Return the answer that a call would get; raises RefusedError."""
         wire, body = self._wire.request(line)
         asked = wire.read(body)
@@ -154,6 +155,8 @@ class BatchRun:
         model = self._cast.model(asked.model)
         model.like.check(body)
         taken = model.voice.take(asked := found(asked, model.voice))
+        if taken.failed or not _NEVER_SEEN.isdisjoint(met):
+            taken.give_back()
         if taken.failed:
             raise RefusedError(Why.RECORDED_FAILURE, "This question is recorded as failed.")
         exchange = Exchange(asked=asked, answer=taken.answer, like=model.like, request_id=request_id)

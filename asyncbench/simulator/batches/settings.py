@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from typing import ClassVar
 
+import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from asyncbench.errors import ConfigError
@@ -62,9 +63,18 @@ class BatchSettings:
         except ValidationError as error:
             fault = error.errors()[0]
             key = ".".join(map(str, fault["loc"]))
-            raise ConfigError(f"simulator: batch.{key}: {fault['msg']}") from None
+            known = ", ".join(field.name for field in fields(self))
+            raise ConfigError(f"simulator: batch.{key}: {fault['msg']}; keys: {known}") from None
         except (TypeError, ValueError):
             raise ConfigError("simulator: batch must be a mapping, such as {speedup: 3600}") from None
+
+
+def parse_batch(text: str) -> BatchSettings:
+    """Read settings from JSON; raises ConfigError as `BatchSettings.but` does."""
+    try:
+        return USUAL.but(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"simulator: batch is {text!r}, which is no JSON: {error}") from None
 
 
 @cache

@@ -229,13 +229,18 @@ async def test_a_list_skips_an_entry(vendors):
 
 
 @pytest.mark.parametrize(
-    ("fault", "codes"),
-    [("failed=1:input_no_permissions", ["input_no_permissions"]), ("failed_unexplained=1", [])],
+    ("fault", "errors"),
+    [
+        ("failed=1:input_no_permissions", [("input_no_permissions", None)]),
+        ("failed=1:invalid_json_line@2", [("invalid_json_line", 2)]),
+        ("failed_unexplained=1", []),
+    ],
 )
-async def test_validation_fails(vendors, fault, codes):
+async def test_validation_fails(vendors, fault, errors):
     openais = await vendors(fault)
     batch, _, _ = await openais.finished(2)
-    assert (batch.status, [error.code for error in batch.errors.data]) == ("failed", codes)
+    assert batch.status == "failed"
+    assert [(error.code, error.line) for error in batch.errors.data] == errors
     assert await openais.executed() == []
 
 
