@@ -12,10 +12,10 @@ import orjson
 from aiohttp import web
 
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
-from asyncbench.simulator.batches.anthropic_desk import AnthropicDesk
-from asyncbench.simulator.batches.office import BatchOffice, DroppedError
-from asyncbench.simulator.batches.openai_desk import OpenAIDesk
+from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
+from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
 from asyncbench.simulator.batches.pages import handler_of, send_pieces
+from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.casting import WIRES, Cast, found
 from asyncbench.simulator.counts import RequestCounts, ServerClock, ServerSeconds, ServerStats, Visit
 from asyncbench.simulator.delivery import HEADERS, PAGES, STREAMS, Broadcast, Page, reset, whole, whole_stream
@@ -91,8 +91,8 @@ class Server:
         self._questions = questions
         self._cast = Cast(settings, questions, recordings)
         self._keys = frozenset(settings.keys)
-        self._office = BatchOffice(settings, self._cast)
-        self._routes = (*OpenAIDesk(self._office).routes, *AnthropicDesk(self._office).routes)
+        self._service = BatchService(settings, self._cast)
+        self._routes = (*OpenAIBatchApi(self._service).routes, *AnthropicBatchApi(self._service).routes)
         self._total = RequestCounts()
         start = secrets.token_hex(4)  # two starts of a server give no request the same id
         self._request_ids = (f"simulated-{start}-{number:08}" for number in itertools.count(1))
@@ -101,7 +101,8 @@ class Server:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
         wire = WIRES.get(request.path)
         # Pages that both vendors have under one path are written in the format of who asks.
-        by_header = ANTHROPIC if "anthropic-version" in request.headers else CHAT
+        anthropics = "anthropic-version" in request.headers or "/messages/" in request.path
+        by_header = ANTHROPIC if anthropics else CHAT
         call = ServedCall(wire=wire or by_header, like=self._cast.like, request_id=next(self._request_ids))
         if wire is None or request.method != "POST":
             return await self._looked_at(request, call)
@@ -176,11 +177,11 @@ class Server:
             except DroppedError:
                 return await reset(request, _page(None))
         if request.path == "/stats/batches/executed":
-            return await send_pieces(request, self._office.executed())
+            return await send_pieces(request, self._service.executed())
         if request.path == "/stats/batches":
-            return await whole(request, _page(await self._office.truth()))
+            return await whole(request, _page(await self._service.truth()))
         if request.path == "/clock" and request.method == "POST":
-            self._office.clock.forward((await _body(request)).get("forward_s"))
+            self._service.clock.forward((await _body(request)).get("forward_s"))
         return await whole(request, self._looked_up(request, call))
 
     def _looked_up(self, request: web.BaseRequest, call: ServedCall) -> Page:
@@ -199,11 +200,13 @@ class Server:
 
     async def aclose(self) -> None:
         """Let go of files and batches."""
-        await self._office.aclose()
+        await self._service.aclose()
 
     def clock(self) -> ServerClock:
         """Return the time by which batches go."""
-        return ServerClock(simulated=True, now_s=self._office.clock.now(), ahead_s=self._office.clock.ahead_s)
+        return ServerClock(
+            simulated=True, now_s=self._service.clock.now(), ahead_s=self._service.clock.ahead_s
+        )
 
     def stats(self) -> ServerStats:
         return ServerStats(

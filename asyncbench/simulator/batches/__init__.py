@@ -6,8 +6,9 @@ same folder goes on where the one before it was. Each module imports only from l
     faults
     settings
     course
-    shelf · handed_in
+    storage · inputs · result_wires
     results
-    office
-    openai_desk · anthropic_desk
+    service
+    pages
+    openai_api · anthropic_api
 """

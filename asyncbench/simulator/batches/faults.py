@@ -59,6 +59,7 @@ class BatchFaultKind(StrEnum):
     STUCK_FINALIZING = "stuck_finalizing", "batch", "3600"
     EXPIRES = "expires", "batch", "0.5"  # with this share done
     NEVER_EXPIRES = "never_expires", "batch"
+    INPUT_NEEDED = "input_needed", "batch"  # it fails when its input file is deleted before its end
     CANCEL_SLOW = "cancel_slow", "batch", "1500"
     CANCEL_COMPLETES = "cancel_completes", "batch"
     # result files

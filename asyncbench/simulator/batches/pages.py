@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
-from asyncbench.simulator.batches.office import USUAL_WORKSPACE
+from asyncbench.simulator.batches.service import USUAL_WORKSPACE
 from asyncbench.simulator.delivery import HEADERS, Page, reset, whole
 from asyncbench.simulator.wire import Json, RefusedError, Why
 

@@ -18,7 +18,7 @@ from asyncbench.simulator.batches.course import BatchOutcome, Course, ServedBatc
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
 from asyncbench.simulator.batches.result_wires import RESULT_WIRES
 from asyncbench.simulator.batches.settings import dealt
-from asyncbench.simulator.batches.shelf import Shelf, StoredFile, new_id
+from asyncbench.simulator.batches.storage import BatchStorage, StoredFile, new_id
 from asyncbench.simulator.casting import Cast, found
 from asyncbench.simulator.wire import Exchange, Json, RefusedError, Why, WireAnswer
 
@@ -30,31 +30,33 @@ _SEPARATORS = "a\u2028b\u2029c\u0085d"
 _HOLDS_ANY_TEXT = b'"system_fingerprint":"simulated'  # a field of every answer that changes nothing
 
 
-def executed_path(batch: ServedBatch, shelf: Shelf) -> Path:
+def executed_path(batch: ServedBatch, storage: BatchStorage) -> Path:
     """Return the file that tells which requests of an ended batch were run and billed."""
-    return shelf.path(f"{batch.id}.executed.jsonl")
+    return storage.path(f"{batch.id}.executed.jsonl")
 
 
 async def write_results(
-    batch: ServedBatch, course: Course, shelf: Shelf, cast: Cast, *, seed: int
+    batch: ServedBatch, course: Course, storage: BatchStorage, cast: Cast, *, seed: int
 ) -> BatchOutcome:
     """Run what an ended batch has come to, write its files, and return what they say together."""
     name = f"{seed}/{batch.model}/{batch.number}"
     run, rank = BatchRun(batch, cast, name), scattered(batch.requests, f"rank/{name}")
     state = "expired" if course.status == "expired" else "cancelled"
-    paths = {name: shelf.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
+    paths = {name: storage.path(f"{batch.id}.{name}.new") for name in ("output", "error", "executed")}
     with ExitStack() as stack:
         files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
-        for count, (place, raw) in enumerate(_lines(batch, shelf, name)):
+        for count, (place, raw) in enumerate(_lines(batch, storage, name)):
             if count % SLICE == 0:
                 await asyncio.sleep(0)
             run.write(place + 1, orjson.loads(raw), files, None if rank(place) < course.done else state)
-    os.replace(paths["executed"], executed_path(batch, shelf))
-    ids = _shelved(batch, course, shelf, paths)
+    os.replace(paths["executed"], executed_path(batch, storage))
+    ids = _stored(batch, course, storage, paths)
     return replace(run.outcome(), files=ids)
 
 
-def _shelved(batch: ServedBatch, course: Course, shelf: Shelf, paths: dict[str, Path]) -> dict[str, str]:
+def _stored(
+    batch: ServedBatch, course: Course, storage: BatchStorage, paths: dict[str, Path]
+) -> dict[str, str]:
     """Give the files that hold anything an id; return name → id."""
     ids: dict[str, str] = {}
     for name in ("output", "error"):
@@ -62,7 +64,7 @@ def _shelved(batch: ServedBatch, course: Course, shelf: Shelf, paths: dict[str, 
             paths[name].unlink()
             continue
         ids[name] = file_id = new_id("file-")
-        os.replace(paths[name], shelf.path(file_id))
+        os.replace(paths[name], storage.path(file_id))
         file = StoredFile(
             id=file_id,
             name=f"{batch.id}_{name}.jsonl",
@@ -72,7 +74,7 @@ def _shelved(batch: ServedBatch, course: Course, shelf: Shelf, paths: dict[str, 
             workspace=batch.workspace,
             speedup=batch.settings.speedup,
         )
-        shelf.keep_file(replace(file, keep_s=0.0) if Kind.FILE_EXPIRED in batch.met else file)
+        storage.keep_file(replace(file, keep_s=0.0) if Kind.FILE_EXPIRED in batch.met else file)
     return ids
 
 
@@ -85,9 +87,9 @@ def scattered(count: int, seed: str) -> Callable[[int], int]:
     return lambda place: (start + place * step) % count
 
 
-def _lines(batch: ServedBatch, shelf: Shelf, seed: str) -> Iterator[tuple[int, bytes]]:
+def _lines(batch: ServedBatch, storage: BatchStorage, seed: str) -> Iterator[tuple[int, bytes]]:
     """Yield the requests with their places, from 0; as they were handed in, or shuffled."""
-    with shelf.path(batch.input_file_id).open("rb") as file:
+    with storage.path(batch.input_file_id).open("rb") as file:
         if Kind.SHUFFLED not in batch.met:
             yield from enumerate(file)
             return

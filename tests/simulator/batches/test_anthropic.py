@@ -123,7 +123,8 @@ async def test_a_wrong_list_is_refused_at_once(vendors, requests, complaint):
 async def test_a_body_that_is_no_list_is_refused(vendors, body):
     anthropics = await vendors()
     reply = await anthropics.plain.send("POST", "/v1/messages/batches", body=body)
-    assert (reply.status, reply.body["error"]["type"]) == (400, "invalid_request_error")
+    assert (reply.status, reply.body["type"]) == (400, "error")
+    assert reply.body["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize("limit", [{"max_requests": 2}, {"max_bytes": 200}])

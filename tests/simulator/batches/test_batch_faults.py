@@ -335,6 +335,27 @@ async def test_a_batch_never_expires(vendors):
     assert (await openais.openai.batches.retrieve(batch.id)).status == "completed"
 
 
+@pytest.mark.parametrize(("fault", "status"), [("input_needed=1", "failed"), ("skipped=0", "in_progress")])
+async def test_a_batch_may_need_its_input_file_to_its_end(vendors, fault, status):
+    openais = await vendors(fault)
+    batch = await openais.create(2)
+    await openais.forward(600)
+    await openais.openai.files.delete(batch.input_file_id)
+    assert (await openais.openai.batches.retrieve(batch.id)).status == status
+    await openais.forward(DAY_S)
+    assert len(await openais.executed()) == (0 if status == "failed" else 2)
+
+
+async def test_a_large_batch_whose_results_are_being_written_cannot_be_cancelled(vendors):
+    openais = await vendors()
+    batch = await openais.create(chat_lines(1500))
+    await openais.forward(DAY_S)
+    assert (await openais.openai.batches.retrieve(batch.id)).status == "finalizing"
+    with pytest.raises(openai.ConflictError):
+        await openais.openai.batches.cancel(batch.id)
+    assert [told["billed"] for told in await openais.truth()] == [1500]
+
+
 @pytest.mark.parametrize(
     ("fault", "states", "answered"),
     [

@@ -13,10 +13,10 @@ from pathlib import Path
 from asyncbench.errors import ConfigError
 from asyncbench.simulator.batches.course import Course, ServedBatch, course_of
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Dealer, Met
-from asyncbench.simulator.batches.handed_in import told_error
+from asyncbench.simulator.batches.inputs import told_error
 from asyncbench.simulator.batches.results import executed_path, write_results
 from asyncbench.simulator.batches.settings import BatchSettings, dealt
-from asyncbench.simulator.batches.shelf import Shelf, new_id
+from asyncbench.simulator.batches.storage import BatchStorage, StoredFile, new_id
 from asyncbench.simulator.casting import Cast
 from asyncbench.simulator.counts import BatchTruth
 from asyncbench.simulator.settings import Settings
@@ -36,8 +36,8 @@ class DroppedError(Exception):
 class Clock:
     """The server's clock, which can be put forward."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._path = shelf.path("ahead_s")
+    def __init__(self, storage: BatchStorage) -> None:
+        self._path = storage.path("ahead_s")
         self.ahead_s = float(self._path.read_text("utf-8")) if self._path.is_file() else 0.0
 
     def now(self) -> float:
@@ -53,7 +53,7 @@ class Clock:
         self._path.write_text(repr(self.ahead_s), "utf-8")
 
 
-class BatchOffice:
+class BatchService:
     """All batches of a server, of both vendors."""
 
     def __init__(self, settings: Settings, cast: Cast) -> None:
@@ -63,16 +63,16 @@ class BatchOffice:
         self._writing: dict[str, asyncio.Task[ServedBatch]] = {}
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def storage(self) -> BatchStorage:
         """Where files and batches are, made when the first is needed."""
         if self.settings.folder is not None:
-            return Shelf(self.settings.folder)
+            return BatchStorage(self.settings.folder)
         self._temporary = tempfile.TemporaryDirectory(prefix="asyncbench-simulator-")
-        return Shelf(Path(self._temporary.name))
+        return BatchStorage(Path(self._temporary.name))
 
     @cached_property
     def clock(self) -> Clock:
-        return Clock(self.shelf)
+        return Clock(self.storage)
 
     async def aclose(self) -> None:
         """Stop writing results, and remove what nobody wants kept."""
@@ -107,7 +107,7 @@ class BatchOffice:
         if Kind.CREATE_DROPPED in call:
             raise DroppedError
         self._refuse(draft, call)
-        number = 1 + sum(batch.model == draft.model for batch in self.shelf.batches.values())
+        number = 1 + sum(batch.model == draft.model for batch in self.storage.batches.values())
         met = self.dealer.deal(faults, "batch", draft.model, number=number)
         draw = random.Random(f"batch latency/{self.settings.seed}/{draft.model}/{number}")
         batch = replace(
@@ -119,9 +119,9 @@ class BatchOffice:
             latency_s=draft.settings.latency_s * draw.lognormvariate(0, draft.settings.latency_sigma),
             created_at=draft.created_at + float(call.get(Kind.CREATE_LATE, 0)) / draft.settings.speedup,
         )
-        batch = self.shelf.keep(replace(batch, errors=self._errors(batch)))
+        batch = self.storage.keep(replace(batch, errors=self._errors(batch)))
         if Kind.CREATE_TWICE in call:
-            self.shelf.keep(replace(batch, id=new_id(PREFIXES[draft.vendor])))
+            self.storage.keep(replace(batch, id=new_id(PREFIXES[draft.vendor])))
         if Kind.CREATE_REPLY_DROPPED in call or Kind.CREATE_LATE in call:
             raise DroppedError
         if Kind.CREATE_500 in call:
@@ -132,7 +132,7 @@ class BatchOffice:
         """Raise RefusedError where nothing is created, and it is said at once."""
         recent = [
             batch
-            for batch in self.shelf.batches.values()
+            for batch in self.storage.batches.values()
             if (batch.vendor, batch.workspace) == (draft.vendor, draft.workspace)
             and batch.elapsed_s(draft.created_at) < HOUR_S
         ]
@@ -169,7 +169,7 @@ class BatchOffice:
 
     def _over_the_limit(self, batch: ServedBatch) -> bool:
         first = min(
-            (other.created_at for other in self.shelf.batches.values() if other.model == batch.model),
+            (other.created_at for other in self.storage.batches.values() if other.model == batch.model),
             default=batch.created_at,
         )
         full_s = batch.seconds(Kind.POOL_FULL)
@@ -184,7 +184,7 @@ class BatchOffice:
         at = batch.created_at
         return [
             other
-            for other in self.shelf.batches.values()
+            for other in self.storage.batches.values()
             if (other.vendor, other.workspace) == (batch.vendor, batch.workspace)
             and (other.errors is None or Kind.POOL_HELD in other.met)
             and other.elapsed_s(at) < course_of(other, at).ends_s + other.seconds(Kind.POOL_HELD)
@@ -197,7 +197,7 @@ class BatchOffice:
         now = self.clock.now()
         shown = [
             batch
-            for batch in self.shelf.batches.values()
+            for batch in self.storage.batches.values()
             if self._exists(batch, vendor, workspace, now)
             and batch.elapsed_s(now) >= batch.seconds(Kind.UNLISTED)
         ]
@@ -211,7 +211,7 @@ class BatchOffice:
 
     def find(self, vendor: str, workspace: str, batch_id: str) -> ServedBatch:
         """Return a batch; raises RefusedError: there is none, or it is too young to be found."""
-        now, batch = self.clock.now(), self.shelf.batches.get(batch_id)
+        now, batch = self.clock.now(), self.storage.batches.get(batch_id)
         if (
             batch is None
             or not self._exists(batch, vendor, workspace, now)
@@ -223,7 +223,7 @@ class BatchOffice:
 
     def _exists(self, batch: ServedBatch, vendor: str, workspace: str, now: float) -> bool:
         """Tell whether there is a batch; one that comes late finds no input file that was deleted before."""
-        file = self.shelf.files.get(batch.input_file_id)
+        file = self.storage.files.get(batch.input_file_id)
         made = batch.created_at <= now and (file is None or file.is_there(batch.created_at))
         return made and not batch.deleted and (batch.vendor, batch.workspace) == (vendor, workspace)
 
@@ -232,7 +232,7 @@ class BatchOffice:
 
         A large batch has not ended until they are written; `wait`: the caller has the time.
         """
-        batch = self.shelf.batches[batch.id]
+        batch = self.storage.batches[batch.id]
         course = course_of(batch, self.clock.now())
         if not course.ended or course.status == "failed" or batch.outcome is not None:
             return batch, course
@@ -247,27 +247,37 @@ class BatchOffice:
         )
 
     async def _written(self, batch: ServedBatch, course: Course) -> ServedBatch:
-        outcome = await write_results(batch, course, self.shelf, self.cast, seed=self.settings.seed)
+        outcome = await write_results(batch, course, self.storage, self.cast, seed=self.settings.seed)
         self._writing.pop(batch.id, None)
-        return self.shelf.keep(replace(self.shelf.batches[batch.id], outcome=outcome))
+        return self.storage.keep(replace(self.storage.batches[batch.id], outcome=outcome))
 
     async def cancel(self, batch: ServedBatch) -> tuple[ServedBatch, Course]:
         """Cancel a batch; raises RefusedError when it has ended, and where a fault says so."""
-        batch, course = await self.look(batch)
-        if course.ended:
+        course = course_of(batch, self.clock.now())
+        if course.ended:  # though a client may not have seen it yet
             raise RefusedError(Why.CONFLICT, f"A batch that is {course.status} cannot be cancelled.")
         if batch.cancelled_at is None:
-            batch = self.shelf.keep(replace(batch, cancelled_at=self.clock.now()))
+            batch = self.storage.keep(replace(batch, cancelled_at=self.clock.now()))
         if self.dealer.deal(dealt(batch.settings.faults), "cancel", batch.model):
             raise RefusedError(Why.SERVER_ERROR, "The server had an error.")
         return await self.look(batch)
+
+    def delete(self, file: StoredFile) -> None:
+        """Delete a file; by a fault the batches that are being made of it fail."""
+        now = self.clock.now()
+        self.storage.delete(file, now)
+        error = told_error("input_no_permissions", "The input file is gone.")
+        for batch in [*self.storage.batches.values()]:
+            made_of_it = batch.input_file_id == file.id and Kind.INPUT_NEEDED in batch.met
+            if made_of_it and not course_of(batch, now).ended:
+                self.storage.keep(replace(batch, errors=(error,)))
 
     # ── the truth ────────────────────────────────────────────────────────────────────────────
 
     async def truth(self) -> list[BatchTruth]:
         """Return what became of every batch that was taken in, the oldest first."""
         told = []
-        for batch in [*self.shelf.batches.values()]:
+        for batch in [*self.storage.batches.values()]:
             if not self._exists(batch, batch.vendor, batch.workspace, self.clock.now()) and not batch.deleted:
                 continue  # it has not come yet, or came too late
             ended, course = await self.look(batch, wait=True)
@@ -292,8 +302,8 @@ class BatchOffice:
     async def executed(self) -> AsyncIterator[bytes]:
         """Yield a line of JSON for each time a request of an ended batch was run, in pieces."""
         await self.truth()
-        for batch in [*self.shelf.batches.values()]:
-            if (path := executed_path(batch, self.shelf)).is_file():
+        for batch in [*self.storage.batches.values()]:
+            if (path := executed_path(batch, self.storage)).is_file():
                 with path.open("rb") as file:
                     while piece := file.read(1 << 18):
                         yield piece

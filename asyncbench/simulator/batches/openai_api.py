@@ -9,8 +9,7 @@ from aiohttp import web
 
 from asyncbench.simulator.batches.course import Course, ServedBatch
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
-from asyncbench.simulator.batches.handed_in import HandedIn, check_file, settings_asked
-from asyncbench.simulator.batches.office import BatchOffice, DroppedError
+from asyncbench.simulator.batches.inputs import BatchInput, check_file, settings_asked
 from asyncbench.simulator.batches.pages import (
     PIECE,
     Routes,
@@ -21,8 +20,9 @@ from asyncbench.simulator.batches.pages import (
     send_file,
     workspace_of,
 )
+from asyncbench.simulator.batches.service import BatchService, DroppedError
 from asyncbench.simulator.batches.settings import BatchSettings, dealt
-from asyncbench.simulator.batches.shelf import MONTH_S, StoredFile, new_id
+from asyncbench.simulator.batches.storage import MONTH_S, StoredFile, new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -33,13 +33,13 @@ ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
 _STAMPED = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
-class OpenAIDesk:
+class OpenAIBatchApi:
     """Answers what is asked of `/v1/files` and `/v1/batches`."""
 
     vendor = "openai"
 
-    def __init__(self, office: BatchOffice) -> None:
-        self._office = office
+    def __init__(self, service: BatchService) -> None:
+        self._service = service
         self.routes: Routes = (
             ("POST", "/files", self.upload),
             ("GET", "/files", self.files),
@@ -56,14 +56,14 @@ class OpenAIDesk:
         if request.content_type != "multipart/form-data":
             raise RefusedError(Why.BAD_REQUEST, "A file is uploaded as multipart/form-data.")
         file_id = new_id("file-")
-        path = self._office.shelf.path(file_id)
+        path = self._service.storage.path(file_id)
         try:
             file, call = await self._received(request, file_id, path)
             if Kind.UPLOAD_DROPPED in call:
                 raise DroppedError
-            self._office.shelf.keep_file(file)
+            self._service.storage.keep_file(file)
         finally:
-            if file_id not in self._office.shelf.files:
+            if file_id not in self._service.storage.files:
                 path.unlink(missing_ok=True)
         if Kind.UPLOAD_REPLY_DROPPED in call:
             raise DroppedError
@@ -72,7 +72,7 @@ class OpenAIDesk:
         return await answer(request, _file(file), self._headers(request))
 
     async def _received(self, request: web.BaseRequest, file_id: str, path: Path) -> tuple[StoredFile, Met]:
-        fields, size, now = {"name": ""}, 0, self._office.clock.now()
+        fields, size, now = {"name": ""}, 0, self._service.clock.now()
         async for part in await request.multipart():
             if not isinstance(part, aiohttp.BodyPartReader):
                 continue
@@ -85,7 +85,7 @@ class OpenAIDesk:
                     size += file.write(piece)
         if not fields["name"] or fields.get("purpose") not in PURPOSES:
             raise RefusedError(Why.BAD_REQUEST, f"Missing: `file`, and `purpose` of {', '.join(PURPOSES)}.")
-        settings = self._office.settings_of(settings_asked(path, "body"))
+        settings = self._service.settings_of(settings_asked(path, "body"))
         if size > (most := settings.max_bytes or MOST_BYTES) and fields["purpose"] == "batch":
             raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {most:,} bytes.")
         stored = StoredFile(
@@ -98,13 +98,13 @@ class OpenAIDesk:
             keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S)),
             speedup=settings.speedup,
         )
-        return stored, self._office.dealer.deal(dealt(settings.faults), "upload")
+        return stored, self._service.dealer.deal(dealt(settings.faults), "upload")
 
     async def files(self, request: web.BaseRequest) -> web.StreamResponse:
-        now, purpose = self._office.clock.now(), request.query.get("purpose")
+        now, purpose = self._service.clock.now(), request.query.get("purpose")
         there = [
             file
-            for file in self._office.shelf.files.values()
+            for file in self._service.storage.files.values()
             if file.workspace == workspace_of(request)
             and file.is_there(now)
             and purpose in (None, file.purpose)
@@ -117,25 +117,25 @@ class OpenAIDesk:
         return await answer(request, _file(self._find(request, file_id)), self._headers(request))
 
     async def delete(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
-        self._office.shelf.delete(self._find(request, file_id), self._office.clock.now())
+        self._service.delete(self._find(request, file_id))
         deleted = {"id": file_id, "object": "file", "deleted": True}
         return await answer(request, deleted, self._headers(request))
 
     async def content(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
-        file, settings, met = self._find(request, file_id), self._office.settings.batch, {}
-        batch = self._office.shelf.batches.get(file.name.rpartition("_")[0])
+        file, settings, met = self._find(request, file_id), self._service.settings.batch, {}
+        batch = self._service.storage.batches.get(file.name.rpartition("_")[0])
         if batch is not None:
             settings = batch.settings
-            late_s = (self._office.clock.now() - file.created_at) * file.speedup
+            late_s = (self._service.clock.now() - file.created_at) * file.speedup
             if late_s < batch.seconds(Kind.RESULTS_UNKNOWN):
                 raise RefusedError(Why.NO_SUCH_OBJECT, f"No such File object: {file_id}.")
-            met = dict(self._office.dealer.deal(dealt(settings.faults), "content", batch.model))
+            met = dict(self._service.dealer.deal(dealt(settings.faults), "content", batch.model))
         headers = {
             **self._headers(request),
             "content-type": "application/octet-stream",
             "content-disposition": f'attachment; filename="{file.name}"',
         }
-        return await send_file(request, self._office.shelf.path(file_id), headers, met, with_length=True)
+        return await send_file(request, self._service.storage.path(file_id), headers, met, with_length=True)
 
     async def create(self, request: web.BaseRequest) -> web.StreamResponse:
         batch = await carried_out(self._created(request, await body_of(request)))
@@ -149,15 +149,15 @@ class OpenAIDesk:
         if body.get("completion_window") != "24h":
             raise RefusedError(Why.BAD_REQUEST, "completion_window must be 24h.")
         metadata = _metadata(body.get("metadata"))
-        path = self._office.shelf.path(file.id)
-        settings = self._office.settings_of(settings_asked(path, "body"))
+        path = self._service.storage.path(file.id)
+        settings = self._service.settings_of(settings_asked(path, "body"))
         handed = await asyncio.to_thread(self._checked, path, endpoint, settings)
         draft = ServedBatch(
             id="",
             vendor=self.vendor,
             workspace=workspace_of(request),
             number=0,
-            created_at=self._office.clock.now(),
+            created_at=self._service.clock.now(),
             endpoint=str(body["endpoint"]),
             input_file_id=file.id,
             metadata=metadata,
@@ -168,38 +168,38 @@ class OpenAIDesk:
             settings=settings,
             latency_s=0,
         )
-        return self._office.create(draft, reply_tokens=handed.reply_tokens)
+        return self._service.create(draft, reply_tokens=handed.reply_tokens)
 
-    def _checked(self, path: Path, endpoint: str, settings: BatchSettings) -> HandedIn:
+    def _checked(self, path: Path, endpoint: str, settings: BatchSettings) -> BatchInput:
         most = settings.max_requests or MOST_REQUESTS
-        return check_file(path, endpoint, most=most, knows=self._office.cast.model)
+        return check_file(path, endpoint, most=most, knows=self._service.cast.model)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
-        listed = self._office.listed(self.vendor, workspace_of(request))
+        listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after", most=100)
-        told = [_batch(*await self._office.look(batch)) for batch in self._office.without_skipped(page)]
+        told = [_batch(*await self._service.look(batch)) for batch in self._service.without_skipped(page)]
         return await answer(request, _list(told, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        return await self._told(request, self._office.find(self.vendor, workspace_of(request), batch_id))
+        return await self._told(request, self._service.find(self.vendor, workspace_of(request), batch_id))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        batch = self._office.find(self.vendor, workspace_of(request), batch_id)
-        return await answer(request, _batch(*await self._office.cancel(batch)), self._headers(request))
+        batch = self._service.find(self.vendor, workspace_of(request), batch_id)
+        return await answer(request, _batch(*await self._service.cancel(batch)), self._headers(request))
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        return await answer(request, _batch(*await self._office.look(batch)), self._headers(request))
+        return await answer(request, _batch(*await self._service.look(batch)), self._headers(request))
 
     def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
-        file = self._office.shelf.files.get(file_id)
-        there = file is not None and file.is_there(self._office.clock.now())
+        file = self._service.storage.files.get(file_id)
+        there = file is not None and file.is_there(self._service.clock.now())
         if file is None or not there or file.workspace != workspace_of(request):
             raise RefusedError(Why.NO_SUCH_OBJECT, f"No such File object: {file_id}.")
         return file
 
     def _headers(self, request: web.BaseRequest) -> dict[str, str]:
         return {
-            "date": self._office.clock.date(),
+            "date": self._service.clock.date(),
             "x-request-id": new_id("req_"),
             "openai-organization": "org-simulated",
             "openai-project": f"proj_{workspace_of(request)}",

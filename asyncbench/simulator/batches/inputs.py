@@ -20,7 +20,7 @@ _LONGEST_OPENING = 100  # characters before the first request
 
 
 @dataclass(slots=True, kw_only=True)
-class HandedIn:
+class BatchInput:
     """What a batch of requests is."""
 
     requests: int = 0
@@ -37,7 +37,7 @@ def settings_asked(path: Path, key: str) -> object:
     return _object(body.get("simulate")).get("batch")
 
 
-def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], object]) -> HandedIn:
+def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], object]) -> BatchInput:
     """Read a file of OpenAI's as its validation does: one wrong line, and nothing of it is run.
 
     Args:
@@ -46,7 +46,7 @@ def check_file(path: Path, endpoint: str, *, most: int, knows: Callable[[str], o
         most: the most requests.
         knows: raises RefusedError for a model that does not exist.
     """
-    handed, ids = HandedIn(), set[str]()
+    handed, ids = BatchInput(), set[str]()
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             handed.requests += 1
@@ -67,7 +67,7 @@ def told_error(code: str, message: str, line: int | None = None) -> Json:
 
 
 def _line_error(
-    raw: bytes, endpoint: str, handed: HandedIn, ids: set[str], knows: Callable[[str], object]
+    raw: bytes, endpoint: str, handed: BatchInput, ids: set[str], knows: Callable[[str], object]
 ) -> tuple[str, str] | None:
     """Return code and message of what is wrong with a line, and count it; None: nothing is."""
     line = _parsed(raw)
@@ -147,13 +147,13 @@ def _not_requests() -> RefusedError:
     return RefusedError(Why.BAD_REQUEST, "The body must be JSON: a list of `requests`.")
 
 
-async def split_requests(pieces: AsyncIterator[bytes], path: Path) -> HandedIn:
+async def split_requests(pieces: AsyncIterator[bytes], path: Path) -> BatchInput:
     """Write the requests of a body to a file, one a line, and return what they are.
 
     Raises:
         RefusedError: the body is not JSON, or a custom id is missing, used twice or not of the rule.
     """
-    handed, ids, splitter = HandedIn(), set[str](), RequestSplitter()
+    handed, ids, splitter = BatchInput(), set[str](), RequestSplitter()
     with path.open("wb") as file:
         async for piece in pieces:
             for request in splitter.feed(piece):

@@ -7,11 +7,11 @@ from aiohttp import web
 
 from asyncbench.simulator.batches.course import DAY_S, Course, ServedBatch
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind
-from asyncbench.simulator.batches.handed_in import settings_asked, split_requests
-from asyncbench.simulator.batches.office import BatchOffice
+from asyncbench.simulator.batches.inputs import settings_asked, split_requests
 from asyncbench.simulator.batches.pages import PIECE, Routes, answer, page_of, send_file, workspace_of
+from asyncbench.simulator.batches.service import BatchService
 from asyncbench.simulator.batches.settings import dealt
-from asyncbench.simulator.batches.shelf import new_id
+from asyncbench.simulator.batches.storage import new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 100_000, 256_000_000
@@ -19,13 +19,13 @@ ARCHIVED_S = 29 * DAY_S  # after its creation
 COME_AGAIN_S = 10  # told with a batch that has not ended
 
 
-class AnthropicDesk:
+class AnthropicBatchApi:
     """Answers what is asked of `/v1/messages/batches`."""
 
     vendor = "anthropic"
 
-    def __init__(self, office: BatchOffice) -> None:
-        self._office = office
+    def __init__(self, service: BatchService) -> None:
+        self._service = service
         self.routes: Routes = (
             ("POST", "/messages/batches", self.create),
             ("GET", "/messages/batches", self.batches),
@@ -36,11 +36,11 @@ class AnthropicDesk:
         )
 
     async def create(self, request: web.BaseRequest) -> web.StreamResponse:
-        now, name = self._office.clock.now(), new_id("requests-")
-        path = self._office.shelf.path(name)
+        now, name = self._service.clock.now(), new_id("requests-")
+        path = self._service.storage.path(name)
         try:
             handed = await split_requests(request.content.iter_chunked(PIECE), path)
-            settings = self._office.settings_of(settings_asked(path, "params"))
+            settings = self._service.settings_of(settings_asked(path, "params"))
             most, most_bytes = settings.max_requests or MOST_REQUESTS, settings.max_bytes or MOST_BYTES
             if handed.requests > most or path.stat().st_size > most_bytes:
                 limits = f"{most:,} requests, {most_bytes:,} bytes"
@@ -59,16 +59,16 @@ class AnthropicDesk:
                 settings=settings,
                 latency_s=0,
             )
-            batch = self._office.create(draft)
+            batch = self._service.create(draft)
         finally:
-            if not any(batch.input_file_id == name for batch in self._office.shelf.batches.values()):
+            if not any(batch.input_file_id == name for batch in self._service.storage.batches.values()):
                 path.unlink(missing_ok=True)
         return await self._told(request, batch)
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
-        listed = self._office.listed(self.vendor, workspace_of(request))
+        listed = self._service.listed(self.vendor, workspace_of(request))
         page, more = page_of(listed, request, lambda batch: batch.id, after="after_id", most=1_000)
-        shown = [await self._office.look(batch) for batch in self._office.without_skipped(page)]
+        shown = [await self._service.look(batch) for batch in self._service.without_skipped(page)]
         told = [_batch(batch, course, _base(request)) for batch, course in shown]
         ids = [batch["id"] for batch in told] or [None]
         body = {"data": told, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}
@@ -78,39 +78,39 @@ class AnthropicDesk:
         return await self._told(request, self._find(request, batch_id))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        batch, course = await self._office.cancel(self._find(request, batch_id))
+        batch, course = await self._service.cancel(self._find(request, batch_id))
         return await answer(request, _batch(batch, course, _base(request)), self._headers(request))
 
     async def delete(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        batch, course = await self._office.look(self._find(request, batch_id))
+        batch, course = await self._service.look(self._find(request, batch_id))
         if not course.ended:
             raise RefusedError(Why.BAD_REQUEST, "A batch can be deleted when it has ended; cancel it first.")
-        self._office.shelf.keep(replace(batch, deleted=True))
+        self._service.storage.keep(replace(batch, deleted=True))
         deleted = {"id": batch_id, "type": "message_batch_deleted"}
         return await answer(request, deleted, self._headers(request))
 
     async def results(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
-        batch, course = await self._office.look(self._find(request, batch_id))
+        batch, course = await self._service.look(self._find(request, batch_id))
         late = course.at_s - course.ends_s < batch.seconds(Kind.RESULTS_UNKNOWN)
         gone = course.at_s >= ARCHIVED_S or Kind.FILE_EXPIRED in batch.met
         if not course.ended or batch.outcome is None or late or gone:
             raise RefusedError(Why.NO_SUCH_OBJECT, f"Batch {batch_id} has no available results.")
-        met = self._office.dealer.deal(dealt(batch.settings.faults), "content", batch.model)
+        met = self._service.dealer.deal(dealt(batch.settings.faults), "content", batch.model)
         headers = {**self._headers(request), "content-type": "application/x-jsonl"}
-        path = self._office.shelf.path(batch.outcome.files["output"])
+        path = self._service.storage.path(batch.outcome.files["output"])
         return await send_file(request, path, headers, met, with_length=Kind.CONTENT_WRONG_LENGTH in met)
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        batch, course = await self._office.look(batch)
+        batch, course = await self._service.look(batch)
         again = {} if course.ended else {"retry-after": str(COME_AGAIN_S)}
         return await answer(request, _batch(batch, course, _base(request)), self._headers(request) | again)
 
     def _find(self, request: web.BaseRequest, batch_id: str) -> ServedBatch:
-        return self._office.find(self.vendor, workspace_of(request), batch_id)
+        return self._service.find(self.vendor, workspace_of(request), batch_id)
 
     def _headers(self, request: web.BaseRequest) -> dict[str, str]:
         return {
-            "date": self._office.clock.date(),
+            "date": self._service.clock.date(),
             "request-id": new_id("req_"),
             "anthropic-organization-id": "org-simulated",
             "anthropic-workspace-id": f"wrkspc_{workspace_of(request)}",

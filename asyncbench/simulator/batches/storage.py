@@ -35,7 +35,7 @@ class StoredFile:
 _FILE, _BATCH = TypeAdapter(StoredFile), TypeAdapter(ServedBatch)
 
 
-class Shelf:
+class BatchStorage:
     """Files and batches, oldest first. Records are in memory and on disk, contents on disk alone."""
 
     def __init__(self, folder: Path) -> None:
