@@ -5,10 +5,11 @@ Nothing here calls a provider. Each module imports only from lines above its own
 
     formats
     packing · result_lines
-    checking · harvest
+    checking
+    harvest
 """
 
-from asyncbench.batches.checking import check_part as check_part
+from asyncbench.batches.checking import check_part as check_part, owners_of as owners_of
 from asyncbench.batches.formats import (
     ANTHROPIC as ANTHROPIC,
     BATCH_KEY_LENGTH as BATCH_KEY_LENGTH,
@@ -20,7 +21,6 @@ from asyncbench.batches.packing import (
     BatchPart as BatchPart,
     BatchRequest as BatchRequest,
     PartLimits as PartLimits,
-    owners_of as owners_of,
     pack as pack,
 )
 from asyncbench.batches.result_lines import LineKind as LineKind, ResultLine as ResultLine

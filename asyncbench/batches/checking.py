@@ -1,13 +1,17 @@
-"""A part is read back before it is sent: one wrong line would fail all of them at the vendor."""
+"""Parts read back: whose each line is, and whether a vendor would take it.
+
+One wrong line would fail all of them at the vendor.
+"""
 
 import hashlib
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 import orjson
 
-from asyncbench.batches.formats import CUSTOM_ID, BatchFormat, reading
-from asyncbench.batches.packing import BatchPart, owners_of
+from asyncbench.batches.formats import CUSTOM_ID, BatchFormat, Json, reading
+from asyncbench.batches.packing import BatchPart
 from asyncbench.errors import StoreError
 
 
@@ -35,6 +39,16 @@ def check_part(part: BatchPart, vendor: BatchFormat, folder: Path) -> None:
     sent = vendor.sent_bytes(size)
     if not 0 < len(seen) <= vendor.most_requests or sent > vendor.most_bytes:
         raise _unsent(path, f"{len(seen):,} requests of {sent:,} bytes are more than {vendor.vendor} takes")
+
+
+def owners_of(part: BatchPart, folder: Path) -> Iterator[Json]:
+    """Yield the manifest of a part: trial_id, attempt and reserved_usd of each line.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with reading(part.manifest(folder)) as file:
+        yield from map(orjson.loads, file)
 
 
 def _unsent(path: Path, why: str) -> StoreError:

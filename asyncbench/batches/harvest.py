@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
+from asyncbench.batches.checking import owners_of
 from asyncbench.batches.formats import reading
-from asyncbench.batches.packing import BatchPart, owners_of
+from asyncbench.batches.packing import BatchPart
 from asyncbench.batches.result_lines import LineKind, ResultLine, read_line
 
 

@@ -3,14 +3,14 @@
 import hashlib
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable
 from dataclasses import dataclass
 from io import BufferedRandom
 from pathlib import Path
 
 import orjson
 
-from asyncbench.batches.formats import CUSTOM_ID, BatchFormat, Json, reading
+from asyncbench.batches.formats import CUSTOM_ID, BatchFormat
 from asyncbench.files import make_folder, publish, storing
 
 USUAL_REQUESTS, USUAL_BYTES = 10_000, 50_000_000  # small enough to lose, large enough to be few
@@ -240,13 +240,3 @@ class OpenPart:
             file.close()
         for path in self._paths:
             path.unlink(missing_ok=True)
-
-
-def owners_of(part: BatchPart, folder: Path) -> Iterator[Json]:
-    """Yield the manifest of a part: trial_id, attempt and reserved_usd of each line.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
-    with reading(part.manifest(folder)) as file:
-        yield from map(orjson.loads, file)
