@@ -3,13 +3,18 @@
 In: bodies of requests. Out: parts on disk, each checked as its vendor would, and verdicts on result lines.
 Nothing here calls a provider. Each module imports only from lines above its own:
 
-    formats
+    formats · enqueued
     packing · result_lines
     checking
     harvest
 """
 
 from asyncbench.batches.checking import check_part as check_part, owners_of as owners_of
+from asyncbench.batches.enqueued import (
+    EnqueuedLimit as EnqueuedLimit,
+    limit_told as limit_told,
+    without_organization as without_organization,
+)
 from asyncbench.batches.formats import (
     ANTHROPIC as ANTHROPIC,
     BATCH_KEY_LENGTH as BATCH_KEY_LENGTH,
