@@ -37,7 +37,7 @@ class PartLimits:
 
     max_requests: int = USUAL_REQUESTS
     max_bytes: int = USUAL_BYTES
-    max_tokens: float = math.inf  # of all prompts
+    max_tokens: float = math.inf  # of all prompts; one request alone may have more
     max_usd: float = math.inf  # reserved for all requests
 
 
@@ -150,7 +150,7 @@ class OpenPart:
             raise UnfitError(f"its custom id {custom_id!r} is not of 1 to 64 letters, digits, _ or -")
         body = orjson.Fragment(request.body)
         line = orjson.dumps(self._vendor.line(custom_id, request.path, body)) + b"\n"
-        if (why := self._over(len(line), request.tokens, request.reserved_usd)) is not None:
+        if (why := self._over(len(line), request.reserved_usd)) is not None:
             raise UnfitError(why)
         if not self._takes(request, len(line)):
             return False
@@ -165,18 +165,18 @@ class OpenPart:
         return True
 
     def _takes(self, request: BatchRequest, size: int) -> bool:
-        first, vendor = self._first or request, self._vendor
+        """Tell whether a request that some part can hold still fits into this one."""
+        if (first := self._first) is None:
+            return True
         tokens, usd = self._tokens + request.tokens, self._usd + request.reserved_usd
         apart = (request.model_id, request.path) != (first.model_id, first.path)
-        full = self.requests >= self._most_requests or self._over(self._size + size, tokens, usd) is not None
-        return not full and not (vendor.one_model and apart)
+        full = self.requests >= self._most_requests or tokens > self._limits.max_tokens
+        return not (full or (self._vendor.one_model and apart) or self._over(self._size + size, usd))
 
-    def _over(self, size: int, tokens: int, usd: float) -> str | None:
+    def _over(self, size: int, usd: float) -> str | None:
         """Return which limit so much would pass."""
         if (sent := self._vendor.sent_bytes(size)) > self._most_bytes:
             return f"it is {sent:,} bytes, and a batch may have {self._most_bytes:,}"
-        if tokens > self._limits.max_tokens:
-            return f"it is {tokens:,} tokens, and a batch may have {self._limits.max_tokens:,.0f}"
         if usd > self._limits.max_usd:
             return f"it may cost ${usd:.2f}, and a batch may cost ${self._limits.max_usd:.2f}"
         return None

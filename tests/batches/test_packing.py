@@ -100,11 +100,10 @@ def test_one_model_and_one_endpoint_a_file_where_the_vendor_wants_it(packed):
     ("bad", "why"),
     [
         (requests(1, first=99, text="x" * 1000), "1,1.. bytes, and a batch may have 700"),
-        (requests(1, first=99, tokens=1000), "1,000 tokens, and a batch may have 100"),
         (requests(1, first=99, reserved_usd=9), r"\$9.00, and a batch may cost \$1.00"),
         ([BatchRequest(trial_id="a b", attempt=1, model_id="m", path=CHAT, body=b"{}")], "custom id 'a b"),
     ],
-    ids=["bytes", "tokens", "budget", "custom id"],
+    ids=["bytes", "budget", "custom id"],
 )
 def test_a_request_that_no_part_can_hold_costs_one_request(packed, tmp_path, bad, why):
     asked = requests(3)
@@ -115,6 +114,11 @@ def test_a_request_that_no_part_can_hold_costs_one_request(packed, tmp_path, bad
     ((refused, said),) = packed.refused
     assert refused == bad[0].trial_id
     assert re.search(why, said)
+
+
+def test_a_prompt_longer_than_what_may_wait_goes_alone(packed):
+    asked = [*requests(2, tokens=40), *requests(1, first=2, tokens=1000), *requests(2, first=3, tokens=40)]
+    assert [part.requests for part in packed(asked, max_tokens=100)] == [2, 1, 2]
 
 
 def test_nothing_makes_no_part(packed, tmp_path):
