@@ -121,9 +121,9 @@ async def vendors(simulator) -> AsyncIterator[Any]:
     """Start a simulator of batches with the faults and settings given; returns both SDKs' clients."""
     async with AsyncExitStack() as stack:
 
-        async def start(*faults: str, key="k", seed=0, folder=None, **settings) -> Vendors:
+        async def start(*faults: str, key="k", seed=0, folder=None, replay=(), **settings) -> Vendors:
             batch = BatchSettings(faults=faults, **settings)
-            plain = await simulator(batch=batch, seed=seed, folder=folder)
+            plain = await simulator(batch=batch, seed=seed, folder=folder, replay=replay)
             return await connect(plain, key)
 
         async def connect(plain: Client, key: str) -> Vendors:

@@ -10,7 +10,16 @@ import psutil
 import pytest
 
 from asyncbench.simulator import BatchSettings, Settings, running
-from tests.simulator.batches.conftest import CHAT, DAY_S, chat_lines, message_requests, right, texts
+from tests.simulator.batches.conftest import (
+    CHAT,
+    DAY_S,
+    chat_line,
+    chat_lines,
+    message_requests,
+    right,
+    texts,
+)
+from tests.simulator.test_replay import OTHER, QUESTION, recorded, took
 
 
 async def test_the_truth_names_what_was_run_and_billed(vendors):
@@ -35,6 +44,18 @@ async def test_the_truth_names_what_was_run_and_billed(vendors):
     ]
     batch = await both.openai.batches.retrieve(ours.id)
     assert sum(run["input_tokens"] + run["output_tokens"] for run in runs) == batch.usage.total_tokens
+
+
+async def test_recorded_replies_come_by_batch_as_by_call(vendors, tmp_path):
+    night = recorded(tmp_path / "night", took("first"), took("second", repeat=1), took(None, n=2))
+    both = await vendors("line_lost=#1", replay=(night,))
+    asked = enumerate([QUESTION, QUESTION, OTHER])
+    lines = [chat_line(f"q{n}", question, model="night") for n, question in asked]
+    _, output, errors = await both.finished(b"".join(lines))
+
+    assert texts(output) == {"q1": "first"}  # the line that was lost took no record away
+    assert [(line["custom_id"], line["response"]["status_code"]) for line in errors] == [("q2", 404)]
+    assert (await both.plain.ask(QUESTION, model="night")).text == "second"
 
 
 async def test_a_server_started_again_with_its_folder_goes_on(vendors, tmp_path):
