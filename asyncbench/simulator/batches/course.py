@@ -83,10 +83,11 @@ def course_of(batch: ServedBatch, at: float) -> Course:
     """Return where a batch stands at a moment."""
     elapsed_s, states = batch.elapsed_s(at), _states(batch)
     began_s = {state: began for state, began in states.items() if began <= elapsed_s} or {"validating": 0.0}
-    stopped_s = min((states[state] for state in ("cancelling", "expired") if state in states), default=None)
+    stops = ("expired",) if Kind.CANCEL_COMPLETES in batch.met else ("cancelling", "expired")
+    stopped_s = min((states[state] for state in stops if state in states), default=None)
     done = _done(batch, elapsed_s)
-    if stopped_s is not None and Kind.CANCEL_COMPLETES not in batch.met:
-        late = int(batch.requests * LATE_SHARE) if "cancelling" in states and _done(batch, stopped_s) else 0
+    if stopped_s is not None:
+        late = int(batch.requests * LATE_SHARE) if "cancelled" in states and _done(batch, stopped_s) else 0
         done = min(done, _done(batch, stopped_s) + late)
     return Course(
         at_s=elapsed_s,
@@ -116,7 +117,8 @@ def _cancelled(batch: ServedBatch, states: dict[str, float]) -> dict[str, float]
     asked_s = batch.elapsed_s(batch.cancelled_at)
     before = {state: began for state, began in states.items() if began <= asked_s} | {"cancelling": asked_s}
     if Kind.CANCEL_COMPLETES in batch.met or "finalizing" in before:  # it comes too late
-        return before | {"completed": max(asked_s, states.get("completed", DAY_S))}
+        last = [*states][-1]
+        return before | {last: max(asked_s, states[last])}
     return before | {"cancelled": asked_s + (batch.seconds(Kind.CANCEL_SLOW) or CANCELLING_S)}
 
 
@@ -124,7 +126,7 @@ def _takes_s(batch: ServedBatch) -> float:
     if (share := batch.met.get(Kind.EXPIRES)) is None:
         return batch.latency_s
     starts_s = VALIDATING_S + batch.seconds(Kind.STUCK_VALIDATING) + batch.seconds(Kind.SLOW_START)
-    return (DAY_S - starts_s) / max(float(share), 1 / (2 * batch.requests))
+    return max(1.0, DAY_S - starts_s) / max(float(share), 1 / (2 * batch.requests))
 
 
 def _done(batch: ServedBatch, elapsed_s: float) -> int:
