@@ -98,6 +98,7 @@ class ProviderError(AsyncbenchError):
         may_have_been_billed: the provider may have worked for it, so that what it cost is unknown; None: as
             is usual for its kind.
         allowances: what the response told of the provider's limits.
+        never_sent: no connection was made, so nobody can have read the request.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class ProviderError(AsyncbenchError):
         request_id: str | None = None,
         may_have_been_billed: bool | None = None,
         allowances: tuple[Allowance, ...] = (),
+        never_sent: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -121,3 +123,4 @@ class ProviderError(AsyncbenchError):
             kind in MAY_HAVE_BEEN_BILLED if may_have_been_billed is None else may_have_been_billed
         )
         self.allowances = allowances
+        self.never_sent = never_sent

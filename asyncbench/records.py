@@ -97,6 +97,21 @@ class Timeouts:
     between_chunks: float | None = None  # of a stream: silence, keep-alive lines not counted as word
 
 
+REALTIME, BATCH = "realtime", "batch"  # how a model is asked: call by call, or in batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """How the batches of a sweep are made."""
+
+    max_requests: int = 10_000  # of a part
+    max_bytes: int = 50_000_000  # likewise
+    enqueued_tokens: int | None = None  # of prompts in unfinished batches of a model; None: to be learnt
+    rounds: int = 2  # parts that a trial is in before `fallback` is for it
+    fallback: str = REALTIME  # or none: what was not answered then stays open
+    on_doubt: str = "wait"  # or resubmit: which may pay twice
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
     """A price given in the sweep, USD for a million tokens."""
@@ -138,6 +153,7 @@ class Model:
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
+    mode: str = REALTIME  # or batch; changes no trial
     compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
 
     @property
@@ -357,6 +373,18 @@ class Attempt:
     most_usd: float | None = None  # it could cost; None: no price was known, or nothing bounded its tokens
     error: str | None = None  # why there is no reply, in words
     note: str | None = None  # what of its reply was mended or is not believed; None: nothing
+    mode: str | None = REALTIME  # or batch; None: an earlier version wrote it
+    batch_id: str | None = None  # the provider's, of the batch that it was in
+    batch_ended_at: float | None = None  # UTC, seconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOfCall:
+    """The batch that a request was in. Times are UTC, seconds since 1970."""
+
+    id: str
+    created_at: float
+    ended_at: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,242 +1,145 @@
-"""Requests become parts: files of one request a line, with a manifest of whose each line is."""
+"""Trials become a part: a file of requests for one batch, and a manifest of what each of them is."""
 
 import hashlib
-import math
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable
-from dataclasses import dataclass
-from io import BufferedRandom
+import os
+import secrets
 from pathlib import Path
+from typing import BinaryIO, Final, TypedDict
 
 import orjson
 
-from asyncbench.batches.formats import CUSTOM_ID, BatchFormat
+from asyncbench.batches.ledger import BatchPart
+from asyncbench.engine import CHARACTERS_PER_TOKEN, Turn
+from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, publish, storing
+from asyncbench.providers import BatchApi
 
-USUAL_REQUESTS, USUAL_BYTES = 10_000, 50_000_000  # small enough to lose, large enough to be few
-MOST_GIVEN_BACK = 100  # requests that a part may leave to the next one
-LINES, MANIFEST = ".jsonl", ".manifest"
+KEY_BYTES: Final = 8
+TOKENS_OF_A_REPLY: Final = 0  # that count as enqueued: the vendors say, of prompts alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchRequest:
-    """One trial's request, ready to be packed."""
+class ManifestRow(TypedDict):
+    """One request of a part."""
 
     trial_id: str
-    attempt: int  # from 1
-    model_id: str
-    path: str  # of its endpoint: /v1/chat/completions
-    body: bytes  # JSON
-    tokens: int = 0  # of its prompt, estimated
-    reserved_usd: float = 0.0  # the most that it may cost at batch rates
+    attempt: int
+    tries: int  # attempts of the run that packed it, this one included
+    rounds: int  # parts that it was in, this one included
+    cost_usd: float | None  # of its attempts before
+    max_tokens: int | None
+    reserved_usd: float | None
+    most_usd: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartLimits:
-    """How large a part may be. The vendor's own limits hold, too."""
+class PartWriter:
+    """A part while it is being filled; nothing of it counts before `finish`."""
 
-    max_requests: int = USUAL_REQUESTS
-    max_bytes: int = USUAL_BYTES
-    max_tokens: float = math.inf  # of all prompts; one request alone may have more
-    max_usd: float = math.inf  # reserved for all requests
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchPart:
-    """One file of requests, which becomes one batch."""
-
-    batch_key: str
-    vendor: str
-    model_id: str  # of its first request
-    path: str  # of the endpoint
-    requests: int
-    bytes: int  # on disk
-    sha256: str  # of these bytes
-    tokens: int
-    reserved_usd: float
+    def __init__(self, folder: Path, api: BatchApi, *, max_requests: int, max_bytes: int) -> None:
+        self.key = secrets.token_hex(KEY_BYTES)
+        self.rows: list[ManifestRow] = []
+        self.tokens = 0
+        self._api, self._folder = api, folder
+        self._most, self._most_bytes = min(max_requests, api.most_requests), min(max_bytes, api.most_bytes)
+        self._size, self._digest = 0, hashlib.sha256()
+        self._file: BinaryIO | None = None
 
     @property
-    def name(self) -> str:
-        """What the file is called at the vendor."""
-        return f"asyncbench-{self.batch_key}.jsonl"
+    def full(self) -> bool:
+        """Whether no further request may come."""
+        return len(self.rows) >= self._most
 
-    def file(self, folder: Path) -> Path:
-        return folder / f"{self.batch_key}{LINES}"
+    def line(self, turn: Turn) -> bytes:
+        """Return a trial's request as a line; raises ProviderError where it cannot be written."""
+        return self._api.line(custom_id(turn.request.trial.trial_id, self.key), turn.request) + b"\n"
 
-    def manifest(self, folder: Path) -> Path:
-        return folder / f"{self.batch_key}{MANIFEST}"
+    def fits(self, line: bytes) -> bool:
+        return not self.rows or self._size + len(line) <= self._most_bytes
 
-    def custom_id(self, trial_id: str) -> str:
-        """Return the id of a trial's line, which names the trial and this submission of it."""
-        return f"{trial_id}{self.batch_key}"
+    def add(self, turn: Turn, line: bytes) -> None:
+        """Write a trial's request into the file."""
+        with storing(self._folder):
+            if self._file is None:
+                make_folder(self._folder)
+                self._file = self._draft("jsonl").open("wb")
+            self._file.write(line)
+        self._size += len(line)
+        self._digest.update(line)
+        self.tokens += tokens_of(turn)
+        self.rows.append(
+            ManifestRow(
+                trial_id=turn.request.trial.trial_id,
+                attempt=turn.attempts,
+                tries=turn.tries,
+                rounds=turn.rounds,
+                cost_usd=turn.cost_usd,
+                max_tokens=turn.longest,
+                reserved_usd=turn.reserved_usd,
+                most_usd=turn.most_usd,
+            )
+        )
 
-
-def pack(
-    asked: Iterable[BatchRequest],
-    vendor: BatchFormat,
-    folder: Path,
-    *,
-    limits: PartLimits,
-    new_key: Callable[[], str],
-    refuse: Callable[[BatchRequest, str], object],
-    counts_taken: Collection[int] = (),
-) -> Generator[BatchPart]:
-    """Write requests to parts in their order, and yield each part when it is on the disk.
-
-    No part is larger than a limit allows; a request that no part can hold is refused alone. In memory are a
-    few requests at a time.
-
-    Args:
-        asked: the requests.
-        vendor: whose lines they become.
-        folder: where the parts go, each with its manifest.
-        limits: how large a part may be.
-        new_key: makes the key of a part: 16 hex digits, never used before.
-        refuse: told a request that cannot be sent, and why.
-        counts_taken: numbers of requests that no part should have, where a vendor's parts are known again by
-            them; those of parts made here are added. Where every smaller number is taken, one comes twice.
-
-    Raises:
-        StoreError: a part cannot be written.
-    """
-    taken, source, given_back = set(counts_taken), iter(asked), deque[BatchRequest]()
-    part = OpenPart(new_key(), vendor, limits, folder)
-    try:
-        while True:
-            request = given_back.popleft() if given_back else next(source, None)
-            if request is not None:
-                try:
-                    if part.add(request):
-                        continue
-                except UnfitError as error:
-                    refuse(request, str(error))
-                    continue
-                given_back.appendleft(request)
-            if not part.requests:
-                return
-            given_back.extendleft(reversed(part.trimmed(taken if vendor.unique_counts else ())))
-            taken.add(part.requests)
-            yield part.closed()
-            part = OpenPart(new_key(), vendor, limits, folder)
-    finally:
-        part.discard()
-
-
-class UnfitError(Exception):
-    """A request that no part can hold; never leaves `pack`."""
-
-
-class OpenPart:
-    """A part that is being written."""
-
-    def __init__(self, key: str, vendor: BatchFormat, limits: PartLimits, folder: Path) -> None:
-        self._key, self._vendor, self._folder = key, vendor, folder
-        self._most_requests = min(limits.max_requests, vendor.most_requests)
-        self._most_bytes, self._limits = min(limits.max_bytes, vendor.most_bytes), limits
-        self.requests, self._size, self._tokens, self._usd = 0, 0, 0, 0.0
-        self._first: BatchRequest | None = None
-        self._latest = deque[tuple[BatchRequest, int]](maxlen=MOST_GIVEN_BACK)  # with the line's start
-        self._paths = [folder / f"{key}{ending}.new" for ending in (LINES, MANIFEST)]
-        self._files: list[BufferedRandom] = []
-
-    def add(self, request: BatchRequest) -> bool:
-        """Write a request; False: it belongs to the next part, and nothing is written.
+    def finish(self, alias: str, account: str) -> BatchPart:
+        """Put both files in place, checked and on the disk; return the part, which the ledger does not know.
 
         Raises:
-            UnfitError: no part can hold it.
+            StoreError: the file on the disk is not what was written.
         """
-        custom_id = f"{request.trial_id}{self._key}"
-        if not CUSTOM_ID.fullmatch(custom_id):
-            raise UnfitError(f"its custom id {custom_id!r} is not of 1 to 64 letters, digits, _ or -")
-        body = orjson.Fragment(request.body)
-        line = orjson.dumps(self._vendor.line(custom_id, request.path, body)) + b"\n"
-        if (why := self._over(len(line), request.reserved_usd)) is not None:
-            raise UnfitError(why)
-        if not self._takes(request, len(line)):
-            return False
-        with storing(self._paths[0]):
-            self._open()
-            owner = {"trial_id": request.trial_id, "attempt": request.attempt}
-            self._files[0].write(line)
-            self._files[1].write(orjson.dumps({**owner, "reserved_usd": request.reserved_usd}) + b"\n")
-        self._latest.append((request, self._size))
-        self._first = self._first or request
-        self._count(request, len(line), 1)
-        return True
+        if self._file is None:
+            raise ValueError("a part holds one request at least")
+        with storing(self._folder):
+            self._file.close()
+            manifest = self._draft("manifest")
+            manifest.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in self.rows))
+            _check(self._draft("jsonl"), self.key, self.rows)
+            for suffix in ("jsonl", "manifest"):
+                publish(self._draft(suffix), self._folder / f"{self.key}.{suffix}")
+        return BatchPart(
+            key=self.key,
+            alias=alias,
+            requests=len(self.rows),
+            size=self._size,
+            sha256=self._digest.hexdigest(),
+            tokens=self.tokens,
+            account=account,
+        )
 
-    def _takes(self, request: BatchRequest, size: int) -> bool:
-        """Tell whether a request that some part can hold still fits into this one."""
-        if (first := self._first) is None:
-            return True
-        tokens, usd = self._tokens + request.tokens, self._usd + request.reserved_usd
-        apart = (request.model_id, request.path) != (first.model_id, first.path)
-        full = self.requests >= self._most_requests or tokens > self._limits.max_tokens
-        return not (full or (self._vendor.one_model and apart) or self._over(self._size + size, usd))
+    def abandon(self) -> None:
+        """Leave no file."""
+        if self._file is not None:
+            self._file.close()
+        for suffix in ("jsonl", "manifest"):
+            self._draft(suffix).unlink(missing_ok=True)
 
-    def _over(self, size: int, usd: float) -> str | None:
-        """Return which limit so much would pass."""
-        if (sent := self._vendor.sent_bytes(size)) > self._most_bytes:
-            return f"it is {sent:,} bytes, and a batch may have {self._most_bytes:,}"
-        if usd > self._limits.max_usd:
-            return f"it may cost ${usd:.2f}, and a batch may cost ${self._limits.max_usd:.2f}"
-        return None
+    def _draft(self, suffix: str) -> Path:
+        return self._folder / f"{self.key}.{suffix}.new"
 
-    def _count(self, request: BatchRequest, size: int, sign: int) -> None:
-        self.requests += sign
-        self._size += sign * size
-        self._tokens += sign * request.tokens
-        self._usd += sign * request.reserved_usd
 
-    def _open(self) -> None:
-        if not self._files:
-            make_folder(self._folder)
-            self._files = [path.open("w+b") for path in self._paths]
+def custom_id(trial_id: str, key: str) -> str:
+    """Return the id of a request: of which trial it is, and of which part."""
+    return trial_id + key
 
-    def trimmed(self, taken: Collection[int]) -> list[BatchRequest]:
-        """Take back the last requests, in their order, until their number is not taken."""
-        least = max(1, self.requests - len(self._latest) + 1)
-        free = (count for count in range(self.requests, least - 1, -1) if count not in taken)
-        count, back = next(free, self.requests), deque[BatchRequest]()
-        while self.requests > count:
-            request, start = self._latest.pop()
-            self._count(request, self._size - start, -1)
-            back.appendleft(request)
-        with storing(self._paths[0]):
-            self._files[0].truncate(self._size)
-            self._files[1].seek(0)
-            for _ in range(count):
-                self._files[1].readline()
-            self._files[1].truncate()
-        return [*back]
 
-    def closed(self) -> BatchPart:
-        """Give the files their names, when they are on the disk, and return what they are."""
-        first, lines = self._first, self._files[0]
-        if first is None:
-            raise ValueError("a part without requests")
-        with storing(self._paths[0]):
-            lines.seek(0)
-            part = BatchPart(
-                batch_key=self._key,
-                vendor=self._vendor.vendor,
-                model_id=first.model_id,
-                path=first.path,
-                requests=self.requests,
-                bytes=self._size,
-                sha256=hashlib.file_digest(lines, "sha256").hexdigest(),
-                tokens=self._tokens,
-                reserved_usd=self._usd,
-            )
-            for file in self._files:
-                file.close()
-            # The manifest first: where there is a part there is its manifest.
-            publish(self._paths[1], part.manifest(self._folder))
-            publish(self._paths[0], part.file(self._folder))
-        return part
+def trial_of(custom_id: str, key: str) -> str | None:
+    """Return the trial that a request of a part is of; None: it is of another part, or nobody's."""
+    return custom_id.removesuffix(key) if custom_id.endswith(key) and custom_id != key else None
 
-    def discard(self) -> None:
-        """Remove what was not closed."""
-        for file in self._files:
-            file.close()
-        for path in self._paths:
-            path.unlink(missing_ok=True)
+
+def tokens_of(turn: Turn) -> int:
+    """Return how many tokens of prompt a request has, estimated."""
+    return 1 + int(turn.characters / CHARACTERS_PER_TOKEN)
+
+
+def _check(path: Path, key: str, rows: list[ManifestRow]) -> None:
+    """Read a file of requests back: one bad line would make the vendor refuse all of them."""
+    models, places = set[object](), set[object]()
+    with path.open("rb") as lines:
+        for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=1):
+            said = orjson.loads(line)
+            body = said.get("body") or said.get("params")
+            models.add(body.get("model"))
+            places.add(said.get("url"))
+            sound = said["custom_id"] == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
+            if not sound or body.get("stream") or max(len(models), len(places)) > 1:
+                raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
+    if len({row["trial_id"] for row in rows}) != len(rows) or not os.path.getsize(path):
+        raise StoreError(f"{path}: holds a trial twice, or nothing. Run again.")

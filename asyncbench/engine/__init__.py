@@ -6,9 +6,17 @@ This room knows no provider, suite or file.
 
 from asyncbench.engine.always_valid import always_valid_interval as always_valid_interval
 from asyncbench.engine.asker import Asker as Asker, MostUsd as MostUsd
-from asyncbench.engine.budget import Account as Account, Cap as Cap, CostBound as CostBound, Ledger as Ledger
+from asyncbench.engine.budget import (
+    NOTHING as NOTHING,
+    Account as Account,
+    Cap as Cap,
+    CostBound as CostBound,
+    Hold as Hold,
+    Ledger as Ledger,
+)
 from asyncbench.engine.closing import GRADER_ERROR as GRADER_ERROR
-from asyncbench.engine.lane import Lane as Lane, Scheduler as Scheduler
+from asyncbench.engine.lane import AnyLane as AnyLane, Lane as Lane, Scheduler as Scheduler
+from asyncbench.engine.lane_model import LaneModel as LaneModel
 from asyncbench.engine.limits import CHARACTERS_PER_TOKEN as CHARACTERS_PER_TOKEN, Counting as Counting
 from asyncbench.engine.stopping import (
     CellCounts as CellCounts,
@@ -17,3 +25,4 @@ from asyncbench.engine.stopping import (
     still_stopped as still_stopped,
 )
 from asyncbench.engine.telemetry import Counters as Counters, LoopLag as LoopLag
+from asyncbench.engine.turn import Turn as Turn

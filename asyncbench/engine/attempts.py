@@ -6,9 +6,10 @@ from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import AsyncbenchError, ErrorKind, ProviderError, UnwrittenError
-from asyncbench.records import Attempt, Ended, Reply, Sent
+from asyncbench.records import BATCH, Attempt, BatchOfCall, Ended, Reply, Sent
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
+LOST: Final = "lost"  # the status of a call whose end nobody knows
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
 
 
@@ -47,6 +48,65 @@ class Attempts:
         except UnwrittenError:
             self._money.settle(turn, 0.0)
             raise
+
+    def pack(self, turn: Turn) -> None:
+        """Note that a trial goes into a batch, whose own ledger tells that it was sent."""
+        turn.sent_s = self._asker.now_s()
+        turn.tries += 1
+        turn.attempts += 1
+        turn.rounds += 1
+        self._money.bound(turn)
+
+    def unpack(self, turn: Turn) -> None:
+        """Take a trial out of a batch that was never sent."""
+        turn.tries, turn.attempts, turn.rounds = turn.tries - 1, turn.attempts - 1, turn.rounds - 1
+        self._money.settle(turn, 0.0)
+
+    def collect(
+        self,
+        turn: Turn,
+        ended: Reply | ProviderError | None,
+        batch: BatchOfCall,
+        *,
+        status: str = LOST,
+        said: str | None = None,
+        cost_usd: float | None = None,
+    ) -> Attempt:
+        """Write down what came of a request of a batch, of which no time of its own is known.
+
+        Args:
+            turn: its trial, sent when the batch was created.
+            ended: its reply, or how it failed; None: it was not run, or nobody knows.
+            batch: the one that it was in.
+            status, said, cost_usd: what is known instead.
+        """
+        reply = ended if isinstance(ended, Reply) else None
+        error = ended if isinstance(ended, ProviderError) else None
+        attempt = Attempt(
+            trial_id=turn.request.trial.trial_id,
+            attempt=turn.attempts,
+            model=self._model.alias,
+            provider=self._model.provider,
+            started_at=batch.created_at,
+            status=error.kind.value if error else "ok" if reply else status,
+            http_status=ended.http_status if ended else None,
+            request_id=ended.request_id if ended else None,
+            usage=reply.usage if reply else None,
+            cost_usd=self._money.cost(turn, ended) if ended else cost_usd,
+            raw_usage=reply.raw_usage if reply else None,
+            note=reply.note if reply else None,
+            max_tokens=turn.longest,
+            reserved_usd=turn.reserved_usd,
+            most_usd=turn.most_usd,
+            error=error.message if error else None if reply else said,
+            mode=BATCH,
+            batch_id=batch.id,
+            batch_ended_at=batch.ended_at,
+        )
+        self._asker.keep(Ended(attempt=attempt, reply=reply))
+        self._money.settle(turn, attempt.cost_usd)
+        self._asker.counters.count(attempt)
+        return attempt
 
     def failure(self, turn: Turn, error: Exception) -> ProviderError:
         """Return what a call raised as a failure of that call; raise what is no matter of one call."""

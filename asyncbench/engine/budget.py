@@ -183,6 +183,12 @@ class Account:
             cap.reserved += hold.amount
         return True
 
+    def hold_again(self, hold: Hold) -> None:
+        """Set aside what an earlier run did for a request that is still out, whether or not there is room."""
+        self.reserved += hold.amount
+        for cap in self.caps:
+            cap.reserved += hold.amount
+
     def settle(self, hold: Hold, actual_usd: float | None) -> None:
         """Charge what a call cost in place of what was set aside; None, unknown: all of it."""
         actual = hold.amount if actual_usd is None else picodollars(actual_usd)

@@ -10,7 +10,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from aiolimiter import AsyncLimiter
 
@@ -310,11 +310,27 @@ class Lane:
             )
 
 
+class AnyLane(Protocol):
+    """What a scheduler runs: the calls of some models, or their batches."""
+
+    name: str
+    askers: list[Asker]
+    turn: str | None  # lanes with the same one run one after the other; None: it waits for none
+
+    async def run(self) -> None:
+        """Return when every trial is closed, or it was stopped."""
+        ...
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
     """Runs lanes side by side; a slow or suspended lane holds up none but those that take turns with it."""
 
-    lanes: Sequence[Lane]
+    lanes: Sequence[AnyLane]
     lag: LoopLag
     stopped: bool = False
     abandoned: bool = False  # calls still in flight were given up
@@ -339,9 +355,9 @@ class Scheduler:
         finally:
             self._bound = None
 
-    def _queues(self) -> Collection[list[Lane]]:
+    def _queues(self) -> Collection[list[AnyLane]]:
         """Return the lanes that run one after the other, every other by itself."""
-        queues: dict[str, list[Lane]] = {}
+        queues: dict[str, list[AnyLane]] = {}
         for lane in self.lanes:
             queues.setdefault(f"alone {lane.name}" if lane.turn is None else f"turn {lane.turn}", []).append(
                 lane
@@ -362,6 +378,6 @@ class Scheduler:
             self._bound.reschedule(asyncio.get_running_loop().time() + drain_s)
 
 
-async def _one_by_one(lanes: Sequence[Lane]) -> None:
+async def _one_by_one(lanes: Sequence[AnyLane]) -> None:
     for lane in lanes:
         await lane.run()

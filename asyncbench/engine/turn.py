@@ -39,6 +39,7 @@ class Turn:
     last_words: str | None = None  # of the error it met last
     same_words: int = 0  # how often in a row
     heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
+    rounds: int = 0  # parts of batches that it was in
 
     @property
     def answered(self) -> bool:

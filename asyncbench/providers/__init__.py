@@ -4,6 +4,15 @@ The table of endpoints, the wire formats and the transports stand here. An SDK i
 used, and only in its own folder.
 """
 
+from asyncbench.providers.batch_calls import (
+    BatchApi as BatchApi,
+    BatchLine as BatchLine,
+    NotRun as NotRun,
+    RemoteBatch as RemoteBatch,
+    Submission as Submission,
+    certainly_not_created as certainly_not_created,
+    fault_error as fault_error,
+)
 from asyncbench.providers.endpoints import (
     AddedProvider as AddedProvider,
     Endpoint as Endpoint,
@@ -47,6 +56,7 @@ from asyncbench.providers.prices import (
 from asyncbench.providers.provider import (
     PROVIDERS as PROVIDERS,
     Provider as Provider,
+    open_batches as open_batches,
     open_provider as open_provider,
     wire_of as wire_of,
 )

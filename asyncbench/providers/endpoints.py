@@ -95,6 +95,7 @@ class KnownEndpoint:
     counts: Literal["used", "uncached", "demanded"] = "used"
     quirks: Quirks = field(default_factory=Quirks)
     simulated: bool = False
+    batches: bool = False
 
     @property
     def apis(self) -> tuple[str, ...]:

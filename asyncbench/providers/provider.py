@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from asyncbench.providers.anthropic.messages import MessagesWire
+from asyncbench.providers.batch_calls import BatchApi
 from asyncbench.providers.endpoints import (
     BYTES_OF_A_TOKEN,
     MOST_BYTES,
@@ -79,6 +80,21 @@ def most_bytes(model: Model) -> int:
     return max(MOST_BYTES, BYTES_OF_A_TOKEN * (model.max_tokens or 0))
 
 
+def open_batches(model: Model, *, key: str, simulator_url: str | None) -> BatchApi:
+    """Return the batches of a model, whose provider has some; to be closed.
+
+    The arguments are those of `open_provider`.
+    """
+    endpoint, via = _endpoint_of(model, key=key, simulator_url=simulator_url)
+    if via == "anthropic":
+        from asyncbench.providers.anthropic.batches import AnthropicBatches
+
+        return AnthropicBatches(endpoint, wire_of(model))
+    from asyncbench.providers.openai.batches import OpenAIBatches
+
+    return OpenAIBatches(endpoint, wire_of(model))
+
+
 def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:
     """Return the provider of a model; to be closed.
 
@@ -88,6 +104,15 @@ def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wi
         simulator_url: where simulated models without an address of their own are; without /v1.
         wire: instead of the model's own.
     """
+    endpoint, via = _endpoint_of(model, key=key, simulator_url=simulator_url)
+    opened = PROVIDERS.get(via) or added_providers()[model.provider].open
+    assert opened is not None, "checked when it was added"  # noqa: S101  a provider without `open` is via ours
+    provider: Provider = opened(endpoint, wire or wire_of(model))
+    return provider
+
+
+def _endpoint_of(model: Model, *, key: str, simulator_url: str | None) -> tuple[Endpoint, str]:
+    """Return where a model is, and the adapter that reaches it."""
     known = known_endpoints()[model.provider]
     base_url = model.base_url
     if base_url is None and simulator_url is not None and model.simulated:
@@ -101,7 +126,4 @@ def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wi
         connections=model.limits.most_in_flight,
         requests_per=known.quirks.requests_per,
     )
-    opened = PROVIDERS.get(known.via) or added_providers()[model.provider].open
-    assert opened is not None, "checked when it was added"  # noqa: S101  a provider without `open` is via ours
-    provider: Provider = opened(endpoint, wire or wire_of(model))
-    return provider
+    return endpoint, known.via

@@ -1,10 +1,11 @@
 """What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
 
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -70,6 +71,48 @@ class SdkProvider:
                 raise refusal(refused, key=key) from error
             except (self.errors, *_BREAKS) as error:
                 raise broken(error, key=key, sent=call.handed_over, answered=call.answered) from error
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, *, within_s: float, headers: Json = MappingProxyType({}), **said: object
+    ) -> AsyncIterator[httpx2.Response]:
+        """Make any other call, once: yield a good response, whose body is not read yet.
+
+        Args:
+            method: get, post or delete.
+            path: after the base URL.
+            within_s: the most seconds from the connection to the end of the block.
+            headers: those of this call.
+            said: what is sent, in the SDK's words: `body`, `content` or `files`.
+
+        Raises:
+            ProviderError: as `ask`; also for what breaks while the block reads.
+        """
+        key = self._endpoint.api_key
+        said["stream" if method != "delete" else "body"] = True if method != "delete" else None
+        options = self._options({})
+        options = {**options, "headers": {**options["headers"], **headers}}
+        async with Call(replace(self._endpoint.timeouts, total=within_s), key=key) as call:
+            try:
+                response = await getattr(self._client, method)(
+                    f"{str(self._client.base_url).rstrip('/')}/{path}",
+                    cast_to=httpx2.Response,
+                    options=options,
+                    **said,
+                )
+                try:
+                    yield response
+                finally:
+                    await response.aclose()
+            except self.refusals as error:
+                hush(error, key=key)
+                refused = _response(error.response, error.response.content, self._endpoint.requests_per)
+                raise refusal(refused, key=key) from error
+            except (self.errors, *_BREAKS) as error:
+                sent = call.handed_over
+                found = broken(error, key=key, sent=sent, answered=call.answered)
+                found.never_sent = not call.sent_s
+                raise found from error
 
     async def aclose(self) -> None:
         await self._client.close()

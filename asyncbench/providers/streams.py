@@ -65,7 +65,7 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     except ProviderError as error:
         withhold(error, key=key)
         raise
-    return _finished(reply, response, call, latency_s=latency_s, key=key)
+    return finished_reply(reply, response, call.request_id, latency_s=latency_s, key=key)
 
 
 async def read_stream(
@@ -94,7 +94,7 @@ async def read_stream(
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
-        return _finished(reply, response, call, latency_s=latency_s, ttft_s=ttft_s, key=key)
+        return finished_reply(reply, response, call.request_id, latency_s=latency_s, ttft_s=ttft_s, key=key)
     except (UnreadableError, TooLongError) as error:
         unreadable = bad_reply(response, f"the stream cannot be read: {error}")
         withhold(unreadable, key=key)
@@ -191,12 +191,12 @@ async def _to_its_end(chunks: AsyncIterator[bytes], reading: _Reading, call: Cal
             raise
 
 
-def _finished(
+def finished_reply(
     reply: Reply,
     response: Response,
-    call: Call,
+    request_id: str | None,
     *,
-    latency_s: float | None,
+    latency_s: float | None = None,
     ttft_s: float | None = None,
     key: str,
 ) -> Reply:
@@ -214,7 +214,7 @@ def _finished(
         **cut,  # type: ignore[arg-type]  # texts, as they were
         latency_s=latency_s,
         ttft_s=ttft_s,
-        request_id=call.request_id,
+        request_id=request_id,
         note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
         allowances=response.allowances,
         upstream=plain.upstream or response.simulator,

@@ -74,8 +74,17 @@ from asyncbench.store.schema import (
     SCHEMAS as SCHEMAS,
     WAITS as WAITS,
 )
-from asyncbench.store.sealing import groups_of as groups_of
-from asyncbench.store.segment import QUARANTINE as QUARANTINE
+from asyncbench.store.sealing import groups_of as groups_of, without_rows as without_rows
+from asyncbench.store.segment import (
+    QUARANTINE as QUARANTINE,
+    Damage as Damage,
+    Segment as Segment,
+    head_of as head_of,
+    name_of as name_of,
+    number_of as number_of,
+    payloads as payloads,
+    segments as segments,
+)
 from asyncbench.store.snapshot import (
     LOOKS as LOOKS,
     Filters as Filters,

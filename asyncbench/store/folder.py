@@ -186,6 +186,11 @@ class Store:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
+    def sync(self) -> None:
+        """Wait until all that was kept is on the disk; raises StoreError."""
+        if (segment := self._journal.segment).dirty:
+            segment.sync()
+
     async def _sync_often(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)

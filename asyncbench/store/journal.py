@@ -173,7 +173,7 @@ def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
 
 
 # what Attempt and its row have in common; the rest is built anew
-_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage"})
+_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage", "batch_ended_at"})
 
 
 def _ending(key: str, ended: Ended) -> Row:
@@ -190,5 +190,6 @@ def _ended(row: Mapping[str, Any], written: Mapping[str, Any] | None) -> Ended: 
         started_at=row["started_at"] / 1_000_000,
         usage=reply.usage if reply else None,
         raw_usage=reply.raw_usage if reply else None,
+        batch_ended_at=None if (at := row.get("batch_ended_at")) is None else at / 1_000_000,
     )
     return Ended(attempt=attempt, reply=reply)

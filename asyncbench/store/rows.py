@@ -123,6 +123,9 @@ def attempt_row(attempt: Attempt) -> Row:
         "most_usd": attempt.most_usd,
         "error": attempt.error and attempt.error[:LONGEST_ERROR],
         "note": attempt.note,
+        "mode": attempt.mode,
+        "batch_id": attempt.batch_id,
+        "batch_ended_at": None if attempt.batch_ended_at is None else _microseconds(attempt.batch_ended_at),
     }
 
 

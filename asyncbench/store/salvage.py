@@ -53,6 +53,15 @@ class Salvage:
         self._waiting.append(event)
         self._write_waiting()
 
+    async def saved(self) -> bool:
+        """Wait until all that was kept is on the disk; return whether it is."""
+        if self.error is None:
+            try:
+                await asyncio.to_thread(self._store.sync)
+            except StoreError as error:
+                self._fail(error)
+        return self.error is None
+
     async def tend(self) -> None:
         """Bring what is kept onto the disk, and into parts while the disk takes them, until cancelled."""
         try:

@@ -194,7 +194,7 @@ _ATTEMPTS = (
     *_always(TEXT, trial_id="Joins `trials`, once the trial is finished."),
     *_always(SHORT, attempt="Number of the attempt of its trial, from 1."),
     *_always(TEXT, model="Alias of the model in the sweep.", provider="The provider that was called."),
-    *_always(TIME, started_at="Time at which the call was started (UTC)."),
+    *_always(TIME, started_at="Time at which the call was started, or the batch created (UTC)."),
     *_maybe(
         REAL,
         queued_s="Seconds from reading the problem to the start of the call. NULL: not measured.",
@@ -204,7 +204,8 @@ _ATTEMPTS = (
     ),
     *_always(
         TEXT,
-        status="`ok`, the kind of the error, `lost` (the run died before the call ended) or `failed` "
+        status="`ok`, the kind of the error, `lost` (the run died before the call ended, or a batch did not "
+        "return the request), `expired` or `cancelled` (the batch ended before the request ran), or `failed` "
         "(imported, kind unknown).",
     ),
     *_maybe(SHORT, http_status="HTTP status. NULL: no response."),
@@ -234,7 +235,11 @@ _ATTEMPTS = (
         error="The provider's message in one line, at most 600 characters, without keys. NULL: answered, or "
         "not recorded.",
         note="What was repaired in the reply, or is not believed. NULL: nothing.",
+        mode="How the model was asked: `realtime`, or `batch` for a request of a batch. NULL: an earlier "
+        "version wrote the row.",
+        batch_id="The provider's id of the batch. NULL: no batch.",
     ),
+    *_maybe(TIME, batch_ended_at="Time at which the batch ended (UTC). NULL: no batch, or not told."),
 )
 ATTEMPTS = _schema(_ATTEMPTS)
 LOST = "lost"  # the status of a call without an end

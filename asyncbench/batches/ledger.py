@@ -1,0 +1,217 @@
+"""The ledger of a results folder's batches: each step is on the disk before it is taken, and how it ended.
+
+    batches/ledger/000001.wal    a segment for each run, in lines that prove themselves as the journal's do
+    batches/<key>.jsonl          the requests of a part, as they are sent
+    batches/<key>.manifest       which trial each of them is, and what was set aside for it
+    batches/<key>.results        what came back
+
+A part is what one batch is made of. Its lines tell its way:
+
+    prepared → uploading → uploaded → submitting → submitted → ended → downloading → collected
+             → cleaning → cleaned
+
+`uploading`, `submitting`, `downloading`, `cancelling`, `fencing` and `cleaning` are intents: who finds one as
+the last line does not know whether the step was taken.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from asyncbench.errors import StoreError
+from asyncbench.files import make_folder, storing
+from asyncbench.records import Model
+from asyncbench.store import Damage, Segment, head_of, name_of, number_of, payloads, segments
+
+FOLDER: Final = "batches"  # in a results folder
+
+
+class Step(StrEnum):
+    """A line of the ledger: what is about to happen to a part, or did."""
+
+    PREPARED = "prepared"
+    UPLOADING = "uploading"
+    UPLOADED = "uploaded"
+    SUBMITTING = "submitting"
+    REFUSED = "refused"  # certainly not created
+    SUBMITTED = "submitted"
+    ENDED = "ended"
+    DOWNLOADING = "downloading"
+    COLLECTED = "collected"
+    CLEANING = "cleaning"
+    CLEANED = "cleaned"
+    FENCING = "fencing"  # the upload is deleted, so that a late create of it fails
+    FENCED = "fenced"
+    NEVER_CREATED = "never_created"
+    STRUCK = "struck"  # a batch that might have been ours is another's
+    TWIN = "twin"  # a second batch of the same part: it is cancelled
+    TWIN_ENDED = "twin_ended"
+    CANCELLING = "cancelling"
+    GIVEN_UP = "given_up"  # in doubt for good: somebody decided to ask again, or not at all
+
+
+CLOSED: Final = frozenset(
+    {Step.COLLECTED, Step.CLEANING, Step.CLEANED, Step.NEVER_CREATED, Step.GIVEN_UP}
+)  # nothing of the part is in flight any more
+_BESIDE: Final = frozenset({Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING})  # change no place
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchPart:
+    """One part: what is known of it. Times are UTC, seconds since 1970."""
+
+    key: str  # 16 hexadecimal digits
+    alias: str
+    requests: int
+    size: int  # bytes
+    sha256: str
+    tokens: int  # that it takes of the vendor's pool, estimated
+    account: str = ""  # a hash of who asks and where: no other can see its batches
+    step: Step = Step.PREPARED
+    at: float = 0.0  # of that step
+    intended_at: float = 0.0  # when it was about to be submitted first, by the vendor's clock
+    file_id: str | None = None
+    batch_id: str | None = None
+    created_at: float | None = None
+    ended_at: float | None = None
+    status: str = ""  # the vendor's last word
+    files: tuple[str, ...] = ()  # with the results
+    used: tuple[int, int] | None = None  # input and output tokens, as the vendor sums them up
+    struck: set[str] = field(default_factory=set)  # batches that are not this one
+    twins: dict[str, bool] = field(default_factory=dict)  # further batches of this part → whether they ended
+    cancelled: bool = False  # asked to
+    unanswered: int = 0  # lines that were not answered, once it was collected
+    refusals: int = 0  # of its create, in a row
+    restored: bool = False  # an earlier run prepared it
+
+    @property
+    def open(self) -> bool:
+        """Whether its requests are, or may be, in flight, or are not collected yet."""
+        return self.step not in CLOSED
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a batch of it may exist that is not known."""
+        return self.batch_id is None and self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
+
+    def follow(self, step: Step, at: float, said: dict[str, Any]) -> None:  # Any: JSON of our own
+        """Take in the next line."""
+        if step not in _BESIDE:
+            self.step, self.at = step, at
+        match step:
+            case Step.UPLOADED:
+                self.file_id = said["file_id"]
+            case Step.SUBMITTING:
+                self.intended_at = said["server_at"]
+            case Step.REFUSED:
+                self.refusals += 1
+            case Step.SUBMITTED:
+                self.batch_id, self.created_at, self.refusals = said["batch_id"], said["created_at"], 0
+            case Step.ENDED:
+                self.status, self.ended_at = said["status"], said["ended_at"]
+                self.files = tuple(said["files"])
+                self.used = None if said["used"] is None else tuple(said["used"])
+            case Step.COLLECTED:
+                self.unanswered = said["unanswered"]
+            case Step.STRUCK:
+                self.struck.add(said["batch_id"])
+            case Step.TWIN | Step.TWIN_ENDED:
+                self.twins[said["batch_id"]] = step is Step.TWIN_ENDED
+            case Step.CANCELLING:
+                self.cancelled = True
+
+
+class BatchLedger:
+    """All parts of a results folder. The folder is held for writing by who writes here."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read what earlier runs wrote; nothing is written before the first `note`."""
+        self.folder = folder / FOLDER
+        self.parts: dict[str, BatchPart] = {}
+        self.damaged: list[Damage] = []
+        self._lines = self.folder / "ledger"
+        self._segment: Segment | None = None
+        for segment in segments(self._lines):
+            for payload in payloads(segment, self.damaged):
+                self._follow(orjson.loads(payload))
+        for part in self.parts.values():
+            part.restored = True
+
+    def path(self, part: BatchPart, suffix: str) -> Path:
+        """Return where a file of a part is."""
+        return self.folder / f"{part.key}.{suffix}"
+
+    def of(self, alias: str) -> list[BatchPart]:
+        """Return the parts of a model, oldest first."""
+        return [part for part in self.parts.values() if part.alias == alias]
+
+    def open_of(self, alias: str) -> list[BatchPart]:
+        return [part for part in self.of(alias) if part.open]
+
+    def knows(self, batch_id: str) -> bool:
+        """Whether a batch belongs to one of the parts."""
+        return any(part.batch_id == batch_id or batch_id in part.twins for part in self.parts.values())
+
+    async def note(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+        """Write a step down; when this returns, it is on the disk."""
+        self.write(part, step, at=at, **said)
+        if self._segment is not None:
+            await asyncio.to_thread(self._segment.sync)
+
+    def write(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+        if self._segment is None:
+            with storing(self._lines):
+                make_folder(self._lines)
+            number = 1 + max(map(number_of, segments(self._lines)), default=0)
+            self._segment = Segment(self._lines / name_of(number))
+            self._segment.append(head_of(number))
+        if step is Step.PREPARED:
+            said |= {name: getattr(part, name) for name in _PREPARED}
+        line = {"part": part.key, "step": step, "at": at, **said}
+        self._segment.append(orjson.dumps(line))
+        self._follow(orjson.loads(orjson.dumps(line)), part)
+
+    def close(self) -> None:
+        if self._segment is not None:
+            self._segment.close()
+
+    def remove_strays(self) -> None:
+        """Remove the files of parts that were never prepared: nothing was sent of them."""
+        for path in self.folder.glob("*.*"):
+            if path.is_file() and path.name.partition(".")[0] not in self.parts:
+                path.unlink()
+
+    def _follow(self, line: dict[str, Any], part: BatchPart | None = None) -> None:  # Any: JSON of our own
+        key, step, at = line.pop("part"), Step(line.pop("step")), line.pop("at")
+        if step is Step.PREPARED:
+            part = part or BatchPart(key=key, **line)
+            self.parts[key] = part
+        elif key not in self.parts:
+            raise StoreError(
+                f"{self._lines}: a line tells of part {key}, but the line that began it is damaged. "
+                f"Look for batch_key {key} in your provider's console before you ask again."
+            )
+        self.parts[key].follow(step, at, line)
+
+
+_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens", "account")
+
+
+def manifest_rows(path: Path) -> Iterator[dict[str, Any]]:  # Any: JSON of our own
+    """Yield the rows of a part's manifest, in the order of its requests."""
+    with path.open("rb") as lines:
+        yield from map(orjson.loads, lines)
+
+
+def in_flight(ledger: BatchLedger, model: Model) -> frozenset[str]:
+    """Return the ids of the trials of a model that are in open parts."""
+    return frozenset(
+        row["trial_id"]
+        for part in ledger.open_of(model.alias)
+        for row in manifest_rows(ledger.path(part, "manifest"))
+    )

@@ -1,0 +1,150 @@
+"""What the batches of both vendors have in common: calls through their SDKs, files to and from the disk."""
+
+import asyncio
+import email.utils
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import httpx2
+import orjson
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.failures import bad_reply, payload, refusal, withhold
+from asyncbench.providers.loose_json import UnreadableError, read
+from asyncbench.providers.sdk import SdkProvider
+from asyncbench.providers.streams import finished_reply, whole_body
+from asyncbench.providers.wire import Response, Wire, body_id
+from asyncbench.records import Reply, Request
+
+SMALL_S: Final = 60.0  # for a call that moves no file
+BYTES_PER_S: Final = 100_000.0  # at least, of a file on its way
+MOST_BYTES: Final = 8_000_000  # of a reply that is no file
+ACCOUNTS: Final = (  # headers that tell whose batches a key sees
+    *("openai-organization", "openai-project"),
+    *("anthropic-organization-id", "anthropic-workspace-id"),
+)
+CHUNK: Final = 2**18
+
+
+class SdkBatches:
+    """Calls of a vendor's batch API through the `post` of its SDK."""
+
+    def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str) -> None:
+        self._sdk, self._wire, self._key = sdk, wire, key
+        self.skew_s, self.account = 0.0, ""
+
+    async def aclose(self) -> None:
+        await self._sdk.aclose()
+
+    async def _json(self, method: str, path: str, *, size: int = 0, **said: object) -> dict[str, object]:
+        """Make a call; return the object that it answers.
+
+        Args:
+            size: bytes that are sent, where they are many.
+        """
+        within_s = SMALL_S + size / BYTES_PER_S
+        async with self._sdk.exchange(method, path, within_s=within_s, **said) as response:  # type: ignore[arg-type]  # the SDK's words
+            self._note(response)
+            async with aclosing(response.aiter_bytes()) as chunks:
+                body = await whole_body(chunks, MOST_BYTES)
+        try:
+            return payload(Response(status=response.status_code, headers={}, body=body), key=self._key)
+        except ProviderError as error:
+            withhold(error, key=self._key)
+            raise
+
+    async def _save(self, path: str, into: BinaryIO) -> None:
+        """Write the body of a page to a file; a last line without an end gets one.
+
+        Raises:
+            ProviderError: also where the body is shorter or longer than was told.
+        """
+        async with self._sdk.exchange("get", path, within_s=86_400.0) as response:
+            self._note(response)
+            size, last = 0, b"\n"
+            async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
+                async for chunk in chunks:
+                    await asyncio.to_thread(into.write, chunk)
+                    size, last = size + len(chunk), chunk[-1:]
+            told = response.headers.get("content-length")
+            if told is not None and int(told) != size and "content-encoding" not in response.headers:
+                why = f"the file has {size:,} bytes, not {told}"
+                raise ProviderError(ErrorKind.BAD_REPLY, why, http_status=response.status_code)
+            if last != b"\n":
+                into.write(b"\n")
+
+    def _note(self, response: httpx2.Response) -> None:
+        """Note what every reply tells: the vendor's time, and whose batches are seen."""
+        told = [response.headers.get(name, "") for name in ACCOUNTS]
+        if any(told):
+            self.account = sha256("\n".join(told).encode()).hexdigest()[:16]
+        if date := email.utils.parsedate_tz(response.headers.get("date", "")):
+            self.skew_s = email.utils.mktime_tz(date) - time.time()
+
+    def _reply(self, body: object, status: int) -> Reply:
+        """Return the reply that a line holds; raises ProviderError."""
+        response = Response(status=status, headers={}, body=orjson.dumps(body))
+        try:
+            found = payload(response, key=self._key)
+            reply = self._wire.reply(found, response)
+        except ProviderError as error:
+            withhold(error, key=self._key)
+            raise
+        return finished_reply(reply, response, body_id(found), key=self._key)
+
+    def _refusal(self, body: object, status: int) -> ProviderError:
+        response = Response(status=status, headers={}, body=orjson.dumps(body))
+        return refusal(response, key=self._key)
+
+    def _broken(self, body: object, status: int, why: str) -> ProviderError:
+        """Say that a line tells no result: what it costs is unknown."""
+        response = Response(status=status, headers={}, body=orjson.dumps(body))
+        return bad_reply(response, why, kind=ErrorKind.SERVER_ERROR)
+
+
+def unstreamed(request: Request) -> Request:
+    """Return a request as a batch takes it: nothing is streamed."""
+    trial = request.trial
+    if not trial.model.stream:
+        return request
+    return replace(request, trial=replace(trial, model=replace(trial.model, stream=False)))
+
+
+def line_object(line: bytes) -> dict[str, object]:
+    """Return the JSON object of a line of results; raises ValueError."""
+    try:
+        found = read(line, [])
+    except UnreadableError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(found, dict) or not isinstance(found.get("custom_id"), str):
+        raise ValueError("the line holds no custom_id")
+    return found
+
+
+async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> AsyncIterator[bytes]:
+    """Yield a file of lines in pieces, its line feeds but the last turned into commas."""
+    left = size
+    yield before
+    with path.open("rb") as file:
+        while chunk := await asyncio.to_thread(file.read, CHUNK):
+            left -= len(chunk)
+            yield (chunk if left else chunk[:-1]).replace(b"\n", b",")
+    yield after
+
+
+def time_of(said: object) -> float | None:
+    """Return a time in seconds since 1970, or in RFC 3339, as seconds; None: it is none."""
+    if isinstance(said, int | float) and not isinstance(said, bool):
+        return float(said)
+    if not isinstance(said, str):
+        return None
+    try:
+        return datetime.fromisoformat(said).timestamp()
+    except ValueError:
+        return None
