@@ -45,6 +45,7 @@ class Problem(Draft):
 
 
 MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many
+REALTIME, BATCH = "realtime", "batch"  # how a model is asked: call by call, or in batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,21 +96,6 @@ class Timeouts:
     total: float = 600.0
     first_byte: float | None = None  # request sent to the first byte of the answer (streamed: of its body)
     between_chunks: float | None = None  # of a stream: silence, keep-alive lines not counted as word
-
-
-REALTIME, BATCH = "realtime", "batch"  # how a model is asked: call by call, or in batches
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batching:
-    """How the batches of a sweep are made."""
-
-    max_requests: int = 10_000  # of a part
-    max_bytes: int = 50_000_000  # likewise
-    enqueued_tokens: int | None = None  # of prompts in unfinished batches of a model; None: to be learnt
-    rounds: int = 2  # parts that a trial is in before `fallback` is for it
-    fallback: str = REALTIME  # or none: what was not answered then stays open
-    on_doubt: str = "wait"  # or resubmit: which may pay twice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,15 +362,6 @@ class Attempt:
     mode: str | None = REALTIME  # or batch; None: an earlier version wrote it
     batch_id: str | None = None  # the provider's, of the batch that it was in
     batch_ended_at: float | None = None  # UTC, seconds since 1970
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOfCall:
-    """The batch that a request was in. Times are UTC, seconds since 1970."""
-
-    id: str
-    created_at: float
-    ended_at: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,31 +1,18 @@
-"""Provider batches: requests into files of the right sizes, and what comes back, line by line.
+"""Provider batches: half the price, within a day, and each as durable as a call.
 
-In: bodies of requests. Out: parts on disk, each checked as its vendor would, and verdicts on result lines.
-Nothing here calls a provider. Each module imports only from lines above its own:
+In: the trials of a model whose mode is batch. Out: the same events as of single calls. What was sent is in a
+ledger of the results folder before it is sent, so a run that dies is taken up by the next one. Each module
+imports only from lines above its own:
 
-    formats · enqueued
-    packing · result_lines
-    checking
-    harvest
+    ledger
+    packing · desk · enqueued
+    harvest · submitting
+    books · polling
+    lane
 """
 
-from asyncbench.batches.checking import check_part as check_part, owners_of as owners_of
-from asyncbench.batches.enqueued import (
-    EnqueuedLimit as EnqueuedLimit,
-    limit_told as limit_told,
-    without_organization as without_organization,
-)
-from asyncbench.batches.formats import (
-    ANTHROPIC as ANTHROPIC,
-    BATCH_KEY_LENGTH as BATCH_KEY_LENGTH,
-    OPENAI as OPENAI,
-    BatchFormat as BatchFormat,
-)
+from asyncbench.batches.books import LeftOpen as LeftOpen, hold_again as hold_again, left_open as left_open
+from asyncbench.batches.desk import BatchClock as BatchClock, BatchDesk as BatchDesk
 from asyncbench.batches.harvest import Harvest as Harvest
-from asyncbench.batches.packing import (
-    BatchPart as BatchPart,
-    BatchRequest as BatchRequest,
-    PartLimits as PartLimits,
-    pack as pack,
-)
-from asyncbench.batches.result_lines import LineKind as LineKind, ResultLine as ResultLine
+from asyncbench.batches.lane import BatchLane as BatchLane
+from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step

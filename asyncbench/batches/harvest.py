@@ -1,65 +1,257 @@
-"""The result files of a part, held against its manifest: each trial once, in any order."""
+"""What came back of a part: each line becomes an attempt, and ends its trial or brings it back."""
 
-from collections.abc import Iterator
-from hashlib import blake2b
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Container, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
-from asyncbench.batches.checking import owners_of
-from asyncbench.batches.formats import reading
-from asyncbench.batches.packing import BatchPart
-from asyncbench.batches.result_lines import LineKind, ResultLine, read_line
+from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.packing import ManifestRow, manifest_rows, trial_of
+from asyncbench.engine import BatchOfCall, Hold, LaneModel, Turn
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.files import storing, sync_to_disk
+from asyncbench.pricing import picodollars
+from asyncbench.providers import BatchLine, NotRun, RemoteBatch, fault_error
+from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
+
+LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
+PATIENCE: Final = 3  # downloads that lack lines, before these are taken for lost
+QUARANTINE: Final = "strange"  # the suffix of results of which not every line was ours
+_SAID: Final = {
+    NotRun.EXPIRED: "the batch expired before it ran",
+    NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
+}
+Trials = Callable[[Collection[str]], Iterator[Trial]]
 
 
+@dataclass(slots=True, kw_only=True)
 class Harvest:
-    """Reads the files of one part, as many as there are and as often as one must.
+    """Collects the parts of one model."""
 
-    A line that says the same again changes nothing. In memory is a digest for each line of the part.
-    """
+    desk: BatchDesk
+    model: LaneModel
+    trials: Trials  # of the sweep, those with these ids
+    finished: Container[str]  # ids of trials that earlier runs closed
+    saved: Callable[[], Awaitable[bool]]  # waits until all that was kept is on the disk
+    again: Callable[[Turn], None]  # takes what is to be asked again
+    done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
+    _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
+    # of the part that is being read
+    _rows: list[ManifestRow] = field(default_factory=list)
+    _answered: set[str] = field(default_factory=set)
+    _used: list[int] = field(default_factory=list)  # input and output tokens
+    _trials: dict[str, Trial] = field(default_factory=dict)
 
-    def __init__(self, part: BatchPart, folder: Path) -> None:
-        """Begin; raises StoreError when the manifest cannot be read."""
-        self._part = part
-        self._missing = {part.custom_id(str(owner["trial_id"])) for owner in owners_of(part, folder)}
-        self._seen: dict[str, bytes] = {}
-        # Digests of lines, so that one is counted once however often it is read.
-        self.foreign = set[bytes]()  # of requests that this part did not make
-        self.contradicting = set[bytes]()  # of a request whose first line said something else, and counts
-        self.broken = set[bytes]()  # that cannot be read, or not to their end
-
-    @property
-    def missing(self) -> frozenset[str]:
-        """The trials that no line was found of, by id."""
-        return frozenset(custom_id[: -len(self._part.batch_key)] for custom_id in self._missing)
-
-    @property
-    def sound(self) -> bool:
-        """Whether every line was one of ours and could be read; else the files are worth keeping."""
-        return not (self.foreign or self.contradicting or self.broken)
-
-    def read(self, path: Path) -> Iterator[tuple[str, ResultLine]]:
-        """Yield trial id and line, of each trial the first time that it is found.
-
-        Lines end with `\\n` alone: U+2028 and its like may stand within a text.
+    async def collect(self, part: BatchPart) -> bool:
+        """Take in all that came back of a part; return whether it is safe on the disk.
 
         Raises:
-            StoreError: the file cannot be read.
+            ProviderError: the results could not be downloaded.
         """
-        with reading(path) as file:
-            for raw in file:
-                if (line := self._new(raw)) is not None:
-                    yield line.custom_id[: -len(self._part.batch_key)], line
+        desk = self.desk
+        results = desk.ledger.path(part, "results")
+        if has_results(part, desk) and not await asyncio.to_thread(results.exists):
+            await self._download(part, results)
+        waiting, strange = await self._read(part, results)
+        missing = [row for row in waiting.values() if row["trial_id"] not in self._done(part)]
+        await self._close_missing(part, missing)
+        if not await self.saved():
+            return False
+        unanswered = sum(row["trial_id"] not in self._answered for row in self._rows)
+        await desk.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
+        if strange:
+            with storing(results):
+                results.replace(results.with_suffix(f".{QUARANTINE}"))
+            desk.say(
+                f"{desk.alias}: {strange:,} lines of batch {part.batch_id} are broken, twice there, or "
+                f"nobody's. The file is kept as {results.stem}.{QUARANTINE} in {results.parent}."
+            )
+        return True
 
-    def _new(self, raw: bytes) -> ResultLine | None:
-        """Return a line that says something new of a trial of ours, and count what is wrong."""
-        line, digest = read_line(raw, self._part.vendor), blake2b(raw.strip(), digest_size=16).digest()
-        if line.kind is LineKind.BROKEN:
-            self.broken |= {digest} if raw.strip() else set()
-        elif line.custom_id in self._missing:
-            self._missing.remove(line.custom_id)
-            self._seen[line.custom_id] = digest
-            return line
-        elif line.custom_id not in self._seen:
-            self.foreign.add(digest)
-        elif self._seen[line.custom_id] != digest:
-            self.contradicting.add(digest)
-        return None
+    async def reopen(self, part: BatchPart) -> None:
+        """Bring back the trials of a part that was never sent: they were not asked."""
+        rows = await asyncio.to_thread(manifest_rows, self.desk.ledger.path(part, "manifest"))
+        trials = await self._trials_of(rows)
+        for row in rows:
+            self.model.counters.in_flight -= 1
+            if (trial := trials.get(row["trial_id"])) is not None:
+                turn = self._turn(row, trial, sent_at=part.at)
+                self.model.attempts.unpack(turn)
+                self.again(turn)
+
+    # ── the file ─────────────────────────────────────────────────────────────────────────────
+
+    async def _download(self, part: BatchPart, results: Path) -> None:
+        desk, draft = self.desk, results.with_suffix(".part")
+        await desk.note(part, Step.DOWNLOADING)
+        batch = await desk.api.retrieve(part.batch_id or "")
+        await desk.api.download(batch, draft)
+        with storing(results):
+            await asyncio.to_thread(sync_to_disk, draft)
+            lacks = await asyncio.to_thread(_lacking, draft, batch)
+            if lacks and self._short[part.key] < PATIENCE:
+                self._short[part.key] += 1
+                raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} lines of the results did not come")
+            draft.replace(results)
+            await asyncio.to_thread(sync_to_disk, results.parent)
+
+    async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, ManifestRow], int]:
+        """Take in every line; return the rows of those that are missing, and how many are none of ours."""
+        manifest = self.desk.ledger.path(part, "manifest")
+        self._rows = await asyncio.to_thread(manifest_rows, manifest)
+        self._answered, self._used = set(self._done(part)), [0, 0]
+        self._trials = await self._trials_of(self._rows)
+        waiting, strange = {row["trial_id"]: row for row in self._rows}, 0
+        if not has_results(part, self.desk):
+            return waiting, 0
+        with results.open("rb") as lines:
+            for number, line in enumerate(lines):
+                if not number % LINES_AT_ONCE:
+                    await asyncio.sleep(0)
+                try:
+                    found = self.desk.api.read(line)
+                except ValueError:
+                    strange += 1
+                    continue
+                row = waiting.pop(trial_of(found.custom_id, part.key) or "", None)
+                if row is None:
+                    strange += 1
+                else:
+                    await self._take(part, row, found)
+        return waiting, strange
+
+    async def _take(self, part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
+        if isinstance(line.ended, Reply):
+            usage = line.ended.usage
+            self._used[0] += (usage and usage.input_tokens) or 0
+            self._used[1] += (usage and usage.output_tokens) or 0
+        if row["trial_id"] not in self._done(part):
+            await self._end(part, row, line.ended)
+
+    async def _close_missing(self, part: BatchPart, missing: list[ManifestRow]) -> None:
+        """Close what has no line: not run where the batch says why, else lost."""
+        faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
+        at_line = {row["trial_id"]: number for number, row in enumerate(self._rows, start=1)}
+        for row in missing:
+            error = faults.get(at_line[row["trial_id"]]) or faults.get(None)
+            if error is not None:
+                error.may_have_been_billed = False
+                await self._end(part, row, error)
+            elif part.status == "completed" or (part.status == "ended" and not self.desk.api.uploads):
+                await self._end(part, row, None)
+            else:
+                await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
+
+    # ── one request ──────────────────────────────────────────────────────────────────────────
+
+    async def _end(
+        self, part: BatchPart, row: ManifestRow, ended: Reply | ProviderError | NotRun | None
+    ) -> None:
+        """Write down what came of a request; None: nobody knows."""
+        model, created_at = self.model, part.created_at or part.at
+        batch = BatchOfCall(id=part.batch_id or "", created_at=created_at, ended_at=part.ended_at)
+        model.counters.in_flight -= 1
+        if isinstance(ended, Reply):
+            ended = replace(ended, service_tier=BATCH)  # whatever the body says
+            self._answered.add(row["trial_id"])
+        if (trial := self._trials.get(row["trial_id"])) is None:
+            self._keep_orphan(row, ended, batch)
+            return
+        turn, attempts = self._turn(row, trial, sent_at=created_at), model.attempts
+        closed = trial.trial_id in self.finished  # by an answer that stays where this is none
+        if isinstance(ended, Reply):
+            await model.closing.close(turn, attempts.collect(turn, ended, batch), ended)
+        elif isinstance(ended, ProviderError):
+            attempts.collect(turn, ended, batch)
+            if not closed and model.closing.failed(turn, ended, paused=False) is not None:
+                self.again(turn)
+        else:
+            if ended is None:
+                cost = 0.0 if part.used == tuple(self._used) else None
+                attempts.collect(turn, None, batch, said="the batch did not return it", cost_usd=cost)
+            else:
+                turn.tries -= 1  # the provider never tried
+                attempts.collect(turn, None, batch, status=ended.value, said=_SAID[ended], cost_usd=0.0)
+            if not closed:
+                self.again(turn)
+
+    def _turn(self, row: ManifestRow, trial: Trial, *, sent_at: float) -> Turn:
+        """Return a trial as it was when it went into its part."""
+        asker = self.model.asker
+        request = asker.request_for(trial)
+        return Turn(
+            request=request,
+            history=History(attempts=row["attempt"], cost_usd=row["cost_usd"]),
+            characters=asker.characters(request),
+            longest=row["max_tokens"],
+            taken_s=asker.now_s(),
+            tries=row["tries"],
+            attempts=row["attempt"],
+            rounds=row["rounds"],
+            cost_usd=row["cost_usd"],
+            since_s=asker.now_s(),
+            sent_s=sent_at - asker.epoch_s,
+            hold=hold_of(row),
+            reserved_usd=row["reserved_usd"],
+            most_usd=row["most_usd"],
+        )
+
+    def _keep_orphan(
+        self, row: ManifestRow, ended: Reply | ProviderError | NotRun | None, batch: BatchOfCall
+    ) -> None:
+        """Keep what came of a trial that has left the sweep: it was paid for, and nobody can grade it."""
+        asker, reply = self.model.asker, ended if isinstance(ended, Reply) else None
+        error = ended if isinstance(ended, ProviderError) else None
+        cost = None if ended is None else 0.0
+        if reply is not None:
+            cost = self.model.money.charged(reply, batch.created_at).usd
+        attempt = Attempt(
+            trial_id=row["trial_id"],
+            attempt=row["attempt"],
+            model=asker.model.alias,
+            provider=asker.model.provider,
+            started_at=batch.created_at,
+            status="ok" if reply else error.kind.value if error else ended.value if ended else "lost",  # type: ignore[union-attr]  # a NotRun
+            cost_usd=cost,
+            max_tokens=row["max_tokens"],
+            reserved_usd=row["reserved_usd"],
+            most_usd=row["most_usd"],
+            usage=reply.usage if reply else None,
+            raw_usage=reply.raw_usage if reply else None,
+            error=error.message if error else None,
+            mode=BATCH,
+            batch_id=batch.id,
+            batch_ended_at=batch.ended_at,
+        )
+        asker.keep(Ended(attempt=attempt, reply=reply))
+        asker.counters.count(attempt)
+        if asker.account is not None:
+            asker.account.settle(hold_of(row), cost)
+
+    async def _trials_of(self, rows: Collection[ManifestRow]) -> dict[str, Trial]:
+        ids = frozenset(row["trial_id"] for row in rows)
+        found = await asyncio.to_thread(lambda: list(self.trials(ids)))
+        return {trial.trial_id: trial for trial in found}
+
+    def _done(self, part: BatchPart) -> frozenset[str]:
+        return self.done.get(part.key, frozenset())
+
+
+def hold_of(row: ManifestRow) -> Hold:
+    """Return what is set aside for a request."""
+    return Hold(picodollars(row["most_usd"] or 0.0), picodollars(row["reserved_usd"] or 0.0))
+
+
+def has_results(part: BatchPart, desk: BatchDesk) -> bool:
+    """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
+    return bool(part.files) if desk.api.uploads else True
+
+
+def _lacking(draft: Path, batch: RemoteBatch) -> int:
+    """Return how many lines a file lacks of those that the vendor counts: a cut body tells nothing else."""
+    with draft.open("rb") as lines:
+        found = sum(1 for _ in lines)
+    return max(0, (batch.done or 0) - found)

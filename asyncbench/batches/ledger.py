@@ -15,7 +15,6 @@ the last line does not know whether the step was taken.
 """
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +24,6 @@ import orjson
 
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
-from asyncbench.records import Model
 from asyncbench.store import Damage, Segment, head_of, name_of, number_of, payloads, segments
 
 FOLDER: Final = "batches"  # in a results folder
@@ -71,7 +69,7 @@ class BatchPart:
     size: int  # bytes
     sha256: str
     tokens: int  # that it takes of the vendor's pool, estimated
-    account: str = ""  # a hash of who asks and where: no other can see its batches
+    account: str = ""  # a hash of whose batch it is: no other account can see it
     step: Step = Step.PREPARED
     at: float = 0.0  # of that step
     intended_at: float = 0.0  # when it was about to be submitted first, by the vendor's clock
@@ -81,6 +79,7 @@ class BatchPart:
     ended_at: float | None = None
     status: str = ""  # the vendor's last word
     files: tuple[str, ...] = ()  # with the results
+    faults: tuple[dict[str, Any], ...] = ()  # why all of it was refused. Any: JSON of the vendor
     used: tuple[int, int] | None = None  # input and output tokens, as the vendor sums them up
     struck: set[str] = field(default_factory=set)  # batches that are not this one
     twins: dict[str, bool] = field(default_factory=dict)  # further batches of this part → whether they ended
@@ -95,6 +94,11 @@ class BatchPart:
         return self.step not in CLOSED
 
     @property
+    def submitted(self) -> bool:
+        """Whether its batch is known, and has not ended as far as is known."""
+        return self.step is Step.SUBMITTED
+
+    @property
     def in_doubt(self) -> bool:
         """Whether a batch of it may exist that is not known."""
         return self.batch_id is None and self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
@@ -107,15 +111,16 @@ class BatchPart:
             case Step.UPLOADED:
                 self.file_id = said["file_id"]
             case Step.SUBMITTING:
-                self.intended_at = said["server_at"]
+                self.intended_at, self.account = said["server_at"], said["account"] or self.account
             case Step.REFUSED:
-                self.refusals += 1
+                self.refusals, self.batch_id = self.refusals + 1, None
             case Step.SUBMITTED:
                 self.batch_id, self.created_at, self.refusals = said["batch_id"], said["created_at"], 0
             case Step.ENDED:
                 self.status, self.ended_at = said["status"], said["ended_at"]
                 self.files = tuple(said["files"])
                 self.used = None if said["used"] is None else tuple(said["used"])
+                self.faults = tuple(said["faults"])
             case Step.COLLECTED:
                 self.unanswered = said["unanswered"]
             case Step.STRUCK:
@@ -199,19 +204,4 @@ class BatchLedger:
         self.parts[key].follow(step, at, line)
 
 
-_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens", "account")
-
-
-def manifest_rows(path: Path) -> Iterator[dict[str, Any]]:  # Any: JSON of our own
-    """Yield the rows of a part's manifest, in the order of its requests."""
-    with path.open("rb") as lines:
-        yield from map(orjson.loads, lines)
-
-
-def in_flight(ledger: BatchLedger, model: Model) -> frozenset[str]:
-    """Return the ids of the trials of a model that are in open parts."""
-    return frozenset(
-        row["trial_id"]
-        for part in ledger.open_of(model.alias)
-        for row in manifest_rows(ledger.path(part, "manifest"))
-    )
+_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens")

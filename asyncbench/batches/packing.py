@@ -15,7 +15,6 @@ from asyncbench.files import make_folder, publish, storing
 from asyncbench.providers import BatchApi
 
 KEY_BYTES: Final = 8
-TOKENS_OF_A_REPLY: Final = 0  # that count as enqueued: the vendors say, of prompts alone
 
 
 class ManifestRow(TypedDict):
@@ -29,6 +28,14 @@ class ManifestRow(TypedDict):
     max_tokens: int | None
     reserved_usd: float | None
     most_usd: float | None
+    bytes: int  # of its line
+    tokens: int  # of its prompt, estimated
+
+
+def manifest_rows(path: Path) -> list[ManifestRow]:
+    """Return the rows of a part's manifest, in the order of its requests."""
+    with path.open("rb") as lines:
+        return [orjson.loads(line) for line in lines]
 
 
 class PartWriter:
@@ -40,7 +47,7 @@ class PartWriter:
         self.tokens = 0
         self._api, self._folder = api, folder
         self._most, self._most_bytes = min(max_requests, api.most_requests), min(max_bytes, api.most_bytes)
-        self._size, self._digest = 0, hashlib.sha256()
+        self._size = 0
         self._file: BinaryIO | None = None
 
     @property
@@ -62,9 +69,8 @@ class PartWriter:
                 make_folder(self._folder)
                 self._file = self._draft("jsonl").open("wb")
             self._file.write(line)
-        self._size += len(line)
-        self._digest.update(line)
-        self.tokens += tokens_of(turn)
+        tokens = tokens_of(turn)
+        self._size, self.tokens = self._size + len(line), self.tokens + tokens
         self.rows.append(
             ManifestRow(
                 trial_id=turn.request.trial.trial_id,
@@ -75,10 +81,21 @@ class PartWriter:
                 max_tokens=turn.longest,
                 reserved_usd=turn.reserved_usd,
                 most_usd=turn.most_usd,
+                bytes=len(line),
+                tokens=tokens,
             )
         )
 
-    def finish(self, alias: str, account: str) -> BatchPart:
+    def drop(self) -> None:
+        """Take out the request that was added last."""
+        row = self.rows.pop()
+        self.tokens -= row["tokens"]
+        self._size -= row["bytes"]
+        if self._file is not None:
+            self._file.truncate(self._size)
+            self._file.seek(self._size)
+
+    def finish(self, alias: str) -> BatchPart:
         """Put both files in place, checked and on the disk; return the part, which the ledger does not know.
 
         Raises:
@@ -90,7 +107,7 @@ class PartWriter:
             self._file.close()
             manifest = self._draft("manifest")
             manifest.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in self.rows))
-            _check(self._draft("jsonl"), self.key, self.rows)
+            digest = _check(self._draft("jsonl"), self.key, self.rows)
             for suffix in ("jsonl", "manifest"):
                 publish(self._draft(suffix), self._folder / f"{self.key}.{suffix}")
         return BatchPart(
@@ -98,9 +115,8 @@ class PartWriter:
             alias=alias,
             requests=len(self.rows),
             size=self._size,
-            sha256=self._digest.hexdigest(),
+            sha256=digest,
             tokens=self.tokens,
-            account=account,
         )
 
     def abandon(self) -> None:
@@ -129,11 +145,12 @@ def tokens_of(turn: Turn) -> int:
     return 1 + int(turn.characters / CHARACTERS_PER_TOKEN)
 
 
-def _check(path: Path, key: str, rows: list[ManifestRow]) -> None:
-    """Read a file of requests back: one bad line would make the vendor refuse all of them."""
-    models, places = set[object](), set[object]()
+def _check(path: Path, key: str, rows: list[ManifestRow]) -> str:
+    """Read a file of requests back, and return its digest: one bad line would make all of them fail."""
+    models, places, digest = set[object](), set[object](), hashlib.sha256()
     with path.open("rb") as lines:
         for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=1):
+            digest.update(line)
             said = orjson.loads(line)
             body = said.get("body") or said.get("params")
             models.add(body.get("model"))
@@ -143,3 +160,4 @@ def _check(path: Path, key: str, rows: list[ManifestRow]) -> None:
                 raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
     if len({row["trial_id"] for row in rows}) != len(rows) or not os.path.getsize(path):
         raise StoreError(f"{path}: holds a trial twice, or nothing. Run again.")
+    return digest.hexdigest()

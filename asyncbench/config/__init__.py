@@ -5,13 +5,14 @@ sweep file. Each module imports only from lines above its own:
 
     place
     entry · reading
-    sources · conditions · deadline · notify · matrix
+    sources · conditions · deadline · notify · matrix · batching
     models
     sweep_file
     contradictions
     sweep · starter
 """
 
+from asyncbench.config.batching import Batching as Batching
 from asyncbench.config.conditions import (
     condition_again as condition_again,
     condition_complaint as condition_complaint,
@@ -20,7 +21,6 @@ from asyncbench.config.deadline import deadline_from as deadline_from, seconds_l
 from asyncbench.config.entry import (
     BASE_URL_PATTERN as BASE_URL_PATTERN,
     ENV_VARIABLE as ENV_VARIABLE,
-    NOT_BUILT as NOT_BUILT,
     suggestion as suggestion,
 )
 from asyncbench.config.models import check_alias as check_alias

@@ -15,8 +15,6 @@ from asyncbench.config.place import Place, quoted, shortened
 from asyncbench.errors import ConfigError
 from asyncbench.prompting import merged_params
 
-# Keys of the sweep format whose work is not built yet: refused with a message, never ignored.
-NOT_BUILT: Final = frozenset({"mode"})
 # They may hold an API key by mistake, so a message never repeats their value.
 MAY_HOLD_A_KEY = frozenset({"key_env", "base_url", "command", "webhook", "webhook_env", "notify"})
 ENV_VARIABLE: Final = r"^[A-Z_][A-Z0-9_]*$"
@@ -50,6 +48,7 @@ Dollars = Annotated[
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
+Mode = Literal["realtime", "batch"]
 Keys = dict[str, object]
 
 E = TypeVar("E", bound=Entry)
@@ -144,8 +143,6 @@ def _entries(annotation: Any) -> Iterator[type[Entry]]:
 
 
 def _unknown_key(name: str, known: Collection[str]) -> str:
-    if name in NOT_BUILT:
-        return f"{name!r} is part of the sweep format but not built yet; leave it out"
     if "key_env" in known and _HOLDS_A_KEY.fullmatch(name):
         way_out = "Set `key_env` to the NAME of the environment variable that holds the key"
         return f"unknown key {quoted(name)}. {way_out}"

@@ -15,6 +15,7 @@ from asyncbench.config.entry import (
     Dollars,
     Entry,
     Keys,
+    Mode,
     Name,
     Number,
     Streaming,
@@ -27,7 +28,7 @@ from asyncbench.config.place import Place, quoted
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
-from asyncbench.records import Limits, Model, Price, RetryPolicy, Timeouts
+from asyncbench.records import BATCH, REALTIME, Limits, Model, Price, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
@@ -210,6 +211,11 @@ class WhomEntry(Entry):
         description="The most megabytes that are read of one reply, after decompression. "
         "Without it: 8, or 64 bytes for each token of max_tokens if that is more.",
     )
+    mode: Mode | None = Field(
+        default=None,
+        description="How the model is asked. `realtime`: call by call. `batch`: in batches of the provider, "
+        "which cost less and take up to a day. Without it, the `mode` of the sweep applies.",
+    )
     problems: Problems | None = Field(
         default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."
     )
@@ -273,12 +279,13 @@ def model_from(
     limits: Mapping[str, LimitsEntry],
     *,
     stream: Streaming = "auto",
+    mode: Mode = "realtime",
     place: Place,
 ) -> Model:
     """Return a model as written in a sweep file; `limits` are those of the providers, by name.
 
     Args:
-        stream: what the sweep says for models that do not say themselves.
+        stream, mode: what the sweep says for models that do not say themselves.
     """
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
@@ -303,10 +310,16 @@ def model_from(
         limits=_limits(endpoint, limits.get(provider), entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
+        mode=entry.mode or mode,
         compared=tuple(dict.fromkeys(entry.compare)),
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
     check_alias(model.alias, place=str(place))
+    if model.mode == BATCH and (not endpoint.batches or model.api == "completions"):
+        raise ConfigError(
+            f"{place / 'mode'}: asyncbench knows no batches of {quoted(entry.model)} with api "
+            f"{model.api!r}. Set `mode: realtime` for this model"
+        )
     if None in model.compared_limits.values():
         unset = ", ".join(name for name, limit in model.compared_limits.items() if limit is None)
         raise ConfigError(f"{place / 'compare'}: {unset} is not set, so it cannot be compared. Set it")
@@ -408,7 +421,7 @@ def model_mapping(
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
     mapping |= {"params": as_written(model.params), "price": model.price and asdict(model.price)}
-    mapping |= {"compare": list(model.compared)}
+    mapping |= {"compare": list(model.compared), "mode": None if model.mode == REALTIME else model.mode}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}
     mapping |= {"problems": [source_mapping(source, near) for source in problems or ()]}

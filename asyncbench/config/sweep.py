@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
+from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
@@ -49,6 +50,7 @@ class Sweep:
     provider_budgets: Mapping[str, float] = field(default_factory=dict)  # the same of a provider's models
     allow_unpriced: bool = False  # models without a price are asked outside of every budget
     stop_when: StopWhen | None = None  # enough is known of a cell; None: everything is asked
+    batch: Batching = field(default_factory=Batching)
     file: Path | None = field(default=None, compare=False)  # where it was read from
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
@@ -190,7 +192,8 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     for i, given in enumerate(entry.models):
         with collected(faults):
             here = place / "models" / i
-            models.append(model_from(given, entry.limits, stream=entry.stream, place=here))
+            read = model_from(given, entry.limits, stream=entry.stream, mode=entry.mode, place=here)
+            models.append(read)
             own |= _own_problems(given, models[-1], place=here / "problems")
     conditions = list[Condition]()
     for i, condition in enumerate(entry.conditions):
@@ -217,6 +220,7 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
         budget_usd=entry.budget_usd,
         provider_budgets={name: limit.budget_usd for name, limit in entry.limits.items() if limit.budget_usd},
         allow_unpriced=entry.allow_unpriced,
+        batch=Batching(**entry.batch.model_dump()),
         file=file,
         max_tokens_demanded=_demanded(models, entry.models),
         **rest,
@@ -317,6 +321,10 @@ def all_sources(sweep: Sweep) -> tuple[ProblemSource, ...]:
     return (*sweep.problems, *(source for own in sweep.own_problems.values() for source in own))
 
 
+def _said_of(batch: Batching) -> dict[str, object]:
+    return {name: value for name, value in asdict(batch).items() if value is not None}
+
+
 # ── and back, for the results folder ─────────────────────────────────────────────────────────
 
 
@@ -336,6 +344,7 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "limits": {name: {"budget_usd": usd} for name, usd in sweep.provider_budgets.items()},
         "allow_unpriced": sweep.allow_unpriced,
         "stop_when": {name: share for name, share in rules.items() if share is not None},
+        "batch": {} if sweep.batch == Batching() else _said_of(sweep.batch),
     }
     return {
         "name": sweep.name,

@@ -6,8 +6,9 @@ from pydantic import BeforeValidator, Field, PositiveInt, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from asyncbench.config.batching import BatchEntry
 from asyncbench.config.conditions import ConditionEntry
-from asyncbench.config.entry import Dollars, Entry, Name, Share, Streaming
+from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
 from asyncbench.config.notify import NotifyEntry, as_notify_mapping
 from asyncbench.config.sources import Problems
@@ -64,6 +65,17 @@ class SweepEntry(Entry):
         default="auto",
         description="Whether replies are streamed. `auto` streams those that may take long. "
         "A model's own `stream` wins.",
+    )
+    mode: Mode = Field(
+        default="realtime",
+        description="How models are asked. `realtime`: call by call. `batch`: in batches of the provider, "
+        "which cost less and take up to a day. A model's own `mode` wins. It changes no trial: what was "
+        "answered in one mode is not asked again in the other.",
+    )
+    batch: BatchEntry = Field(
+        default_factory=BatchEntry,
+        description="How batches are made.",
+        json_schema_extra={"default": {}},
     )
     deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
         default=None,

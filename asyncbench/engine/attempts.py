@@ -1,16 +1,26 @@
 """The calls of one model in its journal: each before it is made, and how it ended before that is used."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from asyncbench.engine.asker import Asker
 from asyncbench.engine.money import Money
 from asyncbench.engine.turn import Turn
 from asyncbench.errors import AsyncbenchError, ErrorKind, ProviderError, UnwrittenError
-from asyncbench.records import BATCH, Attempt, BatchOfCall, Ended, Reply, Sent
+from asyncbench.records import BATCH, Attempt, Ended, Reply, Sent
 
 INTERRUPTED: Final = "the run was stopped before the call ended"
 LOST: Final = "lost"  # the status of a call whose end nobody knows
 GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not keep it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOfCall:
+    """The batch that a request was in. Times are UTC, seconds since 1970."""
+
+    id: str
+    created_at: float
+    ended_at: float | None
 
 
 class Attempts:

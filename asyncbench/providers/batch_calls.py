@@ -110,6 +110,10 @@ class BatchApi(Protocol):
         """Write all lines of results to a file, whose last line ends with a line feed."""
         ...
 
+    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
+        """Return the id that the first line of an ended batch's results has; None: there is no line."""
+        ...
+
     def read(self, line: bytes) -> BatchLine:
         """Read a line of results; raises ValueError where it is none."""
         ...

@@ -79,6 +79,18 @@ class SdkBatches:
             if last != b"\n":
                 into.write(b"\n")
 
+    async def _first_line(self, path: str) -> bytes:
+        """Return the first line of a page of lines."""
+        line = b""
+        async with self._sdk.exchange("get", path, within_s=SMALL_S) as response:
+            self._note(response)
+            async with aclosing(response.aiter_bytes()) as chunks:
+                async for chunk in chunks:
+                    line += chunk
+                    if b"\n" in chunk or len(line) > MOST_BYTES:
+                        break
+        return line.partition(b"\n")[0]
+
     def _note(self, response: httpx2.Response) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
         told = [response.headers.get(name, "") for name in ACCOUNTS]

@@ -10,6 +10,7 @@ its own:
     notify
     state
     forecasts · askers
+    lanes
     preparing · driving
     settling · summing_up
     sweep_run

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncbench.engine import Asker, Counters, Lane, LoopLag, Scheduler
+from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
 from asyncbench.files import input_path
-from asyncbench.run.askers import asker_of
+from asyncbench.records import Model
 from asyncbench.run.interrupts import on_interrupt
+from asyncbench.run.lanes import lanes_of
 from asyncbench.run.state import RunState
 from asyncbench.simulator import Settings, Simulator, running
 
@@ -45,28 +46,12 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
         simulators = await asyncio.to_thread(_simulators, run, stack)
-        lanes: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
-        for model in run.models:
+
+        def url_of(model: Model) -> str | None:
             simulator = simulators.get(model.replay)
-            url = None if simulator is None else simulator.url
-            asker = asker_of(run, model, simulator_url=url, lag=lag, stack=stack)
-            lanes.setdefault(model.limits.group or model.alias, []).append(asker)
-        scheduler = Scheduler(
-            lanes=[
-                Lane(
-                    name=name,
-                    askers=askers,
-                    limits=askers[0].model.limits,
-                    keep=run.salvage.keep,
-                    say=run.screen.say,
-                    lag=lag,
-                    epoch_s=askers[0].epoch_s,
-                    turn=askers[0].model.turn,
-                )
-                for name, askers in lanes.items()
-            ],
-            lag=lag,
-        )
+            return None if simulator is None else simulator.url
+
+        scheduler = Scheduler(lanes=lanes_of(run, url_of, lag, stack), lag=lag)
         yield Driven(scheduler=scheduler, simulators=list(simulators.values()))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from asyncbench.batches import BatchClock
 from asyncbench.config import Sweep
 from asyncbench.records import Outcome
 from asyncbench.store import SWEEP_FILE
@@ -23,6 +24,7 @@ class RunOptions:
     reuse: Path | None = None
     ignore: Collection[str] = ()
     accept_loss: bool = False
+    clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
 
     @property

@@ -12,6 +12,7 @@ from typing import Final
 
 import yaml
 
+from asyncbench.batches import BatchLedger, hold_again, left_open
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
 from asyncbench.providers import added_providers, is_moving_alias, rates_of
 from asyncbench.run.faults import Faults
@@ -120,6 +121,7 @@ async def prepare(run: RunState) -> None:
     run.started_s = time.monotonic()
     run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
+    await asyncio.to_thread(_take_up_batches, run)
     for cap in run.caps:
         cap.typed = options.budget_name
     await asyncio.to_thread(_describe, run)
@@ -132,6 +134,15 @@ async def prepare(run: RunState) -> None:
         await _take_over(run, answers)
     if run.sweep.stop_when is not None:
         run.before = await asyncio.to_thread(Before.of, store.folder, again=store.again)
+
+
+def _take_up_batches(run: RunState) -> None:
+    """Read what earlier runs left in batches, and set aside again what it may cost."""
+    run.batches = BatchLedger(run.store.folder)
+    run.batches.remove_strays()
+    aliases = {model.alias for model in run.models} | {part.alias for part in run.batches.parts.values()}
+    run.left_open = {alias: left_open(run.batches, alias, run.store.folder) for alias in sorted(aliases)}
+    hold_again(run.ledger, run.left_open)
 
 
 def _describe(run: RunState) -> None:

@@ -186,11 +186,6 @@ class Store:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
-    def sync(self) -> None:
-        """Wait until all that was kept is on the disk; raises StoreError."""
-        if (segment := self._journal.segment).dirty:
-            segment.sync()
-
     async def _sync_often(self, every_s: float) -> None:
         while True:
             await asyncio.sleep(every_s)
@@ -299,6 +294,12 @@ def _compact(folder: Path, *, all_tables: bool) -> tuple[int, int]:
                 compact(new)
         before, after = before + len(parts), after + len(part_files(folder, name))
     return before, after
+
+
+def sync_journal(store: Store) -> None:
+    """Wait until all that a store keeps is on the disk; raises StoreError."""
+    if (segment := store._journal.segment).dirty:
+        segment.sync()
 
 
 def _close_journal(journal: Journal, folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from asyncbench.errors import StoreError, UnwrittenError
 from asyncbench.records import Ended, Event, Sent
-from asyncbench.store.folder import Store
+from asyncbench.store.folder import Store, sync_journal
 from asyncbench.store.parts import TEMPORARY
 
 RESERVE_BYTES = 16 * 2**20  # set aside for the answers in flight when the disk is full
@@ -57,7 +57,7 @@ class Salvage:
         """Wait until all that was kept is on the disk; return whether it is."""
         if self.error is None:
             try:
-                await asyncio.to_thread(self._store.sync)
+                await asyncio.to_thread(sync_journal, self._store)
             except StoreError as error:
                 self._fail(error)
         return self.error is None

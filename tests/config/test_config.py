@@ -15,7 +15,7 @@ import yaml
 from pyarrow.dataset import dataset
 
 from asyncbench import run_sweep
-from asyncbench.config import NOT_BUILT, as_mapping, load_sweep, seconds_left, sweep_from
+from asyncbench.config import as_mapping, load_sweep, seconds_left, sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.planning import plan
 from asyncbench.prompting.earlier_turns import padding
@@ -540,15 +540,6 @@ def test_only_our_own_simulator_repeats_results(entry):
 def test_entries_that_differ_in_a_parameter_are_two():
     two = small(models=["simulated/oracle", {"model": "simulated/oracle", "alias": "b", "temperature": 0}])
     assert len(sweep_from(two).models) == 2
-
-
-@pytest.mark.parametrize("key", sorted(NOT_BUILT))
-@pytest.mark.parametrize(
-    "raw_with", [lambda key: small(**{key: 1}), lambda key: with_model(**{key: 1})], ids=["sweep", "model"]
-)
-def test_what_is_not_built_yet_is_refused_and_not_ignored(raw_with, key):
-    message = complaint_about(raw_with(key))
-    assert f"{key!r} is part of the sweep format but not built yet" in message
 
 
 @pytest.mark.parametrize(

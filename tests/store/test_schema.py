@@ -40,7 +40,7 @@ COLUMNS = {
         trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
         in_flight loop_lag_s raw_usage max_tokens reserved_usd
-        most_usd error note
+        most_usd error note mode batch_id batch_ended_at
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
@@ -160,7 +160,7 @@ def test_an_empty_reply_is_not_a_missing_one():
 def test_what_is_not_known_is_null_and_never_zero():
     bare = Attempt(trial_id="a", attempt=1, model="m", provider="p", started_at=AT, status="timeout")
     known = {name for name, value in attempt_row(bare).items() if value is not None}
-    assert known == {field.name for field in ATTEMPTS if not field.nullable}
+    assert known == {field.name for field in ATTEMPTS if not field.nullable} | {"mode"}
 
 
 def test_a_grade_that_says_nothing_more_leaves_the_rest_null():

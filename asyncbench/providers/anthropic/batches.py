@@ -84,6 +84,10 @@ class AnthropicBatches(SdkBatches):
         with into.open("wb") as file:
             await self._save(f"{PATH}/{batch.id}/results", file)
 
+    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
+        line = await self._first_line(f"{PATH}/{batch.id}/results")
+        return str(line_object(line)["custom_id"]) if line else None
+
     def read(self, line: bytes) -> BatchLine:
         said = line_object(line)
         custom_id, result = str(said["custom_id"]), mapping_in(said.get("result"))

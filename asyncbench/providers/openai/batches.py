@@ -88,6 +88,10 @@ class OpenAIBatches(SdkBatches):
             for file_id in batch.files:
                 await self._save(f"files/{file_id}/content", file)
 
+    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
+        line = await self._first_line(f"files/{batch.files[0]}/content") if batch.files else b""
+        return str(line_object(line)["custom_id"]) if line else None
+
     def read(self, line: bytes) -> BatchLine:
         said = line_object(line)
         custom_id, response = str(said["custom_id"]), mapping_in(said.get("response"))

@@ -1,0 +1,80 @@
+"""What the steps of a model's batches share: API, ledger, clock, and what the sweep says."""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.config import Batching
+from asyncbench.errors import FINAL_FOR_LANE, ProviderError
+from asyncbench.providers import BatchApi
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
+_YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
+_OLD_S: Final = 300.0
+
+
+class BatchClock:
+    """UTC, and waits; for a simulator whose batches run k times faster, waits are k times shorter."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self.real_s = 1 / speed  # of a second of a batch's own time
+
+    def now(self) -> float:
+        """Return UTC, seconds since 1970."""
+        return time.time()
+
+    def since(self, at: float) -> float:
+        """Return how long ago that was, as batches age."""
+        return (self.now() - at) / self.real_s
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self.real_s)
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDesk:
+    """Where the batches of one model are looked after."""
+
+    alias: str
+    api: BatchApi
+    ledger: BatchLedger
+    clock: BatchClock
+    batching: Batching
+    say: Callable[[str], None]  # to a person
+    suspend: Callable[[str], None]  # the model: nothing more is asked of it
+    due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
+    blind: bool = False  # batches can no longer be looked at: the key was refused
+
+    async def note(self, part: BatchPart, step: Step, **said: object) -> None:
+        """Write a step down; when this returns, it is on the disk."""
+        await self.ledger.note(part, step, at=self.clock.now(), **said)
+
+    def is_due(self, part: BatchPart) -> bool:
+        return self.due.get(part.key, 0.0) <= self.clock.now()
+
+    def put_off(self, part: BatchPart, seconds: float) -> None:
+        """Let a part wait, in seconds of its own time; inf: until the next run."""
+        real_s = seconds if seconds == math.inf else seconds * self.clock.real_s
+        self.due[part.key] = self.clock.now() + real_s
+
+    def failed(self, error: ProviderError, *, again: int, looking: bool = False) -> float:
+        """Return the seconds until a call is made again that failed; what no waiting helps suspends.
+
+        Args:
+            error: how it failed.
+            again: how often in a row it did before.
+            looking: it only looked at something.
+        """
+        if error.kind in FINAL_FOR_LANE:
+            self.blind |= looking
+            self.suspend(f"{error.kind.value}: {error.message}")
+        wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))
+        return max(wait_s, error.retry_after_s or 0.0)
+
+    def look_again_s(self, age_s: float) -> float:
+        """Return the seconds until a batch of this age is looked at again."""
+        return next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)

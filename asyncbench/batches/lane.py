@@ -1,0 +1,299 @@
+"""The lane of a model that is asked in batches: packs its trials, submits parts, polls, and collects.
+
+Nothing of it is in a hurry, so one loop does it all, step by step; what is open when a run ends goes on
+without it, and the next run takes it up.
+"""
+
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.enqueued import EnqueuedPool
+from asyncbench.batches.harvest import Harvest, hold_of
+from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.packing import PartWriter, tokens_of
+from asyncbench.batches.polling import Polling
+from asyncbench.batches.submitting import Submitting
+from asyncbench.engine import Asker, Lane, LaneModel, Turn
+from asyncbench.errors import ProviderError
+from asyncbench.records import REALTIME, History
+
+READ_AHEAD: Final = 512  # trials that wait to be packed
+KEPT_TURNS: Final = 8  # of those packed last, should the part have to be smaller
+RECENT_S: Final = 90_000.0  # no two unnamed parts of the same size within this time
+RETRY_S: Final = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchLane:
+    """The batches of one model."""
+
+    name: str
+    askers: list[Asker]  # one
+    desk: BatchDesk
+    harvest: Callable[[LaneModel, Callable[[Turn], None]], Harvest]
+    realtime: Callable[[Asker], Lane]  # asks what batches did not answer
+    rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
+    turn: str | None = None
+    _stopped: bool = False
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _left: list[Turn] = field(default_factory=list)  # for real time
+    _writer: PartWriter | None = None
+    _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
+    _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
+    _inner: Lane | None = None  # once batches are done with
+    _model: LaneModel = field(init=False)
+    _pool: EnqueuedPool = field(init=False)
+    _submitting: Submitting = field(init=False)
+    _harvest: Harvest = field(init=False)
+    _polling: Polling = field(init=False)
+
+    async def run(self) -> None:
+        """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
+        desk = self.desk
+        self._model = LaneModel(self.askers[0])
+        self._pool = EnqueuedPool(desk.batching.enqueued_tokens, known=desk.api.uploads)
+        self._submitting = Submitting(desk, self._pool)
+        self._polling = Polling(desk, self._pool, self._submitting)
+        self._harvest = self.harvest(self._model, self._again)
+        feeding = asyncio.create_task(self._model.queue.feed(lambda: READ_AHEAD, self._changed.set))
+        try:
+            while not self._stopped and (wait_s := await self._round(feeding)) is not None:
+                await self._wait(wait_s)
+        finally:
+            feeding.cancel()
+            with suppress(asyncio.CancelledError):
+                await feeding
+            self._empty_writer()
+        if not self._stopped:
+            self._model.closing.accept()
+            await self._ask_the_rest()
+
+    def stop(self) -> None:
+        """Begin nothing more; batches that were created go on."""
+        self._stopped = True
+        self._changed.set()
+        if self._inner is not None:
+            self._inner.stop()
+
+    # ── one round ────────────────────────────────────────────────────────────────────────────
+
+    async def _round(self, feeding: "asyncio.Task[None]") -> float | None:
+        """Take every step that is due; return the seconds until the next one is, None: there is none."""
+        if feeding.done():
+            feeding.result()  # raises what the reader did
+        desk = self.desk
+        for part in desk.ledger.of(desk.alias):
+            if not self._stopped and self._goes_on(part) and desk.is_due(part):
+                await self._advance(part)
+        polled_s = await self._polling.poll() if not self._stopped else math.inf
+        packed = await self._pack()
+        going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
+        if packed or self._polling.news or any(map(desk.is_due, going)):
+            return 0.0
+        going = [part for part in going if part.open and desk.due[part.key] < math.inf]
+        if not going and polled_s == math.inf and self._model.exhausted and self._writer is None:
+            return None
+        return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
+
+    def _goes_on(self, part: BatchPart) -> bool:
+        """Whether a part has a step before it that is not waiting for its batch to end."""
+        if part.step in (Step.COLLECTED, Step.CLEANING):
+            return True
+        if not part.open or part.submitted or self.desk.blind:
+            return False
+        return bool(part.batch_id) or part.in_doubt or not self._model.counters.over
+
+    async def _advance(self, part: BatchPart) -> None:
+        if part.step in (Step.COLLECTED, Step.CLEANING):
+            wait_s = await self._clean(part)
+        elif part.step in (Step.ENDED, Step.DOWNLOADING):
+            wait_s = await self._collect(part)
+        else:
+            wait_s = await self._submitting.advance(part)
+            if part.step in (Step.NEVER_CREATED, Step.GIVEN_UP):
+                await self._harvest.reopen(part)
+        self.desk.put_off(part, wait_s)
+
+    async def _collect(self, part: BatchPart) -> float:
+        try:
+            if not await self._harvest.collect(part):
+                self._stopped = True  # the disk has failed: the next run collects it
+        except ProviderError as error:
+            self._failed[part.key] += 1
+            if self._failed[part.key] == 1:
+                self.desk.say(f"{self.desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
+            return self.desk.failed(error, again=self._failed[part.key] - 1, looking=True)
+        return 0.0
+
+    async def _clean(self, part: BatchPart) -> float:
+        """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
+        if part.step is Step.COLLECTED:
+            await self.desk.note(part, Step.CLEANING)
+        if part.file_id is not None:
+            try:
+                await self.desk.api.delete_input(part.file_id)
+            except ProviderError:
+                return math.inf  # the next run tries again; the vendor deletes it in 30 days
+        for suffix in ("jsonl", "results"):
+            self.desk.ledger.path(part, suffix).unlink(missing_ok=True)
+        await self.desk.note(part, Step.CLEANED)
+        return math.inf
+
+    async def _wait(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        self._changed.clear()
+        if self._stopped:
+            return
+        queue = self._model.queue
+        reading = not (queue.dry or queue.turns or self._model.counters.over)
+        waiting = {
+            asyncio.create_task(asyncio.sleep(1.0) if reading else self.desk.clock.sleep(seconds)),
+            asyncio.create_task(self._changed.wait()),
+        }
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    # ── packing ──────────────────────────────────────────────────────────────────────────────
+
+    async def _pack(self) -> bool:
+        """Pack what waits; return whether a part was prepared. The last part may be small."""
+        queue = self._model.queue
+        while queue.turns and not self._stopped:
+            turn = queue.turns.popleft()
+            if len(queue.turns) <= READ_AHEAD // 2:
+                queue.hungry.set()
+            answered = turn.history.ended  # by a run that did not live to grade it
+            if answered and answered.reply:
+                await self._model.closing.close(turn, answered.attempt, answered.reply)
+            elif queue.gives_up(turn):
+                queue.skip(turn)
+            elif self._has_had_its_rounds(turn):
+                self._left.append(turn)
+            elif not self._put_in(turn):
+                queue.turns.appendleft(turn)
+                return await self._finish()
+            elif self._writer is not None and self._writer.full:
+                return await self._finish()
+        if self._model.counters.over:
+            self._empty_writer()
+        return await self._finish() if queue.dry and not queue.turns else False
+
+    def _has_had_its_rounds(self, turn: Turn) -> bool:
+        turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
+        return turn.rounds >= self.desk.batching.rounds
+
+    def _put_in(self, turn: Turn) -> bool:
+        """Put a trial into the part that is being filled; return whether there is room and money."""
+        desk, model = self.desk, self._model
+        if self._writer is None:
+            self._writer = PartWriter(
+                desk.ledger.folder,
+                desk.api,
+                max_requests=desk.batching.max_requests,
+                max_bytes=desk.batching.max_bytes,
+            )
+            self._latest.clear()
+        writer = self._writer
+        held = sum(part.tokens for part in desk.ledger.open_of(desk.alias))
+        if not self._pool.fits(writer.tokens + tokens_of(turn), held=held) and (writer.rows or held):
+            return False
+        if not model.money.affords(turn):
+            if turn.hold.amount and model.asker.account is not None:
+                model.asker.account.ledger.wake_on_change(self._changed.set)
+            return False
+        line = writer.line(turn)
+        if writer.full or not writer.fits(line) or not model.money.reserve(turn):
+            return False
+        model.attempts.pack(turn)
+        writer.add(turn, line)
+        self._latest.append(turn)
+        model.counters.in_flight += 1
+        return True
+
+    async def _finish(self) -> bool:
+        """Make a part of what was packed, if anything was."""
+        desk, writer = self.desk, self._writer
+        if writer is None or not writer.rows:
+            self._writer = None
+            return False
+        if not desk.api.uploads:
+            self._take_out(_surplus(len(writer.rows), self._recent_sizes(), most=len(self._latest) - 1))
+        part = await asyncio.to_thread(writer.finish, desk.alias)
+        await desk.note(part, Step.PREPARED)
+        self._writer = None
+        return True
+
+    def _recent_sizes(self) -> set[int]:
+        """Return how many requests those parts have for which another one could be taken."""
+        ledger, clock = self.desk.ledger, self.desk.clock
+        return {
+            part.requests for part in ledger.parts.values() if clock.since(part.at) < RECENT_S or part.open
+        }
+
+    def _take_out(self, count: int) -> None:
+        """Take the trials that were packed last out of the part, as far as they are known."""
+        for _ in range(min(count, len(self._latest))):
+            turn = self._latest.pop()
+            if self._writer is not None:
+                self._writer.drop()
+            self._model.attempts.unpack(turn)
+            self._model.counters.in_flight -= 1
+            self._model.queue.put_back(turn)
+
+    def _empty_writer(self) -> None:
+        """Give up the part that is being filled: nothing of it was sent."""
+        if self._writer is not None:
+            for row in self._writer.rows:
+                if self._model.asker.account is not None:
+                    self._model.asker.account.settle(hold_of(row), 0.0)
+            self._model.counters.in_flight -= len(self._writer.rows)
+            self._writer.abandon()
+            self._writer = None
+
+    def _again(self, turn: Turn) -> None:
+        """Ask a trial again that a batch did not answer: in another one, or in real time."""
+        if turn.rounds >= self.desk.batching.rounds:
+            self._left.append(turn)
+        else:
+            self._model.queue.put_back(turn)
+
+    # ── what batches did not answer ──────────────────────────────────────────────────────────
+
+    async def _ask_the_rest(self) -> None:
+        """Ask the rest in real time, if the sweep wants that: all their parts have ended."""
+        if not self._left or self.desk.batching.fallback != REALTIME or self._model.counters.over:
+            return
+        self.desk.say(
+            f"{self.desk.alias}: {len(self._left):,} trials were not answered in "
+            f"{self.desk.batching.rounds} batches each. Asking them in real time, at the full price."
+        )
+        known = {
+            turn.request.trial.trial_id: History(attempts=turn.attempts, cost_usd=turn.cost_usd)
+            for turn in self._left
+        }
+        asker = replace(
+            self.askers[0],
+            trials=iter([turn.request.trial for turn in self._left]),
+            history_of=lambda trial: known[trial.trial_id],
+        )
+        self._left.clear()
+        self._inner = self.realtime(asker)
+        await self._inner.run()
+
+
+def _surplus(requests: int, taken: Iterable[int], *, most: int) -> int:
+    """Return how many requests fewer give a part a number of them that no other has."""
+    sizes: Sequence[int] = range(requests, max(0, requests - most - 1), -1)
+    return next((requests - size for size in sizes if size not in set(taken)), 0)

@@ -1,0 +1,115 @@
+"""Looks at all batches of a model in one list, and notes which have ended."""
+
+import math
+import random
+from typing import Final
+
+from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
+from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.submitting import SLOW_CLOCK_S, Submitting, ours
+from asyncbench.errors import ProviderError
+from asyncbench.providers import RemoteBatch, fault_error
+
+JITTER: Final = 0.1
+NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
+
+
+class Polling:
+    """The polls of one model."""
+
+    def __init__(self, desk: BatchDesk, pool: EnqueuedPool, submitting: Submitting) -> None:
+        self.news = False  # the latest poll changed something
+        self._desk, self._pool, self._submitting = desk, pool, submitting
+        self._due_at = 0.0
+        self._failures = 0
+
+    async def poll(self) -> float:
+        """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
+        desk, self.news = self._desk, False
+        parts = [
+            part for part in desk.ledger.of(desk.alias) if part.submitted or not all(part.twins.values())
+        ]
+        if not parts or desk.blind:
+            return math.inf
+        if (wait_s := -desk.clock.since(self._due_at)) > 0:
+            return wait_s
+        try:
+            await self._look_at(parts)
+            self._failures = 0
+            youngest = max(part.created_at or 0.0 for part in parts)
+            wait_s = desk.look_again_s(desk.clock.since(youngest))
+            wait_s *= 1 + JITTER * random.random()  # noqa: S311  spreads polls in time; guards nothing
+        except ProviderError as error:
+            self._failures += 1
+            wait_s = desk.failed(error, again=self._failures - 1, looking=True)
+        self._due_at = desk.clock.now() + wait_s * desk.clock.real_s
+        return wait_s
+
+    async def _look_at(self, parts: list[BatchPart]) -> None:
+        desk = self._desk
+        oldest = min(part.created_at or part.at for part in parts)
+        listed = await desk.api.recent(oldest - SLOW_CLOCK_S)
+        by_id = {batch.id: batch for batch in listed}
+        for part in parts:
+            if desk.api.uploads:
+                await self._look_for_twins(part, listed)
+            for batch_id in [part.batch_id or "", *(twin for twin, ended in part.twins.items() if not ended)]:
+                batch = by_id.get(batch_id) or await self._retrieved(batch_id)
+                if batch is not None:
+                    await self._heard(part, batch)
+
+    async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
+        try:
+            return await self._desk.api.retrieve(batch_id)
+        except ProviderError as error:
+            if error.http_status != NOT_FOUND:
+                raise
+            return None
+
+    async def _heard(self, part: BatchPart, batch: RemoteBatch) -> None:
+        desk = self._desk
+        if batch.id in part.twins:
+            if batch.ended:
+                self.news = True
+                await desk.note(part, Step.TWIN_ENDED, batch_id=batch.id, used=batch.tokens)
+            return
+        if not part.submitted:
+            return
+        if batch.requests is not None:  # it was validated
+            self._pool.accepted(
+                sum(other.tokens for other in desk.ledger.open_of(desk.alias) if other.batch_id)
+            )
+        if not batch.ended:
+            return
+        self.news = True
+        if full := next((fault for fault in batch.faults if SAYS_FULL.search(str(fault))), None):
+            # Nothing was run, and the upload can be submitted again.
+            await desk.note(part, Step.STRUCK, batch_id=batch.id)
+            alone = len([other for other in desk.ledger.open_of(desk.alias) if other.batch_id]) == 1
+            desk.put_off(part, await self._submitting.refused(part, fault_error(full), alone=alone))
+            return
+        await desk.note(
+            part,
+            Step.ENDED,
+            status=batch.status,
+            ended_at=batch.ended_at,
+            files=batch.files,
+            used=batch.tokens,
+            faults=batch.faults,
+        )
+
+    async def _look_for_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:
+        """Cancel a second batch of a part: somebody between us and the vendor repeated the call."""
+        desk = self._desk
+        for batch in ours(part, listed):
+            if batch.id in (part.batch_id, *part.twins):
+                continue
+            await desk.note(part, Step.TWIN, batch_id=batch.id)
+            desk.say(
+                f"{desk.alias}: there are two batches of the same part, {part.batch_id} and {batch.id}. "
+                "asyncbench cancels the second one; what it has done already may be billed. Something "
+                "between you and the provider repeats calls."
+            )
+            if not batch.ended:
+                await desk.api.cancel(batch.id)

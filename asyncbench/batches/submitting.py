@@ -1,0 +1,243 @@
+"""A part becomes a batch, once: where nobody knows whether it did, it is searched for before all else.
+
+A create that may have been handled is never made again blindly. OpenAI's batches name the file that they were
+made of, so the batch is found; if it is not, the file is deleted, and a create that comes late must fail.
+Anthropic's have no name: any unknown batch with as many requests may be it, until its results tell.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from typing import Final
+
+from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
+from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.packing import trial_of
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers import RemoteBatch, Submission, certainly_not_created
+
+LOOKS_S: Final = {True: (10.0, 60.0, 300.0, 900.0), False: (10.0, 60.0, 300.0, 900.0, 3600.0)}  # by `uploads`
+AFTER_FENCE_S: Final = 300.0
+SLOW_CLOCK_S: Final = 600.0  # a list is read from so long before a create
+BEFORE_S, LATEST_S = 120.0, 900.0 + 60.0  # around a create, in which an unnamed batch may be its
+SLOWEST_BYTES: Final = 100_000.0  # a second, of a create
+MOST_REFUSALS: Final = 3
+WOULD_HAVE_ENDED_S: Final = 90_000.0
+POLLS_S: Final = 60.0
+
+
+class Submitting:
+    """Takes the parts of one model to their batches."""
+
+    def __init__(self, desk: BatchDesk, pool: EnqueuedPool) -> None:
+        self.untraced: set[str] = set()  # parts in doubt for which nothing more can be done
+        self._desk, self._pool = desk, pool
+        self._failures = Counter[str]()  # in a row, by part
+        self._looked: dict[str, int] = {}  # at lists, by part in doubt
+
+    async def advance(self, part: BatchPart) -> float:
+        """Take the next step of a part without a batch; return the seconds until the one after it."""
+        try:
+            wait_s = await self._step(part)
+        except ProviderError as error:
+            self._failures[part.key] += 1
+            again = self._failures[part.key] - 1
+            return self._desk.failed(error, again=again, looking=part.in_doubt)
+        self._failures[part.key] = 0
+        return wait_s
+
+    async def _step(self, part: BatchPart) -> float:
+        if part.in_doubt:
+            return await (self._look_for_named(part) if self._desk.api.uploads else self._look_around(part))
+        if self._desk.api.uploads and part.step in (Step.PREPARED, Step.UPLOADING):
+            await self._upload(part)
+        return await self._submit(part)
+
+    async def _upload(self, part: BatchPart) -> None:
+        desk, name = self._desk, f"asyncbench-{part.key}.jsonl"
+        file_id = None
+        if part.step is Step.UPLOADING:  # perhaps it is there already
+            file_id = await desk.api.uploaded(name, part.size)
+        else:
+            await desk.note(part, Step.UPLOADING)
+        if file_id is None:
+            file_id = await desk.api.upload(desk.ledger.path(part, "jsonl"), name, part.size)
+        await desk.note(part, Step.UPLOADED, file_id=file_id)
+
+    async def _submit(self, part: BatchPart) -> float:
+        """Create a batch, if the pool has room; a run that is left meanwhile waits for the reply."""
+        desk = self._desk
+        others = [other for other in desk.ledger.of(desk.alias) if other.batch_id and other.open]
+        if others and not self._pool.fits(part.tokens, held=sum(other.tokens for other in others)):
+            return POLLS_S
+        if not desk.api.account:
+            await desk.api.recent(desk.clock.now())  # tells the vendor's time, and who we are to it
+        creating = asyncio.create_task(self._create(part, alone=not others))
+        try:
+            return await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            await asyncio.wait([creating])
+            raise
+
+    async def _create(self, part: BatchPart, *, alone: bool) -> float:
+        desk = self._desk
+        server_at = desk.clock.now() + desk.api.skew_s
+        await desk.note(part, Step.SUBMITTING, server_at=server_at, account=desk.api.account)
+        submission = Submission(
+            path=desk.ledger.path(part, "jsonl"),
+            size=part.size,
+            key=part.key,
+            requests=part.requests,
+            sha256=part.sha256,
+            file_id=part.file_id,
+        )
+        try:
+            batch = await desk.api.create(submission)
+        except ProviderError as error:
+            if certainly_not_created(error):
+                return await self.refused(part, error, alone=alone)
+            desk.say(
+                f"{desk.alias}: asyncbench does not know whether a batch of {part.requests:,} requests was "
+                f"created ({error.message}). It looks for it before it sends them again."
+            )
+            return self._looks_s[0]
+        await self._adopt(part, batch)
+        return 0.0
+
+    async def refused(self, part: BatchPart, error: ProviderError, *, alone: bool) -> float:
+        """Note that a part became no batch; return the seconds until it may be tried again."""
+        desk = self._desk
+        await desk.note(part, Step.REFUSED, why=error.message)
+        if SAYS_FULL.search(error.message):
+            self._pool.refused(error.message, part.tokens, alone=alone)
+            if part.refusals == 1:
+                desk.say(
+                    f"{desk.alias}: the provider's pool of enqueued tokens is full. asyncbench waits and "
+                    "tries again; batches of other people in your organization count, too."
+                )
+        elif error.kind is not ErrorKind.RATE_LIMITED and part.refusals >= MOST_REFUSALS:
+            desk.suspend(f"{error.kind.value}: no batch could be created: {error.message}")
+        return desk.failed(error, again=part.refusals + 1)
+
+    async def _adopt(self, part: BatchPart, batch: RemoteBatch) -> None:
+        self.untraced.discard(part.key)
+        await self._desk.note(part, Step.SUBMITTED, batch_id=batch.id, created_at=batch.created_at)
+
+    # ── in doubt ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _looks_s(self) -> tuple[float, ...]:
+        return LOOKS_S[self._desk.api.uploads]
+
+    async def _look_for_named(self, part: BatchPart) -> float:
+        """Look for a batch of the part's file; then delete the file, look again, and be certain."""
+        desk = self._desk
+        if part.step is Step.SUBMITTING and (wait_s := self._next_look_s(part)) > 0:
+            return wait_s
+        if part.step is Step.FENCED and (wait_s := AFTER_FENCE_S - desk.clock.since(part.at)) > 0:
+            return wait_s
+        listed = await desk.api.recent(part.intended_at - SLOW_CLOCK_S)
+        if self._sees_others(part):
+            return POLLS_S
+        found = sorted(ours(part, listed), key=lambda batch: batch.created_at)
+        if found:
+            await self._adopt(part, found[0])
+            desk.say(f"{desk.alias}: found batch {found[0].id}, which asyncbench was not sure of.")
+        elif part.step is Step.FENCED:
+            await desk.note(part, Step.NEVER_CREATED)
+        elif self._looks_again(part):
+            return self._next_look_s(part)
+        else:
+            await desk.note(part, Step.FENCING)
+            await desk.api.delete_input(part.file_id or "")
+            await desk.note(part, Step.FENCED)
+            return AFTER_FENCE_S
+        return 0.0
+
+    async def _look_around(self, part: BatchPart) -> float:
+        """Look for a batch that may be the part's: where none was seen, nobody can ever be certain."""
+        desk = self._desk
+        if part.key not in self.untraced and (wait_s := self._next_look_s(part)) > 0:
+            return wait_s
+        listed = await desk.api.recent(part.intended_at - BEFORE_S)
+        if self._sees_others(part):
+            return POLLS_S
+        until = part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
+        maybe = [
+            batch
+            for batch in listed
+            if batch.requests in (None, part.requests)
+            and batch.created_at <= until
+            and batch.id not in part.struck
+            and not desk.ledger.knows(batch.id)
+        ]
+        for batch in maybe:
+            if not batch.ended:
+                continue
+            said = await desk.api.first_custom_id(batch)
+            if said is not None and trial_of(said, part.key) is not None:
+                await self._adopt(part, batch)
+                return 0.0
+            await desk.note(part, Step.STRUCK, batch_id=batch.id)
+        if any(not batch.ended for batch in maybe):
+            return desk.look_again_s(desk.clock.since(part.at))
+        if self._looks_again(part):
+            return self._next_look_s(part)
+        return await self._without_trace(part)
+
+    async def _without_trace(self, part: BatchPart) -> float:
+        desk = self._desk
+        if desk.batching.on_doubt == "resubmit":
+            desk.say(
+                f"{desk.alias}: no trace of a batch of {part.requests:,} requests. As `on_doubt: resubmit` "
+                "says, they are sent again: if it exists, it is paid twice."
+            )
+            await desk.note(part, Step.GIVEN_UP)
+            return 0.0
+        if part.key not in self.untraced:
+            self.untraced.add(part.key)
+            old = desk.clock.since(part.at) > WOULD_HAVE_ENDED_S
+            ended = "It would have ended by now. " if old else ""
+            desk.say(
+                f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}), which "
+                f"may exist all the same. {ended}They are not sent again, so that nothing is paid twice. "
+                "Look into your provider's console; to send them again, set `batch: {on_doubt: resubmit}`."
+            )
+        return math.inf
+
+    def _next_look_s(self, part: BatchPart) -> float:
+        """Return the seconds until the next look at a list; 0: now."""
+        looked = self._looked.get(part.key, 0)
+        if looked >= len(self._looks_s):
+            return 0.0
+        return max(0.0, self._looks_s[looked] - self._desk.clock.since(part.at))
+
+    def _looks_again(self, part: BatchPart) -> bool:
+        """Count a look that found nothing; return whether there is another one to come."""
+        age_s = self._desk.clock.since(part.at)
+        self._looked[part.key] = sum(due_s <= age_s for due_s in self._looks_s)
+        return self._looked[part.key] < len(self._looks_s)
+
+    def _sees_others(self, part: BatchPart) -> bool:
+        """Whether the key sees the batches of another project than the one that the part went to."""
+        account = self._desk.api.account
+        if not part.account or not account or account == part.account:
+            return False
+        if part.key not in self.untraced:
+            self.untraced.add(part.key)
+            self._desk.say(
+                f"{self._desk.alias}: part {part.key} was sent with a key of another project or workspace, "
+                "so its batch cannot be seen. Run again with that key."
+            )
+        return True
+
+
+def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:
+    """Return the batches that were made of a part, as far as they name what they were made of."""
+    return [
+        batch
+        for batch in listed
+        if batch.id not in part.struck
+        and (batch.batch_key == part.key or (part.file_id and batch.input_file_id == part.file_id))
+    ]

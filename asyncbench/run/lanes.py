@@ -1,0 +1,120 @@
+"""The lanes of a run: one for each model or group that is asked call by call, one for each with batches."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any, cast
+
+from asyncbench.batches import BatchClock, BatchDesk, BatchLane, Harvest, LeftOpen
+from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
+from asyncbench.providers import open_batches
+from asyncbench.records import BATCH, History, Model, Trial
+from asyncbench.run.askers import asker_of
+from asyncbench.run.state import RunState
+from asyncbench.sweeps import trials_of
+
+Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
+
+
+def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) -> list[AnyLane]:
+    """Return the lanes of a run; `stack` closes their connections."""
+    grouped: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
+    lanes: list[AnyLane] = []
+    for model in run.models:
+        asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
+        left = run.left_open[model.alias]
+        if left.out:
+            asker.history_of = partial(_unless_out, left.out, asker.history_of)
+        if model.mode == BATCH:
+            lanes.append(_batches(run, asker, left, url_of(model), stack))
+            continue
+        grouped.setdefault(model.limits.group or model.alias, []).append(asker)
+        if left.done:  # the mode was another one: what is out is collected, and asked in no other way
+            lanes.append(_batches(run, replace(asker, trials=iter(())), left, url_of(model), stack))
+    return [*(_lane(run, name, askers) for name, askers in grouped.items()), *lanes]
+
+
+def _unless_out(
+    out: Collection[str], history_of: Callable[[Trial], History | None], trial: Trial
+) -> History | None:
+    """Return what earlier runs know of a trial; None: it need not be asked, or is in a batch."""
+    return None if trial.trial_id in out else history_of(trial)
+
+
+def _lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
+    return Lane(
+        name=name,
+        askers=askers,
+        limits=askers[0].model.limits,
+        keep=run.salvage.keep,
+        say=run.screen.say,
+        lag=askers[0].lag,
+        epoch_s=askers[0].epoch_s,
+        turn=askers[0].model.turn,
+    )
+
+
+def _batches(
+    run: RunState, asker: Asker, left: LeftOpen, simulator_url: str | None, stack: AsyncExitStack
+) -> BatchLane:
+    model = asker.model
+    api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url)
+    stack.push_async_callback(api.aclose)
+
+    def suspend(reason: str) -> None:
+        if asker.counters.suspended is None:
+            asker.counters.suspended = reason
+            asker.tell_suspended(reason)
+
+    desk = BatchDesk(
+        alias=model.alias,
+        api=api,
+        ledger=run.batches,
+        clock=run.options.clock or BatchClock(_speed(model)),
+        batching=run.sweep.batch,
+        say=run.screen.say,
+        suspend=suspend,
+    )
+
+    def harvest(lane_model: LaneModel, again: Callable[[Turn], None]) -> Harvest:
+        return Harvest(
+            desk=desk,
+            model=lane_model,
+            trials=partial(_among, run, model),
+            finished=run.store.finished,
+            saved=run.salvage.saved,
+            again=again,
+            done=dict(left.done),
+        )
+
+    asker.counters.in_flight += len(left.out)
+    return BatchLane(
+        name=f"{model.alias} (batches)",
+        askers=[asker],
+        desk=desk,
+        harvest=harvest,
+        realtime=lambda rest: _lane(run, model.alias, [rest]),
+        rounds=left.rounds,
+        turn=model.turn,
+    )
+
+
+def _among(run: RunState, model: Model, ids: Collection[str]) -> Iterator[Trial]:
+    """Yield those trials of a model that have one of these ids, whatever this run was to ask."""
+    found = trials_of(
+        run.sweep,
+        model,
+        run.sets[model.alias],
+        limit=None,
+        skip=lambda trial_id: trial_id not in ids,
+        model_of=run.room.model_of,
+    )
+    return islice(found, len(ids))
+
+
+def _speed(model: Model) -> float:
+    """Return how many times faster a simulator's batches go: waits are so much shorter."""
+    played = cast("Mapping[str, Any]", model.params.get("simulate") or {}) if model.simulated else {}
+    return float((played.get("batch") or {}).get("speedup", 1.0))

@@ -1,0 +1,108 @@
+"""Nights of batches against one simulator, whose clock is put forward instead of waiting."""
+
+import asyncio
+import http.client
+import itertools
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import orjson
+
+from asyncbench import read_attempts, read_trials
+from asyncbench.batches import BatchClock, BatchLedger
+from asyncbench.run import RunOptions, run_as_told
+from tests.sweep_files import Said, entry
+
+_NAMES = itertools.count(2)
+VENDORS = ("simulated", "simulated-anthropic")
+
+
+def page(server, path, body=None):
+    place = urlsplit(server.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    try:
+        method, data = ("GET", None) if body is None else ("POST", orjson.dumps(body))
+        connection.request(method, path, data)
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+class Forwarded(BatchClock):
+    """A clock that is put forward, with the simulator's, by who waits."""
+
+    def __init__(self, server):
+        super().__init__()
+        self._server = server
+        self._ahead_s = orjson.loads(page(server, "/clock"))["ahead_s"]
+
+    def now(self):
+        return time.time() + self._ahead_s
+
+    async def sleep(self, seconds):
+        self._ahead_s += seconds
+        page(self._server, "/clock", {"forward_s": seconds})
+        await asyncio.sleep(0)
+
+
+class Night:
+    """One sweep of one model, which no other night asks; its faults are its own."""
+
+    def __init__(self, server, problems, folder, vendor, *faults, api=None, play=None, **keys):
+        self.server, self.folder, self.out = server, folder, folder / "out"
+        self.model = f"noisy-{next(_NAMES)}"
+        params = {"simulate": {"batch": {"faults": list(faults), **(play or {})}}}
+        key = {} if api is None else {"api": api}
+        self.raw = {
+            "name": "night",
+            "problems": [str(problems)],
+            "models": [entry(server, f"{vendor}/{self.model}", params=params, **key)],
+            "out": str(self.out),
+            "mode": "batch",
+            **keys,
+        }
+        self.screen = Said()
+
+    def run(self, **options):
+        told = RunOptions(clock=Forwarded(self.server), **options)
+        return asyncio.run(run_as_told(self.raw, told, env={}, screen=self.screen))
+
+    def undisturbed(self):
+        """Ask the same in real time, in another folder; return its answers."""
+        out = self.folder / "undisturbed"
+        asyncio.run(run_as_told({**self.raw, "out": str(out), "mode": "realtime"}, RunOptions(), env={}))
+        return answers_in(out)
+
+    @property
+    def answers(self):
+        return answers_in(self.out)
+
+    @property
+    def attempts(self):
+        return read_attempts(self.out).to_pylist()
+
+    @property
+    def truth(self):
+        told = orjson.loads(page(self.server, "/stats/batches"))
+        return [batch for batch in told if batch["model"] == self.model]
+
+    @property
+    def billed(self):
+        """How often each trial was answered in batches, and billed."""
+        mine = {batch["batch_id"] for batch in self.truth}
+        lines = map(orjson.loads, page(self.server, "/stats/batches/executed").splitlines())
+        return Counter(
+            line["custom_id"][:32] for line in lines if line["batch_id"] in mine and line["billed"]
+        )
+
+    @property
+    def parts(self):
+        return list(BatchLedger(Path(self.out)).parts.values())
+
+
+def answers_in(out):
+    rows = read_trials(out, ["trial_id", "outcome", "answer", "reply_text"]).to_pylist()
+    assert len({row["trial_id"] for row in rows}) == len(rows)
+    return {row["trial_id"]: (row["outcome"], row["answer"], row["reply_text"]) for row in rows}
