@@ -1,5 +1,6 @@
 """A model of a sweep → the provider that reaches it. SDKs are imported only when used."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -80,19 +81,21 @@ def most_bytes(model: Model) -> int:
     return max(MOST_BYTES, BYTES_OF_A_TOKEN * (model.max_tokens or 0))
 
 
-def open_batches(model: Model, *, key: str, simulator_url: str | None) -> BatchApi:
+def open_batches(
+    model: Model, *, key: str, simulator_url: str | None, now: Callable[[], float] = time.time
+) -> BatchApi:
     """Return the batches of a model, whose provider has some; to be closed.
 
-    The arguments are those of `open_provider`.
+    The arguments are those of `open_provider`, and `now`, our clock.
     """
     endpoint, via = _endpoint_of(model, key=key, simulator_url=simulator_url)
     if via == "anthropic":
         from asyncbench.providers.anthropic.batches import AnthropicBatches
 
-        return AnthropicBatches(endpoint, wire_of(model))
+        return AnthropicBatches(endpoint, wire_of(model), now)
     from asyncbench.providers.openai.batches import OpenAIBatches
 
-    return OpenAIBatches(endpoint, wire_of(model))
+    return OpenAIBatches(endpoint, wire_of(model), now)
 
 
 def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:

@@ -2,8 +2,7 @@
 
 import asyncio
 import email.utils
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
@@ -35,8 +34,8 @@ CHUNK: Final = 2**18
 class SdkBatches:
     """Calls of a vendor's batch API through the `post` of its SDK."""
 
-    def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str) -> None:
-        self._sdk, self._wire, self._key = sdk, wire, key
+    def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
+        self._sdk, self._wire, self._key, self._now = sdk, wire, key, now
         self.skew_s, self.account = 0.0, ""
 
     async def aclose(self) -> None:
@@ -97,7 +96,7 @@ class SdkBatches:
         if any(told):
             self.account = sha256("\n".join(told).encode()).hexdigest()[:16]
         if date := email.utils.parsedate_tz(response.headers.get("date", "")):
-            self.skew_s = email.utils.mktime_tz(date) - time.time()
+            self.skew_s = email.utils.mktime_tz(date) - self._now()
 
     def _reply(self, body: object, status: int) -> Reply:
         """Return the reply that a line holds; raises ProviderError."""

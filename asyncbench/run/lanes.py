@@ -60,7 +60,9 @@ def _batches(
     run: RunState, asker: Asker, left: LeftOpen, simulator_url: str | None, stack: AsyncExitStack
 ) -> BatchLane:
     model = asker.model
-    api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url)
+    clock = run.options.clock or BatchClock(_speed(model))
+    key = run.keys[model.alias]
+    api = open_batches(model, key=key, simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
     def suspend(reason: str) -> None:
@@ -72,7 +74,7 @@ def _batches(
         alias=model.alias,
         api=api,
         ledger=run.batches,
-        clock=run.options.clock or BatchClock(_speed(model)),
+        clock=clock,
         batching=run.sweep.batch,
         say=run.screen.say,
         suspend=suspend,

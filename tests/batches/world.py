@@ -50,10 +50,10 @@ class Forwarded(BatchClock):
 class Night:
     """One sweep of one model, which no other night asks; its faults are its own."""
 
-    def __init__(self, server, problems, folder, vendor, *faults, api=None, play=None, **keys):
+    def __init__(self, server, problems, folder, vendor, *faults, api=None, play=None, model=None, **keys):
         self.server, self.folder, self.out = server, folder, folder / "out"
-        self.model = f"noisy-{next(_NAMES)}"
-        params = {"simulate": {"batch": {"faults": list(faults), **(play or {})}}}
+        self.model = model or f"noisy-{next(_NAMES)}"
+        params = {"simulate": {"batch": {"faults": list(faults), "latency_s": 100, **(play or {})}}}
         key = {} if api is None else {"api": api}
         self.raw = {
             "name": "night",
@@ -65,14 +65,22 @@ class Night:
         }
         self.screen = Said()
 
+    @classmethod
+    def of(cls, server, raw):
+        """Return a night as another process began it."""
+        night = cls.__new__(cls)
+        night.server, night.raw, night.screen = server, raw, Said()
+        return night
+
     def run(self, **options):
         told = RunOptions(clock=Forwarded(self.server), **options)
         return asyncio.run(run_as_told(self.raw, told, env={}, screen=self.screen))
 
-    def undisturbed(self):
+    def undisturbed(self, **options):
         """Ask the same in real time, in another folder; return its answers."""
         out = self.folder / "undisturbed"
-        asyncio.run(run_as_told({**self.raw, "out": str(out), "mode": "realtime"}, RunOptions(), env={}))
+        raw = {**self.raw, "out": str(out), "mode": "realtime"}
+        asyncio.run(run_as_told(raw, RunOptions(**options), env={}))
         return answers_in(out)
 
     @property
@@ -91,11 +99,10 @@ class Night:
     @property
     def billed(self):
         """How often each trial was answered in batches, and billed."""
-        mine = {batch["batch_id"] for batch in self.truth}
+        keys = {part.key for part in self.parts}
         lines = map(orjson.loads, page(self.server, "/stats/batches/executed").splitlines())
-        return Counter(
-            line["custom_id"][:32] for line in lines if line["batch_id"] in mine and line["billed"]
-        )
+        billed = (line["custom_id"] for line in lines if line["billed"])
+        return Counter(custom_id[:32] for custom_id in billed if custom_id[32:] in keys)
 
     @property
     def parts(self):

@@ -1,6 +1,6 @@
 """Anthropic's batches of messages: a batch is created of all its requests at once, and has no name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -41,8 +41,8 @@ class AnthropicBatches(SdkBatches):
 
     uploads, most_requests, most_bytes = False, MOST_REQUESTS, MOST_BYTES
 
-    def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
-        super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key)
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
+        super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
 
     def line(self, custom_id: str, request: Request) -> bytes:
         return encoded({"custom_id": custom_id, "params": self._wire.body(unstreamed(request))})

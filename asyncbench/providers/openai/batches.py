@@ -1,6 +1,6 @@
 """OpenAI's batches, of chat completions and responses: a file is uploaded, and a batch created of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,8 +26,8 @@ class OpenAIBatches(SdkBatches):
 
     uploads, most_requests, most_bytes = True, MOST_REQUESTS, MOST_BYTES
 
-    def __init__(self, endpoint: Endpoint, wire: Wire) -> None:
-        super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key)
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
+        super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
         self._path = f"/v1/{wire.path}"
 
     def line(self, custom_id: str, request: Request) -> bytes:
