@@ -12,6 +12,7 @@ from asyncbench.config import Batching
 from asyncbench.errors import FINAL_FOR_LANE, ProviderError
 from asyncbench.providers import BatchApi
 
+NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
 _OLD_S: Final = 300.0
@@ -69,7 +70,8 @@ class BatchDesk:
             again: how often in a row it did before.
             looking: it only looked at something.
         """
-        if error.kind in FINAL_FOR_LANE:
+        unknown = looking and error.http_status == NOT_FOUND  # which says nothing of what exists
+        if error.kind in FINAL_FOR_LANE and not unknown:
             self.blind |= looking
             self.suspend(f"{error.kind.value}: {error.message}")
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))

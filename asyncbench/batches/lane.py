@@ -159,7 +159,9 @@ class BatchLane:
             asyncio.create_task(self._changed.wait()),
         }
         try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             for task in waiting:
                 task.cancel()

@@ -4,7 +4,7 @@ import math
 import random
 from typing import Final
 
-from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import BatchPart, Step
 from asyncbench.batches.submitting import SLOW_CLOCK_S, Submitting, ours
@@ -12,7 +12,6 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
 
 JITTER: Final = 0.1
-NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
 
 
 class Polling:

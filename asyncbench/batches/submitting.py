@@ -139,7 +139,7 @@ class Submitting:
             return wait_s
         listed = await desk.api.recent(part.intended_at - SLOW_CLOCK_S)
         if self._sees_others(part):
-            return POLLS_S
+            return math.inf
         found = sorted(ours(part, listed), key=lambda batch: batch.created_at)
         if found:
             await self._adopt(part, found[0])
@@ -162,7 +162,7 @@ class Submitting:
             return wait_s
         listed = await desk.api.recent(part.intended_at - BEFORE_S)
         if self._sees_others(part):
-            return POLLS_S
+            return math.inf
         until = part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
             batch

@@ -20,6 +20,8 @@ def server(problems, tmp_path_factory):
 @pytest.fixture
 def night(server, problems, tmp_path):
     def made(vendor, *faults, **keys):
-        return Night(server, problems, tmp_path, vendor, *faults, **keys)
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        return Night(server, problems, folder, vendor, *faults, **keys)
 
     return made

@@ -3,9 +3,11 @@
 import asyncio
 import http.client
 import itertools
+import math
 import time
 from collections import Counter
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import orjson
@@ -33,15 +35,18 @@ def page(server, path, body=None):
 class Forwarded(BatchClock):
     """A clock that is put forward, with the simulator's, by who waits."""
 
-    def __init__(self, server):
+    def __init__(self, server, *, until_s=math.inf):
         super().__init__()
-        self._server = server
+        self._server, self._left_s = server, until_s
         self._ahead_s = orjson.loads(page(server, "/clock"))["ahead_s"]
 
     def now(self):
         return time.time() + self._ahead_s
 
     async def sleep(self, seconds):
+        self._left_s -= seconds
+        if self._left_s < 0:
+            raise TimeoutError
         self._ahead_s += seconds
         page(self._server, "/clock", {"forward_s": seconds})
         await asyncio.sleep(0)
@@ -72,9 +77,13 @@ class Night:
         night.server, night.raw, night.screen = server, raw, Said()
         return night
 
-    def run(self, **options):
-        told = RunOptions(clock=Forwarded(self.server), **options)
-        return asyncio.run(run_as_told(self.raw, told, env={}, screen=self.screen))
+    def run(self, *, env=MappingProxyType({}), clock=None, **options):
+        told = RunOptions(clock=clock or Forwarded(self.server), **options)
+        return asyncio.run(run_as_told(self.raw, told, env=env, screen=self.screen))
+
+    def run_for(self, seconds, **options):
+        """Run until so many seconds have passed, then raise TimeoutError as if the process had died."""
+        return self.run(clock=Forwarded(self.server, until_s=seconds), **options)
 
     def undisturbed(self, **options):
         """Ask the same in real time, in another folder; return its answers."""

@@ -1,0 +1,77 @@
+"""Nobody knows whether a batch was created: it is looked for, and nothing is sent twice by chance."""
+
+import pytest
+
+from asyncbench.batches import Step
+from asyncbench.run import Exit
+from tests.batches.world import VENDORS
+
+OPENAI, ANTHROPIC = VENDORS
+
+
+def test_a_create_that_nobody_handled_is_made_again_once_a_late_one_must_fail(night):
+    asked = night(OPENAI, "create_dropped=#1")
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert sorted(part.step for part in asked.parts) == [Step.CLEANED, Step.NEVER_CREATED]
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_create_that_comes_after_all_looks_finds_no_file(night):
+    asked = night(OPENAI, "create_late=#1:1000")  # the last look is at 900 s, the file gone then
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_nameless_batch_without_a_trace_is_not_sent_again(night):
+    asked = night(ANTHROPIC, "create_dropped=#1")
+    summary = asked.run(limit=6)
+    assert summary.exit is Exit.UNFINISHED
+    assert (asked.truth, asked.answers) == ([], {})
+    [said] = [line for line in asked.screen.lines if "no trace" in line]
+    assert "on_doubt: resubmit" in said
+    assert asked.run(limit=6).exit is Exit.UNFINISHED  # nor by the next run
+    assert asked.truth == []
+    asked.raw["batch"] = {"on_doubt": "resubmit"}
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert [row["attempt"] for row in asked.attempts] == 6 * [1]
+
+
+def test_other_trials_of_the_model_go_on_beside_a_batch_in_doubt(night):
+    asked = night(ANTHROPIC, "create_dropped=#1", batch={"max_requests": 4})
+    summary = asked.run(limit=12)
+    assert summary.exit is Exit.UNFINISHED
+    assert len(asked.answers) == 12 - max(part.requests for part in asked.parts if part.in_doubt)
+
+
+def test_a_nameless_batch_is_known_by_its_results_and_a_foreign_one_is_struck_out(night):
+    other = night(ANTHROPIC, play={"latency_s": 50})
+    asked = night(ANTHROPIC, "create_reply_dropped=#1", play={"latency_s": 5000})
+    # The other sweep's batch has as many requests, and was created at the same time.
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        other.run_for(100, limit=6)
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert [len(part.struck) for part in asked.parts] == [1]
+    assert other.run(limit=6).exit is Exit.COMPLETE
+    assert other.billed == dict.fromkeys(other.answers, 1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_key_of_another_workspace_proves_nothing(night, vendor):
+    asked = night(vendor, "create_reply_dropped=#1")
+    asked.raw["models"][0]["key_env"] = "KEY"
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(5, limit=6, env={"KEY": "key@one"})
+    assert asked.run(limit=6, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
+    assert any("another project or workspace" in line for line in asked.screen.lines)
+    assert len(asked.parts) == len(asked.truth) == 1
+    assert asked.run(limit=6, env={"KEY": "key@one"}).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
+    asked = night(OPENAI, "create_twice=#1", play={"latency_s": 4000})
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert sorted(batch["status"] for batch in asked.truth) == ["cancelled", "completed"]
+    assert any("two batches of the same part" in line for line in asked.screen.lines)

@@ -1,0 +1,56 @@
+"""What goes wrong with batches, one thing at a time: every trial gets its answer, and none is paid twice."""
+
+import pytest
+
+from asyncbench.run import Exit
+from tests.batches.world import VENDORS
+
+OPENAI, ANTHROPIC = VENDORS
+FAULTS = [
+    *((OPENAI, fault) for fault in ("upload_dropped=#1", "upload_reply_dropped=#1", "upload_500=#1")),
+    *((vendor, "create_dropped=#1") for vendor in (OPENAI,)),
+    *((vendor, f"{fault}=#1") for vendor in VENDORS for fault in ("create_reply_dropped", "create_500")),
+    *((vendor, "create_429=#1") for vendor in VENDORS),
+    *((vendor, "create_late=#1:60") for vendor in VENDORS),
+    *((vendor, f"{fault}=#1") for vendor in VENDORS for fault in ("unlisted", "unknown", "results_unknown")),
+    *((vendor, "skipped=0.3") for vendor in VENDORS),
+    *((vendor, "unknown_again=0.3") for vendor in VENDORS),
+    *((OPENAI, fault) for fault in ("pool_full=#1:3600", "pool_held=#1:3600", "token_limit_at_create=#1")),
+    *((vendor, f"{fault}=#1") for vendor in VENDORS for fault in ("slow_start", "shuffled")),
+    *(
+        (OPENAI, f"{fault}=#1")
+        for fault in ("stuck_validating", "stuck_finalizing", "empty_ids", "output_late")
+    ),
+    *((OPENAI, "failed_unexplained=#1"),),
+    *((vendor, "expires=#1:0.5") for vendor in VENDORS),
+    *(
+        (vendor, f"{fault}=#1")
+        for vendor in VENDORS
+        for fault in ("content_502", "content_reset", "content_cut")
+    ),
+    *(
+        (vendor, f"{fault}=#1")
+        for vendor in VENDORS
+        for fault in ("content_cut_in_line", "content_wrong_length")
+    ),
+    *(
+        (vendor, f"{fault}=#3")
+        for vendor in VENDORS
+        for fault in ("line_429", "line_500", "line_504", "line_expired", "line_canceled")
+    ),
+    *((vendor, f"{fault}=#3") for vendor in VENDORS for fault in ("line_twice", "line_foreign")),
+    *((vendor, f"{fault}=#3") for vendor in VENDORS for fault in ("line_separators", "line_long")),
+    *((OPENAI, f"{fault}=#3") for fault in ("line_status_0", "line_missing")),
+    *((ANTHROPIC, "results_elsewhere=#1"),),
+]
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize(("vendor", "fault"), FAULTS)
+def test_a_fault_costs_no_answer_and_no_money(night, vendor, fault):
+    asked = night(vendor, fault, batch={"max_requests": 8, "rounds": 4})
+    summary = asked.run(limit=12)
+    assert summary.exit is Exit.COMPLETE, asked.screen.lines
+    assert asked.answers == asked.undisturbed(limit=12)
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert {row["mode"] for row in asked.attempts} == {"batch"}
