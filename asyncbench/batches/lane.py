@@ -184,7 +184,7 @@ class BatchLane:
             elif self._has_had_its_rounds(turn):
                 self._left.append(turn)
             elif not self._put_in(turn):
-                queue.turns.appendleft(turn)
+                queue.put_back(turn)
                 return await self._finish()
             elif self._writer is not None and self._writer.full:
                 return await self._finish()

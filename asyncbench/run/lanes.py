@@ -1,5 +1,6 @@
 """The lanes of a run: one for each model or group that is asked call by call, one for each with batches."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any, cast
 from asyncbench.batches import BatchClock, BatchDesk, BatchLane, Harvest, LeftOpen
 from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
 from asyncbench.providers import open_batches
-from asyncbench.records import BATCH, History, Model, Trial
+from asyncbench.records import BATCH, REALTIME, History, Model, Trial
 from asyncbench.run.askers import asker_of
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -98,7 +99,7 @@ def _batches(
         desk=desk,
         harvest=harvest,
         realtime=lambda rest: _lane(run, model.alias, [rest]),
-        rounds=left.rounds,
+        rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
         turn=model.turn,
     )
 
