@@ -18,7 +18,7 @@ from asyncbench.providers import BatchLine, NotRun, RemoteBatch, fault_error
 from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
-PATIENCE: Final = 3  # downloads that lack lines, before these are taken for lost
+PATIENCE: Final = 8  # downloads that lack lines, before these are taken for lost
 QUARANTINE: Final = "strange"  # the suffix of results of which not every line was ours
 _SAID: Final = {
     NotRun.EXPIRED: "the batch expired before it ran",
