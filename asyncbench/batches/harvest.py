@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from asyncbench.batches.desk import BatchDesk
 from asyncbench.batches.ledger import BatchPart, Step
 from asyncbench.batches.packing import ManifestRow, manifest_rows, trial_of
@@ -251,7 +253,16 @@ def has_results(part: BatchPart, desk: BatchDesk) -> bool:
 
 
 def _lacking(draft: Path, batch: RemoteBatch) -> int:
-    """Return how many lines a file lacks of those that the vendor counts: a cut body tells nothing else."""
+    """Return how many lines a file lacks of those that the vendor counts: a cut body tells nothing else.
+
+    The last line does not count if it was cut itself.
+    """
+    found, last = 0, b"{}"
     with draft.open("rb") as lines:
-        found = sum(1 for _ in lines)
+        for line in lines:
+            found, last = found + 1, line
+    try:
+        orjson.loads(last)
+    except orjson.JSONDecodeError:
+        found -= 1
     return max(0, (batch.done or 0) - found)

@@ -52,7 +52,17 @@ OPENAIS = {
     "line_missing": (0, 0.2),
 }
 CUT = ("create", "upload", "recent", "retrieve", "download", "read", "delete_input")
-LINES = ("submitting", "submitted", "ended", "downloading", "collected", "refused", "fencing", "fenced", "struck")
+LINES = (
+    "submitting",
+    "submitted",
+    "ended",
+    "downloading",
+    "collected",
+    "refused",
+    "fencing",
+    "fenced",
+    "struck",
+)
 
 
 def drawn(seed):
@@ -78,7 +88,7 @@ def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(night, 
     seed = int(os.environ.get("ASYNCBENCH_BATCH_NIGHT", seed))
     vendor, faults, points = drawn(seed)
     batch = {"max_requests": 4, "rounds": 9, "on_doubt": "wait"}
-    asked = night(vendor, *faults, batch=batch)
+    asked = night(vendor, *faults, batch=batch, model=f"noisy-{10_000 + seed}")
     for point in points:
         with cutting(point):
             try:
@@ -89,7 +99,10 @@ def test_whatever_happens_every_trial_is_answered_and_none_is_paid_twice(night, 
     told = seed, faults, points, asked.screen.lines, asked.parts
     assert set(asked.billed.values()) <= {1}, told
     if summary.exit is not Exit.COMPLETE and any(part.in_doubt for part in asked.parts):
-        asked.raw["batch"] = {**batch, "on_doubt": "resubmit"}  # it may be paid twice, but nothing was created
+        asked.raw["batch"] = {
+            **batch,
+            "on_doubt": "resubmit",
+        }  # it may be paid twice, but nothing was created
         summary = asked.run(limit=MANY)
     assert summary.exit is Exit.COMPLETE, told
     assert asked.answers == asked.undisturbed(limit=MANY), told
