@@ -13,6 +13,8 @@ from asyncbench.errors import FINAL_FOR_LANE, ProviderError
 from asyncbench.providers import BatchApi
 
 NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
+PATIENCE_S: Final = 3600.0  # for a batch that is not found
+KEPT_S: Final = 30 * 86_400.0  # results are, from the creation of the batch; at Anthropic a day less
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
 _OLD_S: Final = 300.0
@@ -48,6 +50,7 @@ class BatchDesk:
     say: Callable[[str], None]  # to a person
     suspend: Callable[[str], None]  # the model: nothing more is asked of it
     due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
+    unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
     blind: bool = False  # batches can no longer be looked at: the key was refused
 
     async def note(self, part: BatchPart, step: Step, **said: object) -> None:
@@ -76,6 +79,26 @@ class BatchDesk:
             self.suspend(f"{error.kind.value}: {error.message}")
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))
         return max(wait_s, error.retry_after_s or 0.0)
+
+    def lost_sight(self, part: BatchPart) -> bool:
+        """Note that a part's batch, or its results, were not found; return whether that lasts for too long.
+
+        A young batch may not be found for minutes, and nobody can tell what became of an old one.
+        """
+        since_at = self.unseen.setdefault(part.key, self.clock.now())
+        if self.clock.since(since_at) < PATIENCE_S or self.is_gone(part):
+            return False
+        if self.due.get(part.key) != math.inf:
+            self.put_off(part, math.inf)
+            self.say(
+                f"{self.alias}: the provider does not find batch {part.batch_id}. The next run looks again; "
+                "nothing of it is asked in another way before its results would be deleted."
+            )
+        return True
+
+    def is_gone(self, part: BatchPart) -> bool:
+        """Whether the vendor has deleted a part's results by now."""
+        return self.clock.since(part.created_at or part.at) > KEPT_S
 
     def look_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is looked at again."""

@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from asyncbench.batches.desk import BatchDesk
-from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.ledger import GONE, BatchPart, Step
 from asyncbench.batches.packing import ManifestRow, manifest_rows, trial_of
 from asyncbench.engine import BatchOfCall, Hold, LaneModel, Turn
 from asyncbench.errors import ErrorKind, ProviderError
@@ -142,7 +142,7 @@ class Harvest:
             if error is not None:
                 error.may_have_been_billed = False
                 await self._end(part, row, error)
-            elif part.status == "completed" or (part.status == "ended" and not self.desk.api.uploads):
+            elif part.status in (GONE, "completed", "ended"):
                 await self._end(part, row, None)
             else:
                 await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
@@ -249,7 +249,7 @@ def hold_of(row: ManifestRow) -> Hold:
 
 def has_results(part: BatchPart, desk: BatchDesk) -> bool:
     """Whether there is something to download: of a batch that was refused as a whole there is nothing."""
-    return bool(part.files) if desk.api.uploads else True
+    return bool(part.files) if desk.api.uploads else part.status != GONE
 
 
 def _lacking(draft: Path, batch: RemoteBatch) -> int:

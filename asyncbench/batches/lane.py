@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.harvest import Harvest, hold_of
-from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.batches.packing import PartWriter, tokens_of
 from asyncbench.batches.polling import Polling
 from asyncbench.batches.submitting import Submitting
@@ -125,6 +125,12 @@ class BatchLane:
             if not await self._harvest.collect(part):
                 self._stopped = True  # the disk has failed: the next run collects it
         except ProviderError as error:
+            if error.http_status == NOT_FOUND:
+                if self.desk.lost_sight(part):
+                    return math.inf
+                if self.desk.is_gone(part):
+                    await self.desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                    return 0.0
             self._failed[part.key] += 1
             if self._failed[part.key] == 1:
                 self.desk.say(f"{self.desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")

@@ -15,6 +15,7 @@ the last line does not know whether the step was taken.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +28,15 @@ from asyncbench.files import make_folder, storing
 from asyncbench.store import Damage, Segment, head_of, name_of, number_of, payloads, segments
 
 FOLDER: Final = "batches"  # in a results folder
+GONE: Final = "gone"  # as the last word of a batch: its results were deleted, and nobody knows what it did
+# How the end of such a batch is written down.
+GONE_FOR_GOOD: Final[Mapping[str, Any]] = {
+    "status": GONE,
+    "ended_at": None,
+    "files": (),
+    "used": None,
+    "faults": (),
+}
 
 
 class Step(StrEnum):

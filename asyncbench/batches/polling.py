@@ -6,7 +6,7 @@ from typing import Final
 
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
-from asyncbench.batches.ledger import BatchPart, Step
+from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.batches.submitting import SLOW_CLOCK_S, Submitting, ours
 from asyncbench.errors import ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
@@ -27,7 +27,9 @@ class Polling:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
         desk, self.news = self._desk, False
         parts = [
-            part for part in desk.ledger.of(desk.alias) if part.submitted or not all(part.twins.values())
+            part
+            for part in desk.ledger.of(desk.alias)
+            if (part.submitted and desk.due.get(part.key) != math.inf) or not all(part.twins.values())
         ]
         if not parts or desk.blind:
             return math.inf
@@ -56,7 +58,11 @@ class Polling:
             for batch_id in [part.batch_id or "", *(twin for twin, ended in part.twins.items() if not ended)]:
                 batch = by_id.get(batch_id) or await self._retrieved(batch_id)
                 if batch is not None:
+                    desk.unseen.pop(part.key, None)
                     await self._heard(part, batch)
+                elif not desk.lost_sight(part) and desk.is_gone(part) and part.submitted:
+                    await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                    self.news = True
 
     async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
         try:

@@ -12,7 +12,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import input_path
 from asyncbench.records import Model
 from asyncbench.run.interrupts import on_interrupt
-from asyncbench.run.lanes import lanes_of
+from asyncbench.run.lanes import is_batches, lanes_of
 from asyncbench.run.state import RunState
 from asyncbench.simulator import Settings, Simulator, running
 
@@ -45,6 +45,7 @@ async def drivable(run: RunState) -> AsyncIterator[Driven]:
     """Start simulators and open connections for as long as the body lasts."""
     lag = LoopLag()
     async with contextlib.AsyncExitStack() as stack:
+        stack.callback(run.batches.close)
         simulators = await asyncio.to_thread(_simulators, run, stack)
 
         def url_of(model: Model) -> str | None:
@@ -88,8 +89,12 @@ async def drive(run: RunState, driven: Driven) -> None:
 
 
 def _in_flight(driven: Driven) -> str:
-    calls = sum(counters.in_flight for counters in driven.counters.values())
-    return "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+    batched = {
+        asker.model.alias for lane in driven.scheduler.lanes if is_batches(lane) for asker in lane.askers
+    }
+    calls = sum(counters.in_flight for alias, counters in driven.counters.items() if alias not in batched)
+    said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+    return f"{said}, and no longer for batches: they go on. Run again to collect them" if batched else said
 
 
 @contextlib.contextmanager

@@ -95,8 +95,6 @@ async def run_as_told(
         except BaseExceptionGroup as errors:
             raise first_cause(errors) from None
         finally:
-            if hasattr(run, "batches"):
-                run.batches.close()
             await asyncio.to_thread(run.salvage.close)
     return summary
 

@@ -9,7 +9,7 @@ import pytest
 
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS, Forwarded
+from tests.batches.world import VENDORS, Forwarded, page
 
 OPENAI, ANTHROPIC = VENDORS
 
@@ -173,3 +173,17 @@ def test_an_answer_that_is_asked_for_again_is_replaced(night):
     again = Counter(row["trial_id"] for row in asked.attempts if row["attempt"] == 2)
     assert set(wrong) <= set(again)
     assert len(asked.answers) == 12
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_results_that_are_not_found_are_left_to_later_runs_and_lost_in_the_end(night, server, vendor):
+    asked = priced(night(vendor, "file_expired=#1", batch={"fallback": "none"}), budget_usd=1)
+    if vendor == ANTHROPIC:
+        asked.raw["models"][0]["params"]["simulate"]["batch"]["faults"] = ["results_unknown=#1:9999999"]
+    assert asked.run(limit=6).exit is Exit.UNFINISHED
+    assert (asked.answers, asked.attempts, len(asked.truth)) == ({}, [], 1)
+    assert any("does not find batch" in line for line in asked.screen.lines)
+    page(server, "/clock", {"forward_s": 31 * 86_400})
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    rows = Counter((row["status"], row["cost_usd"] is None) for row in asked.attempts)
+    assert rows == {("lost", True): 6, ("ok", False): 6}
