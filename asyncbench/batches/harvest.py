@@ -78,7 +78,7 @@ class Harvest:
         rows = await asyncio.to_thread(manifest_rows, self.desk.ledger.path(part, "manifest"))
         trials = await self._trials_of(rows)
         for row in rows:
-            self.model.counters.in_flight -= 1
+            self.model.counters.in_batches -= 1
             if (trial := trials.get(row["trial_id"])) is not None:
                 turn = self._turn(row, trial, sent_at=part.at)
                 self.model.attempts.unpack(turn)
@@ -107,6 +107,9 @@ class Harvest:
         self._answered, self._used = set(self._done(part)), [0, 0]
         self._trials = await self._trials_of(self._rows)
         waiting, strange = {row["trial_id"]: row for row in self._rows}, 0
+        out = len(waiting.keys() - self._done(part))
+        self.model.counters.in_batches -= out
+        self.model.counters.in_flight += out  # refusals look whether others may still be answered
         if not has_results(part, self.desk):
             return waiting, 0
         with results.open("rb") as lines:

@@ -227,7 +227,7 @@ class BatchLane:
         model.attempts.pack(turn)
         writer.add(turn, line)
         self._latest.append(turn)
-        model.counters.in_flight += 1
+        model.counters.in_batches += 1
         return True
 
     async def _finish(self) -> bool:
@@ -257,7 +257,7 @@ class BatchLane:
             if self._writer is not None:
                 self._writer.drop()
             self._model.attempts.unpack(turn)
-            self._model.counters.in_flight -= 1
+            self._model.counters.in_batches -= 1
             self._model.queue.put_back(turn)
 
     def _empty_writer(self) -> None:
@@ -266,7 +266,7 @@ class BatchLane:
             for row in self._writer.rows:
                 if self._model.asker.account is not None:
                     self._model.asker.account.settle(hold_of(row), 0.0)
-            self._model.counters.in_flight -= len(self._writer.rows)
+            self._model.counters.in_batches -= len(self._writer.rows)
             self._writer.abandon()
             self._writer = None
 

@@ -267,7 +267,7 @@ class Account:
         if self._runner is None or self._runner.counters.planned == 0:
             return ABSENT
         counters = self._runner.counters
-        begun = min(counters.planned, counters.done + counters.skipped + counters.in_flight)
+        begun = min(counters.planned, counters.done + counters.skipped + out_of(counters))
         cost = 0.0 if self.latest == 0 else self._trial_cost(counters)  # 0: it waits for nobody's money
         goes_on = self._runner.asks() if asks is None else asks
         return ModelProgress(begun, counters.planned, cost, room=self._room(self._runner) if goes_on else 0.0)
@@ -282,10 +282,10 @@ class Account:
 
     def _in_flight_cost(self) -> float:
         """Return what calls in flight will probably cost, picodollars."""
-        if self._runner is None or not self._runner.counters.in_flight:
+        if self._runner is None or not out_of(self._runner.counters):
             return 0.0
         counters = self._runner.counters
-        return min(float(self.reserved), counters.in_flight * self._trial_cost(counters))
+        return min(float(self.reserved), out_of(counters) * self._trial_cost(counters))
 
     def _trial_cost(self, counters: Counters) -> float:
         """Return what a trial costs, picodollars: as those of this run did, and before some did, at most.
@@ -297,4 +297,9 @@ class Account:
             return (self.spent - self._runner.before) / closed * (1 + 1 / sqrt(closed))
         if self.latest is None:
             return inf
-        return max(float(self.latest), self.reserved / max(1, counters.in_flight))
+        return max(float(self.latest), self.reserved / max(1, out_of(counters)))
+
+
+def out_of(counters: Counters) -> int:
+    """Return how many trials of a model are begun and not answered, in calls and in batches."""
+    return counters.in_flight + counters.in_batches

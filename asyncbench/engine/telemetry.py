@@ -23,6 +23,7 @@ class Counters:
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of trials closed by this run
     attempts: int = 0
     in_flight: int = 0
+    in_batches: int = 0  # trials that are packed, or in batches whose results are not taken in
     waits_for: str | None = None  # what keeps the next call from starting now, a cause of `minutes`
     latest_failure: Attempt | None = None
     rate_limited: int = 0  # attempts answered by a 429
@@ -88,7 +89,7 @@ class Counters:
 
 SUMMED = (
     *("planned", "done_before", "failed_before", "cost_before_usd", "unpriced_before", "skipped"),
-    *("attempts", "in_flight", "rate_limited", "input_tokens", "output_tokens", "cost_usd"),
+    *("attempts", "in_flight", "in_batches", "rate_limited", "input_tokens", "output_tokens", "cost_usd"),
     *("unpriced", "lost", "grader_errors", "faults"),
 )  # the figures of `Counters` that models have together
 

@@ -12,7 +12,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import input_path
 from asyncbench.records import Model
 from asyncbench.run.interrupts import on_interrupt
-from asyncbench.run.lanes import is_batches, lanes_of
+from asyncbench.run.lanes import lanes_of
 from asyncbench.run.state import RunState
 from asyncbench.simulator import Settings, Simulator, running
 
@@ -89,12 +89,13 @@ async def drive(run: RunState, driven: Driven) -> None:
 
 
 def _in_flight(driven: Driven) -> str:
-    batched = {
-        asker.model.alias for lane in driven.scheduler.lanes if is_batches(lane) for asker in lane.askers
-    }
-    calls = sum(counters.in_flight for alias, counters in driven.counters.items() if alias not in batched)
+    calls = sum(counters.in_flight for counters in driven.counters.values())
     said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
-    return f"{said}, and no longer for batches: they go on. Run again to collect them" if batched else said
+    return (
+        f"{said}, and no longer for batches: they go on. Run again to collect them"
+        if any(counters.in_batches for counters in driven.counters.values())
+        else said
+    )
 
 
 @contextlib.contextmanager

@@ -37,11 +37,6 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
     return [*(_lane(run, name, askers) for name, askers in grouped.items()), *lanes]
 
 
-def is_batches(lane: AnyLane) -> bool:
-    """Whether a lane asks in batches, which go on when it is stopped."""
-    return isinstance(lane, BatchLane)
-
-
 def _unless_out(
     out: Collection[str], history_of: Callable[[Trial], History | None], trial: Trial
 ) -> History | None:
@@ -97,7 +92,7 @@ def _batches(
             done=dict(left.done),
         )
 
-    asker.counters.in_flight += len(left.out)
+    asker.counters.in_batches += len(left.out)
     return BatchLane(
         name=f"{model.alias} (batches)",
         askers=[asker],

@@ -36,7 +36,7 @@ def test_a_pool_that_is_known_is_never_overrun(night):
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_what_batches_leave_is_asked_in_real_time_after_its_rounds(night, vendor):
-    asked = night(vendor, "expires=1:0.5", batch={"rounds": 1})
+    asked = night(vendor, "expires=1:0.5", batch={"rounds": 1}, play={"speedup": 60})
     assert asked.run(limit=12).exit is Exit.COMPLETE
     assert asked.answers == asked.undisturbed(limit=12)
     answered = Counter(row["mode"] for row in asked.attempts if row["status"] == "ok")
@@ -49,7 +49,7 @@ def test_what_batches_leave_is_asked_in_real_time_after_its_rounds(night, vendor
 
 
 def test_without_a_fallback_the_rest_stays_open_for_the_next_run(night):
-    asked = night(OPENAI, "expires=#1:0.5", batch={"rounds": 1, "fallback": "none"})
+    asked = night(OPENAI, "expires=#1:0.5", batch={"rounds": 1, "fallback": "none"}, play={"speedup": 60})
     assert asked.run(limit=12).exit is Exit.UNFINISHED
     done = len(asked.answers)
     assert 0 < done < 12
@@ -85,7 +85,8 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     assert 0 < spent(asked) <= 0.003
     assert len(asked.answers) > 0.003 / 0.0006  # more than fit at first: lines gave back
     cap = summary.budget.ledger.caps[0]
-    assert (cap.reserved, summary.models[next(iter(summary.models))].in_flight) == (0, 0)
+    counters = next(iter(summary.models.values()))
+    assert (cap.reserved, counters.in_flight, counters.in_batches) == (0, 0, 0)
     asked.raw["budget_usd"] = 1
     assert asked.run().exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
