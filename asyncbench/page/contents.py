@@ -39,9 +39,11 @@ from asyncbench.reports import (
 from asyncbench.results import (
     COUNTS,
     METRICS,
+    OTHER_LATENCY,
     SUMS,
     Entrant,
     Minute,
+    batch_notes,
     graded_by,
     headline_graders,
     in_order,
@@ -74,6 +76,7 @@ from asyncbench.views import Chosen, Folders, FolderViews, counted
 
 Values = dict[str, Any]  # Any: whatever JSON can hold
 
+LEFT_OUT: Final = "Throughput and the use of limits leave batches out, too."
 MOST_EXAMPLES: Final = 3  # of a kind of error and model
 _TEXTS: Final = ("suite", "task", "called", "variant", "representation", "range")  # of a cell
 
@@ -181,6 +184,7 @@ def _head(folder: Chosen, standings: Standings, asked: list[Values], sample: Sam
         "charts": {name: asdict(chart) for name, chart in CHARTS.items()},
         "chosen": list(map(safe, folder.notes())),
         "lost": lost_notes(outcomes_of(standings.rankings)),
+        "batches": batch_notes(standings.batches, f"{OTHER_LATENCY} {LEFT_OUT}"),
         "places": f"{standings.skipped:,} {SKIPPED} {rules}" if standings.skipped else rules,
     }
 

@@ -324,6 +324,8 @@ def _survived(load: CallLoad, *, lost: bool) -> Iterator[str]:
         said.append(f"{calls} got a 429 and went out again; no trial lost.")
     if load.most_at_once >= MANY_AT_ONCE:
         said.append(f"Up to {load.most_at_once:,} in flight.")
+    if load.in_batches:
+        said.append(f"{load.in_batches:,} of {load.calls:,} requests were in batches.")
     if said:
         yield " ".join(said)
 

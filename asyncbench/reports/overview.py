@@ -9,13 +9,17 @@ from typing import Any, Final
 from asyncbench.records import Outcome
 from asyncbench.results import (
     ATTEMPT_COLUMNS,
+    OTHER_LATENCY,
     STOPPED_MARK,
     TRIAL_COLUMNS,
+    BatchUse,
     Entrant,
     FolderReport,
     Graded,
     StoppedCell,
     Unpriced,
+    batch_notes,
+    batch_uses,
     graded_by,
     headline_graders,
     in_order,
@@ -116,6 +120,7 @@ class Overview(FolderReport):
     suites: tuple[OverviewLine, ...]  # a line per run × model × condition × suite
     tasks: tuple[OverviewLine, ...]  # a line per run × model × condition × suite × task
     spending: tuple[ModelCost, ...]
+    batches: tuple[BatchUse, ...] = ()
     mixtures: tuple[str, ...] = ()  # aliases that were answered by several models, builds or upstreams
     prices: str | None = None  # whose and when, where costs are not those of the run
     unpriced: tuple[Unpriced, ...] = ()  # then: what has none of these prices
@@ -138,6 +143,7 @@ class Overview(FolderReport):
             by_name.setdefault(line.name, Counter()).update(line.outcomes)
         yield self._outcomes(sum(by_name.values(), Counter()), len(by_name))
         yield from lost_notes(by_name)
+        yield from batch_notes(self.batches, OTHER_LATENCY)
         if self.stopped:
             yield stopped_note(self.stopped)
         if self.lapsed:
@@ -256,6 +262,7 @@ def _overview(views: FolderViews) -> Overview:
         suites=tuple(line for line in lines if line.task is None),
         tasks=tuple(line for line in lines if line.task is not None),
         spending=tuple(ModelCost(**row) for row in views.rows(_SPENDING)),
+        batches=batch_uses(views),
         mixtures=mixtures(views),
         stopped=stopped,
         lapsed=skips.lapsed,

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from asyncbench.results import FolderReport, note_of_simulated
+from asyncbench.results import BatchUse, FolderReport, batch_notes, batch_uses, note_of_simulated
 from asyncbench.shown import BOUND_BY, Sheet
 from asyncbench.store import LIMITS, WAITS
 from asyncbench.views import Folders, FolderViews, chosen, counted
@@ -29,6 +29,7 @@ MEANING: Final = (
     "Used: part of the limit in force, while the lane ran. Limited by: what the lane waited for most, apart "
     "from work to do."
 )
+LEFT_OUT: Final = "They are left out here: batches have limits of their own."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +67,25 @@ class QuotaReport(FolderReport):
     lanes: tuple[LimitUse, ...]
     hours: tuple[LimitUse, ...]
     minutes: tuple[LimitUse, ...]
+    batches: tuple[BatchUse, ...]
 
     def _data(self) -> dict[str, object]:
         whole = {"folder": self.folder, "simulated": self.simulated, "nothing": self._nothing}
         uses = {"lanes": map(_as_mapping, self.lanes), "minutes": map(_as_mapping, self.minutes)}
+        uses["batches"] = map(asdict, self.batches)
         return whole | {name: list(found) for name, found in uses.items()}
 
     def _notes(self) -> Iterator[str]:
         yield from self._simulated()
         yield self._nothing or MEANING
+        yield from batch_notes(self.batches, LEFT_OUT)
 
     @property
     def _nothing(self) -> str | None:
         if self.lanes:
             return None
+        if self.batches:
+            return f"{self.folder} has no calls in real time, so no rate limit was used."
         return (
             f"{self.folder} has no record of rate limits. Only runs keep one; imports do not. Run its sweep "
             "first, or name another folder."
@@ -124,12 +130,15 @@ def quota_report_on(folder: Folders) -> QuotaReport:
         StoreError: it cannot be read.
     """
 
-    def look(views: FolderViews) -> tuple[list[dict[str, Any]], str]:  # Any: sums of `lanes`
+    def look(
+        views: FolderViews,
+    ) -> tuple[list[dict[str, Any]], tuple[BatchUse, ...], str]:  # Any: sums of `lanes`
         note = note_of_simulated(views, known=bool(views.manifest.get("simulated")))
-        return views.table(_USES).to_pylist(), note
+        return views.table(_USES).to_pylist(), batch_uses(views), note
 
-    rows, note = counted(folder, look)
+    rows, batches, note = counted(folder, look)
     return QuotaReport(
+        batches=batches,
         folder=str(chosen(folder)),
         simulated_note=note,
         lanes=tuple(_use(row) for row in rows if row["minute"] is row["hour"] is None),

@@ -6,8 +6,12 @@ from typing import Final
 
 from asyncbench.reports.rankings import Ranking, Standing, rankings_of
 from asyncbench.results import (
+    OTHER_LATENCY,
+    BatchUse,
     FolderReport,
     ModelPair,
+    batch_notes,
+    batch_uses,
     keep_skips,
     lapsed_note,
     lost_notes,
@@ -45,6 +49,7 @@ class Standings(FolderReport):
     skipped: int  # trials that `stop_when` leaves out
     lapsed: int  # trials that it left out before, but not by the rule in force: open
     rankings: tuple[Ranking, ...]
+    batches: tuple[BatchUse, ...]
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -56,6 +61,7 @@ class Standings(FolderReport):
         names = ("folder", "simulated", "asked", "skipped", "lapsed")
         return {name: getattr(self, name) for name in names} | {
             "rankings": list(map(_ranking_mapping, self.rankings)),
+            "batches": list(map(asdict, self.batches)),
             "nothing": None if self.rankings else no_trials(self.folder),
         }
 
@@ -65,6 +71,7 @@ class Standings(FolderReport):
             yield no_trials(self.folder)
             return
         yield from lost_notes(outcomes_of(self.rankings))
+        yield from batch_notes(self.batches, OTHER_LATENCY)
         if self.skipped:
             yield f"{self.skipped:,} {SKIPPED}"
         if self.lapsed:
@@ -175,6 +182,7 @@ def standings_on(folder: Folders, *, formats: bool = True) -> Standings:
             skipped=skips.trials,
             lapsed=skips.lapsed,
             rankings=rankings,
+            batches=batch_uses(views),
         )
 
     return counted(folder, look)

@@ -47,11 +47,15 @@ from asyncbench.results.names import (
     told_apart as told_apart,
 )
 from asyncbench.results.notes import (
+    OTHER_LATENCY as OTHER_LATENCY,
+    BatchUse as BatchUse,
     FolderReport as FolderReport,
     Graded as Graded,
     Nothing as Nothing,
     NothingToShowError as NothingToShowError,
     ReportOfChosen as ReportOfChosen,
+    batch_notes as batch_notes,
+    batch_uses as batch_uses,
     graded_by as graded_by,
     graders_of as graders_of,
     headline_graders as headline_graders,

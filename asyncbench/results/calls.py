@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from asyncbench.pricing import PERIOD_S, Rates, RatesAt, tier_of
 from asyncbench.providers import is_simulated
-from asyncbench.records import Sent
+from asyncbench.records import BATCH, REALTIME, Sent
 from asyncbench.results.notes import note_of_simulated
 from asyncbench.results.repricing import known_rates
 from asyncbench.views import FolderViews
@@ -39,7 +39,9 @@ _CALLS = f"""
 WITH asked AS (
     SELECT trial_id, suite, task, outcome, model_id, model_served, service_tier FROM trials
 ), made AS (
-    SELECT attempts.model, coalesce(asked.model_id, alone.model_id) AS model_id, model_served, service_tier,
+    SELECT attempts.model, coalesce(asked.model_id, alone.model_id) AS model_id, model_served, mode,
+        CASE mode WHEN '{BATCH}' THEN '{BATCH}' WHEN '{REALTIME}' THEN nullif(service_tier, '{BATCH}')
+            ELSE service_tier END AS service_tier,
         coalesce(regexp_extract(raw_usage, '"speed":"([^"]*)"', 1), '') AS speed,
         coalesce(regexp_extract(raw_usage, '"inference_geo":"([^"]*)"', 1), '') AS place,
         epoch_us(started_at) // {PERIOD_S * 1_000_000} AS period, started_at,

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asyncbench.errors import ErrorKind
+from asyncbench.records import BATCH
 from asyncbench.results.names import Entrant
-from asyncbench.views import FolderViews
+from asyncbench.views import CALLS_IN_REAL_TIME, FolderViews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,30 +28,30 @@ class CallLoad:
 
     calls: int
     rate_limited: int  # that ended with a 429
-    most_at_once: int  # in flight, of all models together
+    most_at_once: int  # in flight, of all models together, those in batches left out
+    in_batches: int  # of `calls`
 
 
-_AT_ONCE = """
+_AT_ONCE = f"""
 SELECT coalesce(max(calls), 0) AS most FROM (
     SELECT sum(step) OVER (ORDER BY moment, step ROWS UNBOUNDED PRECEDING) AS calls FROM (
-        SELECT epoch_us(started_at) AS moment, 1 AS step FROM attempts
+        SELECT epoch_us(started_at) AS moment, 1 AS step FROM {CALLS_IN_REAL_TIME}
         UNION ALL
-        SELECT epoch_us(started_at) + (1e6 * coalesce(latency_s, 0))::BIGINT, -1 FROM attempts
+        SELECT epoch_us(started_at) + (1e6 * coalesce(latency_s, 0))::BIGINT, -1 FROM {CALLS_IN_REAL_TIME}
     )
 )
-"""
+"""  # noqa: S608  made of our own words alone
 
 
 def call_load(views: FolderViews) -> CallLoad:
     """Return how many calls there were, how many at once, and how many got a 429."""
     (counts,) = views.rows(
-        f"""SELECT count(*) AS calls, count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}') AS rate_limited
+        f"""SELECT count(*) AS calls, count(*) FILTER (mode = '{BATCH}') AS in_batches,
+            count(*) FILTER (status = '{ErrorKind.RATE_LIMITED}') AS rate_limited
         FROM attempts"""  # noqa: S608  made of our own words alone
     )
     (found,) = views.rows(_AT_ONCE)
-    return CallLoad(
-        calls=counts["calls"], rate_limited=counts["rate_limited"], most_at_once=int(found["most"])
-    )
+    return CallLoad(**counts, most_at_once=int(found["most"]))
 
 
 def minutes_of(views: FolderViews, names: Mapping[Entrant, str]) -> tuple[Minute, ...]:

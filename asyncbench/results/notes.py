@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from asyncbench.errors import ConfigError
 from asyncbench.providers import SIMULATOR, is_simulated, same_model
-from asyncbench.records import Outcome
+from asyncbench.records import BATCH, Outcome
 from asyncbench.shown import Report, safe_notes
 from asyncbench.stats import Accuracy
 from asyncbench.store import Manifest, simulated_note
@@ -172,6 +172,44 @@ def mixtures(views: FolderViews) -> tuple[str, ...]:
 def _most_first(counts: Counter[str]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{value} ({count:,})" for value, count in ordered)
+
+
+# ── in which mode ────────────────────────────────────────────────────────────────────────────
+
+OTHER_LATENCY: Final = "Latency is that of the calls in real time: a request of a batch has none."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchUse:
+    """How many of a model's requests were in batches of its provider."""
+
+    model: str
+    requests: int
+    calls: int  # all that were made, these requests with them
+
+
+def batch_uses(views: FolderViews) -> tuple[BatchUse, ...]:
+    """Return which models were asked in batches, by name."""
+    rows = views.rows(
+        f"SELECT model, count(*) FILTER (mode = '{BATCH}') AS requests, count(*) AS calls FROM attempts "  # noqa: S608  a word of ours
+        "GROUP BY model HAVING requests > 0 ORDER BY model"
+    )
+    return tuple(BatchUse(**row) for row in rows)
+
+
+def batch_notes(uses: Iterable[BatchUse], then: str) -> list[str]:
+    """Return who was asked in batches as a sentence, and what that means; none where nobody was.
+
+    Args:
+        uses: of the models of a folder.
+        then: what a report leaves out for it.
+    """
+    said = [
+        f"{use.model} ({'all ' * (use.requests == use.calls)}{use.requests:,}"
+        f"{f' of {use.calls:,}' * (use.requests < use.calls)} requests)"
+        for use in uses
+    ]
+    return [f"Asked in batches: {', '.join(said)}. {then}"] if said else []
 
 
 # ── what was lost, or left out ───────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from asyncbench.pricing import RatesAt, cost_usd, rates_at, tier_of
 from asyncbench.providers import from_anthropic, known_endpoints, mapping_in, rates_of
-from asyncbench.records import Usage
+from asyncbench.records import BATCH, REALTIME, Usage
 from asyncbench.store import kept_sweep_file
 from asyncbench.views import FolderViews
 
@@ -21,7 +21,7 @@ TRIAL_COLUMNS = (
     *(*_TOKENS, "cost_usd", "finished_at", "reused_from"),
 )
 ATTEMPT_COLUMNS = (
-    *("trial_id", "model", "status", "started_at"),
+    *("trial_id", "model", "status", "started_at", "mode"),
     *(*_TOKENS, "cost_usd", "raw_usage"),
 )
 BATCH_ROWS: Final = 4096
@@ -107,7 +107,8 @@ class _Prices:
         raw = mapping_in(orjson.loads(row["raw_usage"])) if row["raw_usage"] else {}
         model_id, service_tier = self._trials.get(row["trial_id"], (None, None))
         usage = _usage(row, cache_write_1h=from_anthropic(raw).cache_write_1h_tokens)
-        return self._cost(row["model"], model_id, usage, tier_of(service_tier, raw), row["started_at"])
+        tier = tier_of(tier_of_call(row["mode"], service_tier), raw)
+        return self._cost(row["model"], model_id, usage, tier, row["started_at"])
 
     def of_trial(self, row: Row) -> float | None:
         """Return what a trial costs today whose calls nobody wrote down: imported, or taken over."""
@@ -128,6 +129,13 @@ class _Prices:
         elif found is not None:
             self.sources.add(found.source)
         return cost
+
+
+def tier_of_call(mode: str | None, service_tier: str | None) -> str | None:
+    """Return how a call was served whose trial was served so: a trial may be asked in both modes."""
+    if mode == BATCH:
+        return BATCH
+    return None if mode == REALTIME and service_tier == BATCH else service_tier
 
 
 def _why(rates: RatesAt | None, tier: str | None, at_s: float, *, priced: bool) -> str:

@@ -128,14 +128,14 @@ def suspended(seen: Snapshot, last_begun: Mapping[str, datetime]) -> dict[str, s
         seen: the folder.
         last_begun: when the last call of each model was begun, by alias.
     """
-    wanted = ["model", "trial_id", "status", "started_at", "latency_s"]
+    wanted = ["model", "trial_id", "status", "started_at", "latency_s", "batch_ended_at"]
     refused = seen.read("attempts", wanted, pc.field("status").isin(pa.array(REFUSALS, pa.string())))
     asked = pc.unique(refused.filter(pc.field("status") == ErrorKind.BAD_REQUEST.value)["trial_id"])
     closed = set(seen.read("trials", ["trial_id"], pc.field("trial_id").isin(asked))["trial_id"].to_pylist())
     ends: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for row in refused.to_pylist():
         if row["status"] in FINAL_FOR_LANE or row["trial_id"] not in closed:
-            ended_at = row["started_at"] + timedelta(seconds=row["latency_s"] or 0.0)
+            ended_at = row["batch_ended_at"] or row["started_at"] + timedelta(seconds=row["latency_s"] or 0.0)
             ends[row["model"]].append((ended_at, row["status"]))
     last = {model: max(many) for model, many in ends.items()}
     return {model: why for model, (ended_at, why) in last.items() if last_begun[model] <= ended_at}

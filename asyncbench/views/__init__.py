@@ -12,4 +12,9 @@ from asyncbench.views.counting import (
     manifest_of as manifest_of,
     open_views as open_views,
 )
-from asyncbench.views.views import USD_STEPS as USD_STEPS, VIEWS as VIEWS, Sources as Sources
+from asyncbench.views.views import (
+    CALLS_IN_REAL_TIME as CALLS_IN_REAL_TIME,
+    USD_STEPS as USD_STEPS,
+    VIEWS as VIEWS,
+    Sources as Sources,
+)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from asyncbench.errors import StoreError
-from asyncbench.records import Outcome
+from asyncbench.records import BATCH, Outcome
 from asyncbench.stats import Z_95
 from asyncbench.store import CELL, COPY_SCHEMA as PROBLEMS, SCHEMAS, Snapshot, iter_problems
 
@@ -75,15 +75,20 @@ _STEPS = f"{USD_STEPS}.0"
 _SUM_USD = f"CREATE MACRO sum_usd(usd) AS sum((usd * {_STEPS})::HUGEINT)::VARCHAR::DOUBLE / {_STEPS}"
 
 # Every call counts, those of trials that are still open or were asked again, too.
-_COST = """
+_COST = f"""
 SELECT model, provider, count(*) AS calls, count(*) FILTER (status = 'ok') AS answered,
     count(DISTINCT trial_id) AS trials,
     count(cost_usd) AS priced_calls, sum_usd(cost_usd) AS cost_usd,
     sum(input_tokens)::BIGINT AS input_tokens, sum(cached_input_tokens)::BIGINT AS cached_input_tokens,
     sum(cache_write_tokens)::BIGINT AS cache_write_tokens, sum(output_tokens)::BIGINT AS output_tokens,
-    sum(reasoning_tokens)::BIGINT AS reasoning_tokens
+    sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
+    count(*) FILTER (mode = '{BATCH}') AS batch_requests,
+    sum_usd(CASE WHEN mode = '{BATCH}' THEN cost_usd END) AS batch_cost_usd
 FROM attempts GROUP BY ALL
-"""
+"""  # noqa: S608  made of our own words alone
+
+# A request of a batch has no time of its own: latency and throughput are those of calls in real time.
+CALLS_IN_REAL_TIME = f"(FROM attempts WHERE mode IS DISTINCT FROM '{BATCH}')"
 
 
 def _quantiles(column: str) -> str:
@@ -99,7 +104,7 @@ SELECT model, provider, count(*) AS answered, count(ttft_s) AS streamed,
     sum(output_tokens) FILTER (latency_s > 0) / sum(latency_s) FILTER (output_tokens IS NOT NULL)
         AS output_tokens_per_s,
     quantile_cont(loop_lag_s, 0.99) AS loop_lag_p99_s, max(in_flight) AS most_in_flight
-FROM attempts WHERE status = 'ok' GROUP BY ALL
+FROM {CALLS_IN_REAL_TIME} WHERE status = 'ok' GROUP BY ALL
 """  # noqa: S608  made of our own words alone
 
 # Latency and throughput over time, by when calls began. A call whose trial is still open has the run and
@@ -119,7 +124,7 @@ WITH entrants AS (
     SELECT coalesce(asked.run, alone.run) AS run, attempts.model,
         coalesce(asked.condition, alone.condition) AS condition,
         epoch_ms(started_at) AS began_ms, latency_s, output_tokens
-    FROM attempts LEFT JOIN asked USING (trial_id)
+    FROM {CALLS_IN_REAL_TIME} AS attempts LEFT JOIN asked USING (trial_id)
         LEFT JOIN (FROM entrants WHERE entrants = 1) AS alone ON alone.model = attempts.model
     WHERE status = 'ok'
 ), span AS (SELECT max(began_ms) - min(began_ms) AS span_ms FROM calls), bins AS (

@@ -54,6 +54,7 @@ class Asked:
     written: str = ""  # after a right number: another way to write it
     cost_usd: float | None = 0.25
     provider: str = "openai"
+    batch: str | None = None  # the id of the batch that all of it was in
 
 
 def problem(n: int, *, suite: str = "nupa", task: str = "add", question: str | None = None) -> Problem:
@@ -115,10 +116,14 @@ def _events(one: Asked, trial: Trial) -> Iterator[Ended | Result]:
     outcome = OUTCOMES[one.outcomes[int(trial.problem.operands[1]) - one.first]]
     answer = _answer(one, trial.problem, outcome)
     reply = None if outcome is Outcome.FAILED else Reply(text=answer or "", usage=Usage(output_tokens=10))
-    yield made.ended(trial, reply, cost_usd=one.cost_usd)
+    ended = made.ended(trial, reply, cost_usd=one.cost_usd)
     grade = made.grade(answer, outcome, grader=one.grader)
     grade = replace(grade, classification=_CLASSES.get((one.suite, outcome)))
     closed = made.result(trial, reply, cost_usd=one.cost_usd)
+    if one.batch is not None:
+        ended = made.in_batch(ended, one.batch)
+        closed = replace(closed, queued_s=None, latency_s=None)
+    yield ended
     yield replace(closed, grades=(replace(grade, format_ok=outcome is Outcome.CORRECT),))
 
 

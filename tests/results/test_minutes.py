@@ -31,7 +31,7 @@ def minutes(tmp_path):
         ]
         with Store.open(tmp_path / "f", sweep="s"):
             pass
-        names = ("trial_id", "model", "status", "started_at", "latency_s", "output_tokens")
+        names = ("trial_id", "model", "status", "started_at", "latency_s", "output_tokens", "mode")
         table = pa.Table.from_pylist(told, pa.schema([ATTEMPTS.field(name) for name in names]))
 
         def count(views):

@@ -8,6 +8,7 @@ import orjson
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.records import (
+    BATCH,
     Attempt,
     Condition,
     Ended,
@@ -121,6 +122,18 @@ def ended(asked: Trial, answer: Reply | None, *, attempt: int = 1, cost_usd: flo
         ),
         reply=answer,
     )
+
+
+def in_batch(call: Ended, batch_id: str) -> Ended:
+    """Return a call as a request of a batch, which took an hour: no time of its own is known."""
+    attempt = replace(
+        call.attempt,
+        **dict.fromkeys(("queued_s", "ttft_s", "latency_s", "in_flight", "loop_lag_s", "retry_after_s")),
+        mode=BATCH,
+        batch_id=batch_id,
+        batch_ended_at=AT + 3600,
+    )
+    return replace(call, attempt=attempt)
 
 
 def grade(answer: str | None, outcome: Outcome, *, grader: str = "number", headline: bool = True) -> Grade:

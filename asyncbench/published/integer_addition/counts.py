@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from asyncbench.published.reports import counted_of
 from asyncbench.records import Outcome
-from asyncbench.results import Entrant, Graded, graders_of, in_order, note_of_simulated
+from asyncbench.results import (
+    BatchUse,
+    Entrant,
+    Graded,
+    batch_uses,
+    graders_of,
+    in_order,
+    note_of_simulated,
+)
 from asyncbench.results.anatomy import GROUP, OF_REPLIES, UNCLASSIFIED, ErrorFindings, errors_in
 from asyncbench.store import Manifest, planned
 from asyncbench.suites import carries
@@ -125,6 +133,7 @@ class AdditionCounts:
     graders: tuple[Graded, ...]
     simulated_note: str  # empty: no results are simulated
     without_operands: int  # additions whose operands no problem file tells
+    batches: tuple[BatchUse, ...]
 
 
 # What figures are made of, trial by trial; `carries` are put there before.
@@ -227,6 +236,7 @@ def _counts(views: FolderViews, manifest: Manifest) -> AdditionCounts:
         graders=tuple(sorted(graders_of(used), key=lambda graded: SUITES.index(graded.suite))),
         simulated_note=note_of_simulated(views),
         without_operands=views.rows(_UNKNOWN)[0]["problems"],
+        batches=batch_uses(views),
     )
 
 

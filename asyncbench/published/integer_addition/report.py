@@ -7,7 +7,7 @@ from asyncbench.published.integer_addition.counts import ADDITION, SUITES, RunLi
 from asyncbench.published.integer_addition.pictures import pictures_of
 from asyncbench.published.pictures import PublishedPicture
 from asyncbench.published.reports import PublishedReport, about
-from asyncbench.results import Entrant, names_of
+from asyncbench.results import BatchUse, Entrant, batch_notes, names_of
 from asyncbench.shown import Sheet, seconds
 from asyncbench.views import Folders, manifest_of
 
@@ -22,6 +22,7 @@ class IntegerAdditionReport(PublishedReport):
     """A folder's figures, and how they are shown."""
 
     without_operands: int  # additions whose operands no file in problems/ tells
+    batches: tuple[BatchUse, ...]
     lines: tuple[RunLine, ...]  # by suite, then as the manifest has runs, models and conditions
 
     def _sheets(self) -> Iterator[Sheet]:
@@ -43,6 +44,7 @@ class IntegerAdditionReport(PublishedReport):
         )
 
     def _remarks(self) -> Iterator[str]:
+        yield from batch_notes(self.batches, "Durations are those of the calls in real time.")
         if count := self.without_operands:
             yield (
                 f"problems/ lacks the operands of {_things(count, 'addition', 'additions')}, so their "
@@ -70,6 +72,7 @@ def integer_addition_report_on(folder: Folders) -> IntegerAdditionReport:
         ),
         graders=found.graders,
         without_operands=found.without_operands,
+        batches=found.batches,
         lines=found.lines,
     )
 

@@ -1,0 +1,137 @@
+"""Requests of batches count for accuracy and cost; reports on time and limits leave them out and say so."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from pyarrow import parquet
+
+from asyncbench.errors import ErrorKind
+from asyncbench.page.contents import contents_of
+from asyncbench.published.integer_addition import integer_addition_report_on
+from asyncbench.reports.morning import morning_on
+from asyncbench.reports.overview import report_on
+from asyncbench.reports.quota import quota_report_on
+from asyncbench.reports.standings import standings_on
+from asyncbench.results.minutes import call_load, minutes_of
+from asyncbench.store.checksums import stamp
+from asyncbench.store.folder import Store
+from asyncbench.store.sealing import part_files
+from asyncbench.store.status import trial_counts
+from asyncbench.views.counting import counted
+from tests.reports.answered import Asked, folder_of
+from tests.store import made
+
+SAID = "Asked in batches: both (2 of 5 requests), later (all 4 requests)."
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three models: one asked in batches, one in both modes, one in real time."""
+    return folder_of(
+        tmp_path / "night",
+        [
+            Asked(model="later", outcomes="++--", batch="batch_1"),
+            Asked(model="both", outcomes="++", batch="batch_2"),
+            Asked(model="both", outcomes="+--", first=2),
+            Asked(model="now", outcomes="+---"),
+        ],
+    )
+
+
+def rows_of(folder, query):
+    return counted(folder, lambda views: views.rows(query))
+
+
+def test_the_columns_tell_the_mode_and_the_batch(folder):
+    rows = rows_of(
+        folder,
+        "SELECT DISTINCT model, mode, batch_id, epoch(batch_ended_at) AS at FROM attempts ORDER BY ALL",
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("both", "batch", "batch_2", made.AT + 3600),
+        ("both", "realtime", None, None),
+        ("later", "batch", "batch_1", made.AT + 3600),
+        ("now", "realtime", None, None),
+    ]
+    times = rows_of(folder, "SELECT latency_s, ttft_s, queued_s FROM attempts WHERE mode = 'batch'")
+    assert {value for row in times for value in row.values()} == {None}
+
+
+def test_latency_and_throughput_leave_batches_out(folder):
+    found = rows_of(folder, "SELECT model, answered FROM latency ORDER BY model")
+    assert [(row["model"], row["answered"]) for row in found] == [("both", 3), ("now", 4)]
+    minutes = counted(folder, lambda views: minutes_of(views, {}))
+    assert [(minute.name, minute.calls) for minute in minutes] == [("both", 3), ("now", 4)]
+    load = counted(folder, call_load)
+    assert (load.calls, load.in_batches, load.most_at_once) == (13, 6, 7)
+
+
+def test_the_view_of_cost_counts_both_and_tells_the_part_of_batches(folder):
+    rows = rows_of(
+        folder, "SELECT model, calls, cost_usd, batch_requests, batch_cost_usd FROM cost ORDER BY 1"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("both", 5, 1.25, 2, 0.5),
+        ("later", 4, 1.0, 4, 1.0),
+        ("now", 4, 1.0, 0, None),
+    ]
+
+
+@pytest.mark.parametrize("report", [report_on, standings_on, quota_report_on])
+def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
+    found = report(folder)
+    assert SAID in found.as_text()
+    assert json.loads(found.as_json())["batches"] == [
+        {"model": "both", "requests": 2, "calls": 5},
+        {"model": "later", "requests": 4, "calls": 4},
+    ]
+
+
+def test_the_page_says_it_and_draws_no_latency_of_batches(folder):
+    blocks = contents_of(folder).blocks
+    (said,) = blocks["head"]["batches"]
+    assert said.startswith(SAID)
+    assert {row["series"] for row in blocks["over_time"]["latency"]} == {"both", "now"}
+    assert {row["series"] for row in blocks["over_time"]["throughput"]} == {"both", "now"}
+
+
+def test_the_morning_says_how_many_requests_were_in_batches(folder):
+    assert "6 of 13 requests were in batches." in morning_on(folder).as_text()
+
+
+def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
+    folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
+    for report in (report_on, standings_on, quota_report_on, morning_on):
+        assert "batch" not in report(folder).as_text()
+    assert contents_of(folder).blocks["head"]["batches"] == []
+
+
+def test_durations_of_integer_addition_are_those_of_calls_in_real_time(tmp_path):
+    asked = Asked(model="later", outcomes="++", suite="integer_addition", task="integer_addition", batch="b")
+    report = integer_addition_report_on(folder_of(tmp_path / "f", [asked]))
+    assert report.lines[0].latency_p50_s is None
+    assert "Durations are those of the calls in real time." in report.as_text()
+
+
+def test_a_folder_from_before_there_were_batches_reads_as_one_of_real_time(tmp_path):
+    folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
+    (part,) = part_files(folder, "attempts")
+    table = parquet.ParquetFile(part).read()
+    parquet.write_table(table.drop_columns(["mode", "batch_id", "batch_ended_at"]), part)
+    stamp(part)
+    made.without_list(folder)
+    rows = rows_of(folder, "SELECT DISTINCT mode, batch_id, batch_ended_at FROM attempts")
+    assert [tuple(row.values()) for row in rows] == [(None, None, None)]
+    assert rows_of(folder, "SELECT answered FROM latency") == [{"answered": 2}]
+    assert "batch" not in report_on(folder).as_text()
+
+
+def test_a_model_is_suspended_by_the_last_batch_that_ended(tmp_path):
+    """A batch is created before calls that end earlier: when it ended counts."""
+    with Store.open(tmp_path / "f", sweep="s") as store:
+        refused = made.in_batch(made.ended(made.trial(1), None), "batch_1")
+        store.keep(replace(refused, attempt=replace(refused.attempt, status=ErrorKind.NO_QUOTA.value)))
+        answered = made.ended(made.trial(2), made.reply(2))
+        store.keep(replace(answered, attempt=replace(answered.attempt, started_at=made.AT + 60)))
+    assert trial_counts(tmp_path / "f").models["small"].suspended == ErrorKind.NO_QUOTA.value
