@@ -14,7 +14,7 @@ from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from asyncbench.records import Price, Reply, Usage
+from asyncbench.records import BATCH, Price, Reply, Usage
 
 if TYPE_CHECKING:  # 0.35 s to import: only when a price is looked up
     from genai_prices.types import ModelPrice, PriceCalculation, TieredPrices
@@ -74,21 +74,26 @@ def rates_for(
 
     Args:
         model_id: the model, as its vendor calls it.
-        price: a price given in the sweep; it wins over any table, and holds for every tier.
+        price: a price given in the sweep; it wins over any table, and holds for every tier but the batches
+            that it prices apart.
         vendor: the provider's id in genai-prices, such as `openai`; None: in no table.
         at: when the request is made, with its time zone; prices change, some with the hour of the day.
         tier: how it was served (`tier_of`); one without a price of its own is not taken for the standard.
     """
     if price is not None:
-        return rates_given(price)
+        return rates_given(price, batch=tier is not None and BATCH in tier.split())
     if vendor is None:
         return None
     return _published(model_id, vendor=vendor, at=at, tier=None if (vendor, tier) in AS_STANDARD else tier)
 
 
-def rates_given(price: Price) -> Rates:
-    """Return a price that a sweep gives as rates."""
-    return Rates(source=SWEEP, brackets=(_bracket_of(price),))
+def rates_given(price: Price, *, batch: bool = False) -> Rates:
+    """Return a price that a sweep gives as rates: that of batches, or of calls in real time."""
+    own = price.batch if batch else None
+    if isinstance(own, Price):
+        price = own
+    part = _exactly(own) if isinstance(own, int | float) else Decimal(1)
+    return Rates(source=SWEEP, brackets=(_bracket_of(price, part),))
 
 
 def rates_at(model_id: str, *, price: Price | None, vendor: str | None) -> RatesAt:
@@ -199,15 +204,16 @@ def dollars_of(pico: int) -> float:
     return float(Decimal(pico).scaleb(-PICO_PLACES))
 
 
-def _bracket_of(price: Price) -> Bracket:
-    rate = _exactly(price.input)
-    write = rate if price.cache_write is None else _exactly(price.cache_write)
+def _bracket_of(price: Price, part: Decimal) -> Bracket:
+    """Return a price as a bracket; `part`: of it that is charged."""
+    rate = part * _exactly(price.input)
+    write = rate if price.cache_write is None else part * _exactly(price.cache_write)
     return Bracket(
         input=rate,
-        cached_input=rate if price.cached_input is None else _exactly(price.cached_input),
+        cached_input=rate if price.cached_input is None else part * _exactly(price.cached_input),
         cache_write=write,
         cache_write_1h=write,
-        output=_exactly(price.output),
+        output=part * _exactly(price.output),
     )
 
 

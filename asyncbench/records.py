@@ -106,6 +106,7 @@ class Price:
     output: float
     cached_input: float | None = None  # None: as input
     cache_write: float | None = None  # None: as input
+    batch: "float | Price | None" = None  # in a batch: a part of these, or others; None: these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

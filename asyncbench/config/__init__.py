@@ -5,7 +5,7 @@ sweep file. Each module imports only from lines above its own:
 
     place
     entry · reading
-    sources · conditions · deadline · notify · matrix · batching
+    sources · conditions · deadline · notify · matrix · batching · prices
     models
     sweep_file
     contradictions

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
@@ -25,10 +25,11 @@ from asyncbench.config.entry import (
 )
 from asyncbench.config.matrix import COMPARED, VARIED, as_written
 from asyncbench.config.place import Place, quoted
+from asyncbench.config.prices import PriceEntry, price_from, price_mapping
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
 from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
-from asyncbench.records import BATCH, REALTIME, Limits, Model, Price, RetryPolicy, Timeouts
+from asyncbench.records import BATCH, REALTIME, Limits, Model, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
@@ -87,23 +88,6 @@ class ProviderEntry(LimitsEntry):
 
     budget_usd: Dollars | None = Field(
         default=None, description="The most that all models of this provider may cost together, in USD."
-    )
-
-
-class PriceEntry(Entry):
-    """Prices in USD per million tokens."""
-
-    input: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
-        description="USD per million input tokens."
-    )
-    output: Annotated[NonNegativeFloat, Field(strict=False)] = Field(
-        description="USD per million output tokens."
-    )
-    cached_input: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
-        default=None, description="USD per million input tokens read from a cache, if the price differs."
-    )
-    cache_write: Annotated[NonNegativeFloat, Field(strict=False)] | None = Field(
-        default=None, description="USD per million input tokens written to a cache, if the price differs."
     )
 
 
@@ -306,7 +290,7 @@ def model_from(
         max_tokens=entry.max_tokens
         or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
         params=params_from(entry.params, place=place),
-        price=_price(entry.price),
+        price=price_from(entry.price),
         limits=_limits(endpoint, limits.get(provider), entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
@@ -357,7 +341,7 @@ def priced_model(given: object, *, place: Place) -> Model:
         model_id=model_id,
         api=known_provider(provider, place=place).api,
         base_url=entry.base_url,
-        price=_price(entry.price),
+        price=price_from(entry.price),
     )
 
 
@@ -393,10 +377,6 @@ def check_alias(alias: str, *, place: str) -> None:
         )
 
 
-def _price(entry: PriceEntry | None) -> Price | None:
-    return None if entry is None else Price(**entry.model_dump())
-
-
 def _limits(endpoint: KnownEndpoint, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
     """A model's own limit wins over its provider's, and that over the endpoint's; else the default holds."""
     said: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
@@ -420,7 +400,7 @@ def model_mapping(
     """Return the entry that `model_from` reads back; it holds the names of keys, never keys."""
     mapping: dict[str, object] = {"model": f"{model.provider}/{model.model_id}"}
     mapping |= {name: getattr(model, name) for name in _AS_SAID} | _of_entry(LimitsEntry, model.limits)
-    mapping |= {"params": as_written(model.params), "price": model.price and asdict(model.price)}
+    mapping |= {"params": as_written(model.params), "price": price_mapping(model.price)}
     mapping |= {"compare": list(model.compared), "mode": None if model.mode == REALTIME else model.mode}
     mapping |= {"retry": _of_entry(RetryEntry, model.retry)}
     mapping |= {"timeouts": _of_entry(TimeoutsEntry, model.timeouts)}

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.finished import SeenUse
-from asyncbench.pricing import SWEEP, Rates
+from asyncbench.pricing import Rates
 from asyncbench.prompting import said_before
 from asyncbench.providers import effort_asked, longest_reply_of, rates_of, tier_asked
-from asyncbench.records import Condition, Limits, Model
+from asyncbench.records import BATCH, Condition, Limits, Model
 
 TOKENS_PER_ANSWER_CHARACTER: Final = 2  # of a reply that is little more than the answer
 THINKING_SHARE: Final = 0.25  # of a thinking budget that is used up
@@ -36,7 +36,6 @@ EFFORT_TOKENS: Final[Mapping[str, int]] = {
 UNSEEN_LATENCY_S: Final = 1.0  # to the first token of a reply
 UNSEEN_TOKENS_PER_S: Final = 60  # of one reply
 UNKNOWN_IN_FLIGHT: Final = 32  # where the lane has to find out how many calls pay off
-BATCH: Final = "batch"  # the tier, in the words of price tables
 
 # Names of models that are known to think unless told not to. A hint for estimates, and for nothing else.
 _THINKS_UNASKED: Final = re.compile(
@@ -152,9 +151,10 @@ def rates_asked(model: Model, condition: Condition, at_s: float) -> Rates | None
 
 
 def batch_rates_of(model: Model, at_s: float) -> Rates | None:
-    """Return what a model costs in a batch; None where no table says, or where the sweep gives its price."""
-    rates = rates_of(model)(BATCH, at_s)
-    return None if rates is None or rates.source == SWEEP else rates
+    """Return what a model costs in a batch; None: neither a table nor the sweep's price says."""
+    if model.price is not None and model.price.batch is None and model.mode != BATCH:
+        return None
+    return rates_of(model)(BATCH, at_s)
 
 
 def prices_of(rates: Iterable[Rates | None]) -> list[dict[str, float]]:

@@ -9,7 +9,7 @@ from asyncbench.pricing import Rates, RatesAt, rates_at, tier_of
 from asyncbench.prompting import merged_params
 from asyncbench.providers.endpoints import known_endpoints
 from asyncbench.providers.wire import at
-from asyncbench.records import Condition, Model, Price
+from asyncbench.records import BATCH, Condition, Model, Price
 
 # Tiers that a project's settings may stand on, by vendor: OpenAI's guide to priority processing, 2026-11.
 _SET_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {"openai": ("priority", "fast")}
@@ -28,14 +28,19 @@ def vendor_of(model: Model) -> str | None:
 
 
 def tier_asked(model: Model, condition: Condition) -> str | None:
-    """Return the one word for how a sweep wants its calls served; None: the standard way."""
+    """Return the one word for how a sweep wants its calls served; None: the standard way.
+
+    A batch has no other tier, whatever its requests or replies say.
+    """
     params = {**model.params, **condition.params}
-    named = params.get("service_tier")
+    named = BATCH if model.mode == BATCH else params.get("service_tier")
     return tier_of(named if isinstance(named, str) and named != "auto" else None, params)
 
 
 def tiers_set_elsewhere(model: Model, condition: Condition) -> tuple[str, ...]:
     """Return the tiers in which a call that names none may be served, as the vendor's project is set."""
+    if model.mode == BATCH:
+        return ()
     named = {**model.params, **condition.params}.get("service_tier")
     return _SET_ELSEWHERE.get(vendor_of(model) or "", ()) if named in (None, "auto") else ()
 

@@ -15,6 +15,7 @@ import yaml
 from asyncbench.batches import BatchLedger, hold_again, left_open
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
 from asyncbench.providers import added_providers, is_moving_alias, rates_of
+from asyncbench.records import BATCH, REALTIME
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
 from asyncbench.run.interrupts import death_in
@@ -227,7 +228,8 @@ def _cautions(run: RunState) -> Iterator[str]:
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
     yield from cautions_on(run.opened.values())
-    if unpriced := [model.alias for model in run.models if rates_of(model)(None, time.time()) is None]:
+    now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
+    if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
         outside = ", and no budget holds them" if run.caps else ""
         yield (
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "

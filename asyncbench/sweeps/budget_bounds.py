@@ -24,7 +24,7 @@ from asyncbench.providers import (
     tier_asked,
     tiers_set_elsewhere,
 )
-from asyncbench.records import Condition, Model, Request, Trial
+from asyncbench.records import BATCH, REALTIME, Condition, Model, Request, Trial
 from asyncbench.store import (
     Books,
     Manifest,
@@ -51,12 +51,24 @@ def check_budget(sweep: Sweep, models: Sequence[Model]) -> None:
         if fault := next(_faults(sweep, model), None):
             raise ConfigError(f"{model.alias}: {name} needs a maximum cost for every call, but {fault}")
         if not (sweep.allow_unpriced or priced(sweep, model)):
-            without = ", ".join(other.alias for other in held if not priced(sweep, other))
-            raise ConfigError(
-                f"{name} needs a price for every model, and no price is known for {without}. Add "
-                "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
-                "`allow_unpriced: true`: models without a price then run outside the budget."
-            )
+            raise ConfigError(_without_price(name, sweep, held))
+
+
+def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
+    """Return which models have no price, and the way out."""
+    others = [other for other in held if not priced(sweep, other)]
+    without = ", ".join(other.alias for other in others)
+    if all(other.mode == BATCH and _known_in(REALTIME, sweep, other) for other in others):
+        return (
+            f"{name} needs a price for every batch, and no batch price is known for {without}. Add "
+            "`price: {input: …, output: …, batch: 0.5}` (USD per million tokens, and the part of it that a "
+            "batch costs) to the model's entry. Or set `mode: realtime`."
+        )
+    return (
+        f"{name} needs a price for every model, and no price is known for {without}. Add "
+        "`price: {input: …, output: …}` (USD per million tokens) to the model's entry. Or set "
+        "`allow_unpriced: true`: models without a price then run outside the budget."
+    )
 
 
 def _faults(sweep: Sweep, model: Model) -> Iterator[str]:
@@ -101,8 +113,17 @@ def _held(model: Model, sweep: Sweep) -> Model:
 
 
 def priced(sweep: Sweep, model: Model) -> bool:
-    """Whether a price is known for every way in which a model is asked."""
-    return all(_rates(model, condition, time()) for condition in sweep.conditions_of(model.alias))
+    """Whether a price is known for every way in which a model is asked.
+
+    What batches do not answer may be asked in real time, at another price.
+    """
+    modes = {model.mode, REALTIME} if sweep.batch.fallback == REALTIME else {model.mode}
+    return all(_known_in(mode, sweep, model) for mode in modes)
+
+
+def _known_in(mode: str, sweep: Sweep, model: Model) -> bool:
+    asked = replace(model, mode=mode)
+    return all(_rates(asked, condition, time()) for condition in sweep.conditions_of(model.alias))
 
 
 def unpriced(sweep: Sweep) -> tuple[str, ...]:
@@ -127,7 +148,9 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
     count that the table prices.
     """
     looked_up, times = rates_of(model), (at, at + PERIOD_S)
-    asked = [looked_up(tier, when) for tier in {None, tier_asked(model, condition)} for when in times]
+    asked_for = tier_asked(model, condition)
+    tiers = {asked_for} if model.mode == BATCH else {None, asked_for}
+    asked = [looked_up(tier, when) for tier in tiers for when in times]
     if None in asked:
         return []
     others = [looked_up(tier, when) for tier in tiers_set_elsewhere(model, condition) for when in times]
@@ -139,13 +162,13 @@ def _listed(model: Model, condition: Condition, at: float) -> list[Rates]:
 
 def most_of(model: Model) -> CostBound:
     """Return what a call of a model may cost at most, picodollars, as a function of its request and time."""
-    known: dict[tuple[str, int | None, int], Callable[[int], int]] = {}
+    known: dict[tuple[str, int | None, str, int], Callable[[int], int]] = {}
 
     def terms(trial: Trial, at: float) -> Callable[[int], int]:
         """Return what a prompt of so many tokens may cost with its reply; for a quarter of an hour."""
-        key = trial.condition.name, trial.model.max_tokens, int(at // PERIOD_S)
+        key = trial.condition.name, trial.model.max_tokens, trial.model.mode, int(at // PERIOD_S)
         if key not in known:
-            told = replace(model, budget_params=trial.model.budget_params)  # as it is sent
+            told = replace(model, budget_params=trial.model.budget_params, mode=trial.model.mode)  # as sent
             output = longest_reply_of(trial.model, trial.condition) or 0  # 0: replies are free
             rates = _rates(told, trial.condition, at)
             known[key] = lru_cache(LENGTHS)(partial(_most, output_tokens=output, rates=rates))

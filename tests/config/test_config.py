@@ -314,7 +314,7 @@ def test_results_go_to_a_folder_of_the_sweeps_name_unless_told_otherwise():
             [
                 "models[1].price: ",
                 "unknown key 'in'",
-                "Known keys: input, output, cached_input, cache_write.",
+                "Known keys: input, output, cached_input, cache_write, batch.",
             ],
             id="price",
         ),
