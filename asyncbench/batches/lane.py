@@ -21,7 +21,7 @@ from asyncbench.batches.polling import Polling
 from asyncbench.batches.submitting import Submitting
 from asyncbench.engine import Asker, Lane, LaneModel, Turn
 from asyncbench.errors import ProviderError
-from asyncbench.records import REALTIME, History
+from asyncbench.records import REALTIME, History, Trial
 
 READ_AHEAD: Final = 512  # trials that wait to be packed
 KEPT_TURNS: Final = 8  # of those packed last, should the part have to be smaller
@@ -293,12 +293,17 @@ class BatchLane:
         }
         asker = replace(
             self.askers[0],
-            trials=iter([turn.request.trial for turn in self._left]),
+            trials=iter([_in_real_time(turn.request.trial) for turn in self._left]),
             history_of=lambda trial: known[trial.trial_id],
         )
         self._left.clear()
         self._inner = self.realtime(asker)
         await self._inner.run()
+
+
+def _in_real_time(trial: Trial) -> Trial:
+    """Return a trial as it is asked call by call: a budget sets aside the full price for it."""
+    return replace(trial, model=replace(trial.model, mode=REALTIME))
 
 
 def _surplus(requests: int, taken: Iterable[int], *, most: int) -> int:
