@@ -35,7 +35,12 @@ def assumptions_of(
         yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
     yield "worst case: every reply uses all of max_tokens, and every byte sent is a token"
     if any(plan.batch_usd is not None for plan in plans):
-        yield "as a batch: the provider's batch price for the same calls; `run` makes them one by one"
+        yield "as a batch: the provider's batch price for the same calls; `mode: batch` asks them so"
+    if batched := [plan.batches for plan in plans if plan.batches is not None]:
+        yield "batches: a provider promises them within 24 hours; most end within one, some within minutes"
+        if any(one.enqueued_tokens is None for one in batched):
+            yield "all prompts fit into the provider's queue at once (set `enqueued_tokens` under `batch`)"
+        yield "a batch that was sent is paid: a budget, a deadline and `stop_when` stop further ones only"
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
 
@@ -43,6 +48,14 @@ def assumptions_of(
 def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:
     """Yield what is unknown in a plan, and what to do about it."""
     unpriced = [plan.model for plan in plans if plan.price_source is None]
+    at_once = [plan.model for plan in plans if plan.batches and plan.batches.realtime_usd is not None]
+    if halves := [model for model in unpriced if model in at_once]:
+        unpriced = [model for model in unpriced if model not in halves]
+        yield (
+            f"no batch price is known for {', '.join(halves)}: their cost is unknown. Set "
+            "`price: {input: …, output: …, batch: 0.5}` (USD per million tokens, and the part of it that a "
+            "batch costs) in the sweep."
+        )
     if unpriced:
         yield (
             f"no price is known for {', '.join(unpriced)}: their cost is unknown. "

@@ -4,10 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from asyncbench.planning.batch_plan import pace_of
 from asyncbench.planning.draws import Prompt, RemainingTrials, draws_of
 from asyncbench.planning.estimates import Needs, Range, TokensAndCost, total
 from asyncbench.planning.finished import Way
-from asyncbench.planning.guesses import batch_rates_of, pace, rates_asked
+from asyncbench.planning.guesses import batch_rates_of, rates_asked
 from asyncbench.planning.records import Forecast
 from asyncbench.planning.remaining_trials import Remainder
 from asyncbench.prompting import said_before
@@ -35,7 +36,7 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
     each = [draws_of(trials, draws=draws, seed=f"{model.alias} {i}") for i, trials in enumerate(rests)]
     drawn = [Needs.of_all(needs) for needs in zip([Needs()] * draws, *each, strict=True)]
     longest_s = max((trials.seen.longest_call_s for trials in rests), default=0.0)
-    paces = [pace(model.limits, needs, longest_s=longest_s) for needs in drawn]
+    paces = [pace_of(model, rest.sweep.batch, needs, longest_s=longest_s) for needs in drawn]
     seconds = [lane.seconds for lane in paces]
     spent = Needs.of_all(use.used for use in known)
     forecast = Forecast(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
+from asyncbench.planning.batch_plan import BatchPlan
 from asyncbench.planning.estimates import Range, TokensAndCost
 
 BILLED = "as billed"  # the source of a price that only the bills of finished trials tell
@@ -91,6 +92,7 @@ class ModelPlan:
     too_few: tuple[str, ...] = ()  # ways in which it is still asked, and of which too few of them are
     varied: Mapping[str, object] = field(default_factory=dict)  # what tells it from entries of the same model
     conditions: tuple[ConditionPlan, ...] = ()
+    batches: BatchPlan | None = None  # None: it is asked in real time
 
     @property
     def guessed(self) -> bool:

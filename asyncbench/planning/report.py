@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import cast
 
+from asyncbench.planning.batch_plan import batch_sheet
 from asyncbench.planning.estimates import Range, TokensAndCost, total
 from asyncbench.planning.finished import ENOUGH
 from asyncbench.planning.matrix import matrix_sheets
@@ -80,6 +81,8 @@ class Plan(Report):
         yield from matrix_sheets(self.models)
         yield Sheet(title="What is left", head=TRIALS_HEAD, rows=list(map(_trials_row, self.models)))
         yield self._costs()
+        if batches := [(each.model, each.batch_usd, each.batches) for each in self.models if each.batches]:
+            yield batch_sheet(batches)
         if forecasts := [_forecast_row(model) for model in self.models if model.forecast is not None]:
             if self.forecast_left is not None and len(forecasts) > 1:
                 ranges = _range_texts(self.forecast_left, self.forecast_seconds)
@@ -142,7 +145,8 @@ def _cost_row(model: ModelPlan) -> tuple[str, ...]:
     cap = "none" if model.max_tokens is None else f"{model.max_tokens:,}" + "*" * model.max_tokens_required
     costs = map(dollars, (model.cost_usd, model.cost_usd_most, model.batch_usd))
     bound_by, source = model.bound_by or "-", model.price_source or "unknown"
-    return model.model, *costs, duration(model.seconds), bound_by, cap, source
+    at_most = "up to " if model.batches and model.left else ""
+    return model.model, *costs, at_most + duration(model.seconds), bound_by, cap, source
 
 
 def _forecast_row(model: ModelPlan) -> tuple[str, ...]:

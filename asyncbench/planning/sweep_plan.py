@@ -10,19 +10,20 @@ from typing import Final, NamedTuple
 
 from asyncbench.config import AnySweep, Sweep, deadline_from, load_sweep, with_budget
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
+from asyncbench.planning.batch_plan import batch_plan_of, pace_of
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import draws_for
 from asyncbench.planning.estimates import Needs, total
 from asyncbench.planning.finished import Way, seen_in
 from asyncbench.planning.forecasting import Drawing, drawing_of, sum_of
-from asyncbench.planning.guesses import batch_rates_of, latency_of, pace, prices_of, rates_asked, tokens_of
+from asyncbench.planning.guesses import batch_rates_of, latency_of, prices_of, rates_asked, tokens_of
 from asyncbench.planning.matrix import varied_in
 from asyncbench.planning.records import ConditionPlan, ModelPlan, PlannedSet
 from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_of
 from asyncbench.planning.report import Plan
 from asyncbench.pricing import Rates, cost_usd
-from asyncbench.prompting import most_tokens_before
-from asyncbench.records import Model, Usage
+from asyncbench.prompting import most_tokens_before, said_before
+from asyncbench.records import REALTIME, Model, Usage
 from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
@@ -153,6 +154,8 @@ class ShapeNeeds(NamedTuple):
     call_s: float  # of one of them
     output_most: int | None  # tokens of all of them; None: nothing limits them
     cost_usd_most: float | None
+    characters: int  # of all that they say
+    realtime_usd: float | None  # what they cost in real time, whatever the mode
 
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
@@ -162,7 +165,8 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
     }
     guesses = list(_guesses(rest, model, rates))
     needs = Needs.of_all(guess.needs for guess in guesses)
-    lane = pace(model.limits, needs, longest_s=max((guess.call_s for guess in guesses), default=0.0))
+    longest_s = max((guess.call_s for guess in guesses), default=0.0)
+    lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s)
     asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
     sources = [known.source for known in asked if known is not None]
     source = sources[0] if len(sources) == len(asked) else None  # who says what it costs
@@ -196,6 +200,14 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
         ),
         varied=varied_in(rest.models)[model.alias],
         conditions=tuple(_condition_plans(rest, model, guesses, priced=source is not None)),
+        batches=batch_plan_of(
+            model,
+            rest.sweep.batch,
+            needs,
+            characters=sum(guess.characters for guess in guesses),
+            realtime_usd=total(guess.realtime_usd for guess in guesses),
+            longest_s=longest_s,
+        ),
     )
     return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)
 
@@ -221,6 +233,10 @@ def _condition_plans(
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
     """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
     conditions, batch_rates = rest.conditions_of(model), batch_rates_of(model, rest.at_s)
+    at_once = {
+        name: rates_asked(replace(model, mode=REALTIME), condition, rest.at_s)
+        for name, condition in conditions.items()
+    }
     before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
     most = {name: most_for(rest.sweep, model, condition, rest.at_s) for name, condition in conditions.items()}
     for shape, count in rest.left[model.alias].shapes.items():
@@ -235,12 +251,17 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
             cost_usd(usage, rates[name]),
             cost_usd(usage, batch_rates),
             most[name](before[name] + shape.most),
+            cost_usd(usage, at_once[name]),
         )
-        usd, batch_usd, usd_most = (None if one_call is None else one_call * count for one_call in costs)
+        usd, batch_usd, usd_most, realtime_usd = (
+            None if one_call is None else one_call * count for one_call in costs
+        )
         yield ShapeNeeds(
             name,
             Needs(count, count * tokens.input, count * tokens.output, count * call_s, usd, batch_usd),
             call_s,
             None if tokens.output_most is None else count * tokens.output_most,
             usd_most,
+            count * (shape.question + said_before(model, conditions[name])),
+            realtime_usd,
         )

@@ -1,0 +1,101 @@
+"""What the trials of a model take in batches: parts, bytes, tokens in the provider's queue, and hours."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from asyncbench.config import Batching
+from asyncbench.planning.estimates import Needs
+from asyncbench.planning.guesses import LanePace, pace
+from asyncbench.records import BATCH, Model
+from asyncbench.shown import Sheet, dollars, duration
+
+SOONEST_S: Final = 120.0  # no batch that was seen ended sooner
+LATEST_S: Final = 86_400.0  # the window of a batch; what it has not run by then is asked again
+LINE_BYTES: Final = 250  # of a request beside its texts
+BATCHES: Final = "batches"  # what a model waits for that is asked in them
+HEAD: Final = (
+    *("model", "in real time", "as batches", "parts", "bytes", "prompt tokens", "of the limit"),
+    *("time from", "to", "in real time"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """What is left of a model in batches, and beside it what it would take in real time."""
+
+    parts: int
+    bytes: int  # of all files of requests, estimated
+    prompt_tokens: int
+    enqueued_tokens: int | None  # that may wait at once, as the sweep says; None: it does not
+    enqueued_share: float | None  # of it that all prompts together take
+    soonest_s: float
+    latest_s: float
+    realtime_usd: float | None  # None: no price is known
+    realtime_s: float
+
+
+def batch_plan_of(
+    model: Model,
+    batching: Batching,
+    needs: Needs,
+    *,
+    characters: int,
+    realtime_usd: float | None,
+    longest_s: float,
+) -> BatchPlan | None:
+    """Return what a model takes in batches; None: it is asked in real time.
+
+    Args:
+        model: whom it is about.
+        batching: how batches are made.
+        needs: what all its trials take that are left.
+        characters: of all that they say.
+        realtime_usd: what they would cost in real time.
+        longest_s: one of them would take so long there.
+    """
+    if model.mode != BATCH:
+        return None
+    size = characters + LINE_BYTES * needs.trials
+    limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
+    rounds = _rounds(batching, needs)
+    return BatchPlan(
+        parts=max(math.ceil(needs.trials / batching.max_requests), math.ceil(size / batching.max_bytes)),
+        bytes=size,
+        prompt_tokens=prompts,
+        enqueued_tokens=limit,
+        enqueued_share=None if limit is None else prompts / limit,
+        soonest_s=rounds * SOONEST_S,
+        latest_s=rounds * LATEST_S,
+        realtime_usd=realtime_usd,
+        realtime_s=pace(model.limits, needs, longest_s=longest_s).seconds,
+    )
+
+
+def pace_of(model: Model, batching: Batching, needs: Needs, *, longest_s: float) -> LanePace:
+    """Return how long a model takes: in batches, until the last of them must have ended."""
+    if model.mode != BATCH or not needs.trials:
+        return pace(model.limits, needs, longest_s=longest_s)
+    return LanePace(_rounds(batching, needs) * LATEST_S, BATCHES)
+
+
+def _rounds(batching: Batching, needs: Needs) -> int:
+    """Return how often the provider's queue is filled: prompts beyond its limit wait for others to end."""
+    if not needs.trials:
+        return 0
+    return math.ceil(max(1.0, needs.input_tokens / (batching.enqueued_tokens or math.inf)))
+
+
+def batch_sheet(plans: Iterable[tuple[str, float | None, BatchPlan]]) -> Sheet:
+    """Return batches and real time side by side; a time as a range, for no provider tells it.
+
+    `plans`: of each model its name, and what its batches cost.
+    """
+    rows = []
+    for model, usd, plan in plans:
+        share = "-" if plan.enqueued_share is None else f"{plan.enqueued_share:.0%}"
+        times = map(duration, (plan.soonest_s, plan.latest_s, plan.realtime_s))
+        counts = (f"{count:,}" for count in (plan.parts, plan.bytes, plan.prompt_tokens))
+        rows.append((model, dollars(plan.realtime_usd), dollars(usd), *counts, share, *times))
+    return Sheet(title="Batches, and the same calls in real time", head=HEAD, rows=rows)

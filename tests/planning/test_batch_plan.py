@@ -1,0 +1,92 @@
+"""A plan shows batches beside real time: dollars, hours as a range, parts, bytes, the provider's queue."""
+
+import json
+
+import pytest
+
+from asyncbench import run_sweep
+from asyncbench.planning import plan
+from tests.sweep_files import problem_set, sweep
+
+PRICE = {"input": 1.0, "output": 10.0, "batch": 0.5}
+LATER = {"model": "openai/gpt-5-mini", "mode": "batch", "max_tokens": 100}
+TITLE = "Batches, and the same calls in real time"
+
+
+@pytest.fixture
+def planned(tmp_path):
+    def found(*models, **keys):
+        return plan(sweep(tmp_path / "out", problem_set(tmp_path), *models, **keys))
+
+    return found
+
+
+def test_a_batch_costs_half_and_stands_beside_the_same_calls_in_real_time(planned):
+    (now,), (later,) = planned({**LATER, "mode": "realtime"}).models, planned(LATER).models
+    assert now.batches is None
+    assert later.cost_usd == later.batch_usd == pytest.approx(now.cost_usd / 2)
+    assert later.cost_usd_most < now.cost_usd_most / 2  # an account may serve calls in a dearer tier
+    assert later.batches.realtime_usd == pytest.approx(now.cost_usd)
+    assert later.batches.realtime_s == now.seconds
+    assert now.batch_usd == later.batch_usd
+
+
+def test_hours_are_a_range_and_the_end_of_it_counts_for_the_whole(planned):
+    found = planned(LATER)
+    (later,) = found.models
+    assert (later.batches.soonest_s, later.batches.latest_s) == (120.0, 86_400.0)
+    assert (later.seconds, later.bound_by, found.seconds) == (86_400.0, "batches", 86_400.0)
+    text = found.as_text(width=300)
+    assert TITLE in text
+    assert "up to 24:00:00" in text
+    assert "a batch that was sent is paid" in text
+
+
+@pytest.mark.parametrize(
+    ("batch", "parts"),
+    [({}, 1), ({"max_requests": 100}, 2), ({"max_requests": 72}, 2), ({"max_bytes": 10_000}, None)],
+)
+def test_parts_are_as_many_as_requests_and_bytes_need(planned, batch, parts):
+    (later,) = planned(LATER, batch=batch).models
+    size = later.batches.bytes
+    assert 144 * 250 < size < 144 * 1_000
+    assert later.batches.parts == (-(-size // 10_000) if parts is None else parts)
+
+
+def test_the_share_of_the_queue_is_told_where_its_limit_is(planned):
+    (unknown,) = planned(LATER).models
+    assert (unknown.batches.enqueued_tokens, unknown.batches.enqueued_share) == (None, None)
+    limit = unknown.input_tokens // 2 - 1
+    (tight,) = planned(LATER, batch={"enqueued_tokens": limit}).models
+    assert tight.batches.enqueued_share == pytest.approx(unknown.input_tokens / limit)
+    assert tight.batches.latest_s == 3 * 86_400  # the queue is filled three times
+
+
+def test_a_sweep_in_real_time_has_no_table_of_batches(planned):
+    found = planned({**LATER, "mode": "realtime"})
+    assert TITLE not in found.as_text()
+    assert json.loads(found.as_json())["models"][0]["batches"] is None
+
+
+def test_a_batch_price_is_that_of_the_sweep_or_unknown_and_told_with_what_to_set(planned):
+    simulated = {**LATER, "model": "simulated/oracle", "price": PRICE}
+    others = [{**LATER, "model": f"openai/{name}"} for name in ("gpt-9", "chatgpt-4o-latest")]
+    found = planned(simulated, *others)
+    told, unknown, half = found.models
+    assert told.cost_usd == pytest.approx(told.batches.realtime_usd / 2)
+    assert (unknown.cost_usd, unknown.batches.realtime_usd) == (None, None)
+    assert half.cost_usd is None
+    assert half.batches.realtime_usd > 0
+    assert any("no price is known for openai/gpt-9:" in line for line in found.warnings)
+    assert any("no batch price is known for openai/chatgpt-4o-latest:" in line for line in found.warnings)
+
+
+async def test_a_forecast_of_batches_keeps_their_hours_and_their_price(tmp_path):
+    problems, model = problem_set(tmp_path), {"model": "simulated/oracle", "price": PRICE}
+    await run_sweep(sweep(tmp_path / "out", problems, model), limit=120)
+    (now,) = plan(sweep(tmp_path / "out", problems, model)).models
+    (later,) = plan(sweep(tmp_path / "out", problems, {**model, "mode": "batch"})).models
+    assert later.forecast is not None
+    assert later.left == now.left == 24
+    assert later.cost_usd == pytest.approx(now.cost_usd / 2)
+    assert later.seconds == 86_400.0
