@@ -55,6 +55,9 @@ _SAYS: Final = {
         "{reasoning:,} output tokens ({usd_reasoning}) were reasoning: omitted there, or counted twice"
     ),
     "another service tier": "the same calls cost {usd} here; by the price table: {other_tiers}",
+    "batches billed as calls in real time": (
+        "{batched:,} requests were in batches; in real time they would cost {batched_as_realtime_usd} more"
+    ),
     "batch discount": "the same calls cost {usd} here; by the price table: {batch}",
     "prices that changed": "the same calls cost {usd} here; by the price table: {today}",
     "calls outside this folder": "{elsewhere}",
@@ -173,6 +176,7 @@ def _moves(pair: BillPair, absent: Ours, half_a_decimal: float) -> Mapping[str, 
             "usd": [*_point(usd_reasoning), *_point(-usd_reasoning)],
         },
         "another service tier": {"usd": [move for name in _OTHER_TIERS for move in _point(costs[name])]},
+        "batches billed as calls in real time": {"usd": _point(ours.batched_as_realtime_usd)},
         "batch discount": {"usd": _point(costs["batch"])},
         "prices that changed": {"usd": _point(costs["today"])},
         "calls outside this folder": dict.fromkeys(MEASURES, _up_to(inf if other_calls else 0.0)),

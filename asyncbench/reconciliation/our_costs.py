@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from asyncbench.errors import ConfigError
+from asyncbench.records import BATCH
 from asyncbench.results import PRICED, bound_of, joined, keep_calls, whole
 from asyncbench.store import LOST
 from asyncbench.views import FolderViews, counted
@@ -58,6 +59,8 @@ SELECT model AS alias, model_id, model_served AS served,
         for name, which in _OPEN.items()
     )
 },
+    count(*) FILTER (mode = '{BATCH}') AS batched,
+    fsum(CASE mode WHEN '{BATCH}' THEN standard_usd - cost_usd END) AS batched_as_realtime_usd,
     max(cost_usd) AS most_usd, max(input_tokens) AS most_input, max(output_tokens) AS most_output
 FROM ({_WITH_OTHER_COSTS}) GROUP BY ALL ORDER BY ALL
 """  # noqa: S608  likewise
@@ -98,6 +101,8 @@ class Ours:
     flex_usd: float = 0.0
     priority_usd: float = 0.0
     today_usd: float = 0.0
+    batched: int = 0  # requests of batches
+    batched_as_realtime_usd: float = 0.0  # how much more, had they been asked in real time; NaN: not known
     priceless: int = 0  # answered calls without a price
     tokenless: int = 0  # answered calls whose tokens nobody told
     free: int = 0  # calls that failed and are taken to have cost nothing

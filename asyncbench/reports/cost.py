@@ -7,6 +7,7 @@ from math import fsum
 from typing import Final
 
 from asyncbench.pricing import dollars_of, picodollars
+from asyncbench.records import BATCH
 from asyncbench.reports.cost_forecast import ForecastReview, expected, forecasts_of
 from asyncbench.results import (
     CELL_KEYS,
@@ -91,6 +92,7 @@ class CostReport(FolderReport):
     tasks: tuple[Group, ...]  # by suite and task
     outcomes: tuple[Group, ...]
     statuses: tuple[Group, ...]  # how calls ended
+    modes: tuple[Group, ...]  # real time or batch
     unknown: Mapping[str, UnknownCosts]  # calls without a cost, by cause
     cells: Mapping[CostKey, CallCosts]  # by model, suite, task, outcome and status
     untold: tuple[Untold, ...] = ()  # replies without a count of their tokens
@@ -107,7 +109,7 @@ class CostReport(FolderReport):
         told = {
             name: getattr(self, name) for name in ("folder", "simulated", "imported", "reused", "unended")
         }
-        lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses")}
+        lists = {name: getattr(self, name) for name in ("models", "tasks", "outcomes", "statuses", "modes")}
         return (
             told
             | {"unended_reserved_usd": self.unended_reserved_usd, "price_sources": self.sources}
@@ -181,6 +183,8 @@ class CostReport(FolderReport):
             yield _money("By suite and task", ("suite", "task"), self.tasks, whole)
             yield _money("By outcome", ("outcome",), self.outcomes, whole)
             yield _money("By status of the attempts", ("status",), self.statuses, whole)
+            if any(mode.name == (BATCH,) for mode in self.modes):
+                yield _money("Batches and real time", ("mode",), self.modes, whole)
         if self.unknown:
             rows = [
                 [why, f"{calls.calls:,}", _bound_text(calls.calls, calls.reserved_usd, calls.unbounded)]
@@ -240,6 +244,7 @@ def _cost_report(views: FolderViews) -> CostReport:
         tasks=_groups(costs["suite", "task"], correct),
         outcomes=_groups(costs["outcome",], None),
         statuses=_groups(costs["status",], None),
+        modes=_groups(costs["mode",], None),
         unknown=unknown_by_cause(costs["status",]),
         cells=costs[CELL_KEYS],
         untold=untold_in(views) if asked["untold"] and not imported else (),
@@ -318,7 +323,7 @@ def _money(title: str, names: Sequence[str], groups: Iterable[Group], whole: Cal
                 at_least + per_correct_text(spent.known_usd, each),
             ]
         )
-    if names[0] in ("outcome", "status"):
+    if names[0] in ("outcome", "status", "mode"):
         head, rows = head[:-2], [row[:-2] for row in rows]
     return filled(Sheet(title=title, head=head, rows=rows, labels=len(names)))
 

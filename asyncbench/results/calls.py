@@ -39,7 +39,8 @@ _CALLS = f"""
 WITH asked AS (
     SELECT trial_id, suite, task, outcome, model_id, model_served, service_tier FROM trials
 ), made AS (
-    SELECT attempts.model, coalesce(asked.model_id, alone.model_id) AS model_id, model_served, mode,
+    SELECT attempts.model, coalesce(asked.model_id, alone.model_id) AS model_id, model_served,
+        coalesce(mode, '{REALTIME}') AS mode,
         CASE mode WHEN '{BATCH}' THEN '{BATCH}' WHEN '{REALTIME}' THEN nullif(service_tier, '{BATCH}')
             ELSE service_tier END AS service_tier,
         coalesce(regexp_extract(raw_usage, '"speed":"([^"]*)"', 1), '') AS speed,

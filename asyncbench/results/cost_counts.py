@@ -15,12 +15,13 @@ NO_PRICE: Final = "no price is known"
 MAYBE_BILLED: Final = "unknown whether it was billed"
 CostKey = tuple[str, ...]
 CELL_KEYS: Final = ("model", "suite", "task", "outcome", "status")
-GROUPS: Final = ((), ("model",), ("suite", "task"), ("outcome",), ("status",), CELL_KEYS)
+GROUPS: Final = ((), ("model",), ("suite", "task"), ("outcome",), ("status",), ("mode",), CELL_KEYS)
+_KEYS: Final = (*CELL_KEYS, "mode")
 _USD = (*TOKEN_KINDS, "reasoning", "not_split")
 _TOKENS = (*TOKEN_KINDS, "reasoning")
 
 _COSTS = f"""
-SELECT {", ".join(CELL_KEYS)}, count(*) AS calls,
+SELECT {", ".join(_KEYS)}, count(*) AS calls,
     count(*) FILTER (cost_usd IS NULL) AS unknown,
     sum_usd(CASE WHEN cost_usd IS NULL THEN bound_usd END) AS unknown_reserved_usd,
     count(*) FILTER (cost_usd IS NULL AND bound_usd IS NULL) AS unknown_unbounded,
@@ -38,7 +39,7 @@ FROM (
         cost_usd IS NULL AND status = '{OK_STATUS}' AND told IS NULL AS untold
     FROM ({PRICED})
 ) GROUP BY GROUPING SETS ({", ".join(f"({', '.join(keys)})" for keys in GROUPS)})
-ORDER BY {", ".join(CELL_KEYS)}
+ORDER BY {", ".join(_KEYS)}
 """  # noqa: S608  made of our own words alone
 
 
@@ -85,7 +86,7 @@ def call_costs(views: FolderViews) -> dict[tuple[str, ...], dict[CostKey, CallCo
     """
     found: dict[tuple[str, ...], dict[CostKey, CallCosts]] = {keys: {} for keys in GROUPS}
     for row in views.rows(_COSTS):
-        group = {key: value for key in CELL_KEYS if (value := row.pop(key)) is not None}
+        group = {key: value for key in _KEYS if (value := row.pop(key)) is not None}
         row = {name: value or 0 for name, value in row.items()}
         usd = {kind: row.pop(f"usd_{kind}") for kind in _USD}
         tokens = {kind: row.pop(f"tokens_{kind}") for kind in _TOKENS}

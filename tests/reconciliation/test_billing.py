@@ -18,7 +18,7 @@ from asyncbench.reconciliation import reconcile
 from asyncbench.reconciliation.formats import FORMATS
 from asyncbench.reconciliation.reading import read_export
 from asyncbench.reconciliation.values import count_of, day_of, usd_of
-from asyncbench.records import Sent, Usage
+from asyncbench.records import BATCH, Sent, Usage
 from asyncbench.run.sweep_run import run_sweep
 from asyncbench.store.catalog import read_attempts
 from asyncbench.store.folder import Store
@@ -201,6 +201,21 @@ def test_the_same_tokens_in_another_tier_cost_what_the_table_says(tmp_path, fact
     found = compared(folder, scaled(billed(folder), cost_usd=factor))
     assert causes(found)[0] in cause
     assert found.causes[0].share == pytest.approx(1)
+
+
+def test_batches_that_are_billed_in_full_are_recognised_and_counted(tmp_path):
+    plain = Usage(input_tokens=1_000, output_tokens=300)
+    batched = trials(20, Call(usage=plain, mode=BATCH))
+    folder = folder_of(tmp_path / "night", batched, trials(5, Call(usage=plain), model=SONNET))
+    of_mini = [line for line in billed(folder) if "mini" in line["model"]]
+    others = [line for line in billed(folder) if "mini" not in line["model"]]
+    faithful = compared(folder, [*of_mini, *others])
+    assert faithful.close
+    found = compared(folder, [*scaled(of_mini, cost_usd=2), *others])
+    (cause,) = [one for one in found.causes if one.name == "batches billed as calls in real time"]
+    assert cause.share == pytest.approx(1)
+    assert "20 requests were in batches" in cause.says
+    assert "batch discount" not in causes(found)
 
 
 def test_a_price_that_changed_since_is_recognised_by_the_table_of_today(tmp_path):

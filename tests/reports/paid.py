@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from asyncbench.pricing import charge, rates_at
-from asyncbench.records import Attempt, Ended, Event, Model, Reply, Sent, Trial, Usage
+from asyncbench.records import BATCH, REALTIME, Attempt, Ended, Event, Model, Reply, Sent, Trial, Usage
 from asyncbench.store.folder import Store
 from tests.engine.night import MODEL, requests
 from tests.reports.test_report import result
@@ -35,6 +35,7 @@ class Call:
     tier: str | None = None
     raw: dict[str, object] | None = None
     reserved_usd: float | None = None
+    mode: str = REALTIME
 
     def cost(self, model: Model) -> float | None:
         if self.cost_usd != PRICED:
@@ -48,7 +49,7 @@ class Call:
             usage=self.usage,
             raw_usage=self.raw,
             model_served=self.served,
-            service_tier=self.tier,
+            service_tier=BATCH if self.mode == BATCH else self.tier,
         )
 
 
@@ -87,6 +88,7 @@ def _ended(trial: Trial, call: Call, number: int) -> Ended:
         raw_usage=call.raw,
         cost_usd=call.cost(trial.model) if ok else None if call.cost_usd == PRICED else call.cost_usd,  # type: ignore[arg-type]  # a number or None
         reserved_usd=call.reserved_usd,
+        mode=call.mode,
     )
     return Ended(attempt=made, reply=call.reply() if ok else None)
 

@@ -8,7 +8,7 @@ from math import fsum
 import orjson
 import pytest
 
-from asyncbench.records import Result, Usage
+from asyncbench.records import BATCH, Result, Usage
 from asyncbench.reports.cost import cost_report_on
 from asyncbench.results.calls import TOKEN_KINDS
 from asyncbench.results.cost_counts import MAYBE_BILLED, NO_PRICE, NO_TOKENS
@@ -111,6 +111,27 @@ def test_a_call_served_in_another_tier_is_split_by_its_rates(tmp_path):
     spent = cost_report_on(folder_of(tmp_path, trials(1, Call(tier="flex")))).whole.spent
     assert spent.usd_by_kind["not_split"] == 0
     assert spent.usd_by_kind["output"] == pytest.approx(300 * 1e-6)  # half of 2 USD for a million
+
+
+def test_batches_stand_beside_calls_in_real_time_at_half_the_price(tmp_path):
+    found = cost_report_on(folder_of(tmp_path / "f", trials(2, Call(mode=BATCH)), trials(2, model=SONNET)))
+    by_mode = {mode.name: mode.spent for mode in found.modes}
+    (mini, _) = found.models
+    assert by_mode["batch",].calls == 2
+    assert by_mode["batch",].usd == mini.spent.usd == pytest.approx(Call().cost(MINI))
+    assert by_mode["batch",].usd_by_kind["not_split"] == 0
+    assert "Batches and real time" in found.as_text()
+    assert [mode["name"] for mode in json.loads(found.as_json())["modes"]] == [["batch"], ["realtime"]]
+    alone = cost_report_on(folder_of(tmp_path / "alone", trials(2)))
+    assert "Batches and real time" not in alone.as_text()
+
+
+def test_a_trial_asked_in_a_batch_and_then_in_real_time_is_priced_by_call(tmp_path):
+    """The tier of a trial is that of its answer, which the other call did not have."""
+    cut = Call(mode=BATCH, usage=replace(TOKENS, output_tokens=600))
+    spent = cost_report_on(folder_of(tmp_path, trials(1, cut, Call()))).whole.spent
+    assert spent.usd_by_kind["not_split"] == 0
+    assert spent.usd_by_kind["output"] == pytest.approx((600 * 1 + 300 * 2) * 1e-6)
 
 
 # ── what was for nothing, and what is not known ──────────────────────────────────────────────
