@@ -18,7 +18,13 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.charts import write_figures
     from asyncbench.checkup import doctor
     from asyncbench.config import load_sweep
-    from asyncbench.exchange import export_folder, import_files, import_problems
+    from asyncbench.exchange import (
+        export_batches,
+        export_folder,
+        import_batches,
+        import_files,
+        import_problems,
+    )
     from asyncbench.merging import merge_folders
     from asyncbench.page import write_page
     from asyncbench.planning import plan
@@ -52,9 +58,11 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 _HOMES = {
     "compare": ("asyncbench.reports", "compare_on"),
     "doctor": ("asyncbench.checkup", "doctor"),
+    "export_batches": ("asyncbench.exchange", "export_batches"),
     "export_folder": ("asyncbench.exchange", "export_folder"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
+    "import_batches": ("asyncbench.exchange", "import_batches"),
     "import_files": ("asyncbench.exchange", "import_files"),
     "import_problems": ("asyncbench.exchange", "import_problems"),
     "inspect_problems": ("asyncbench.reports", "inspect_problems"),
@@ -85,9 +93,11 @@ _HOMES = {
 __all__ = [
     "compare",
     "doctor",
+    "export_batches",
     "export_folder",
     "generate",
     "grade",
+    "import_batches",
     "import_files",
     "import_problems",
     "inspect_problems",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 import yaml
@@ -52,12 +53,15 @@ def test_the_price_in_a_sweep_tells_what_a_batch_costs(batch, in_batch):
 
 
 def test_a_published_batch_price_is_half_and_a_missing_one_unknown():
-    at_once, batch = (
-        rates_for("gpt-5-mini", price=None, vendor="openai", at=AT, tier=t) for t in (None, BATCH)
-    )
+    def known(model_id, vendor, tier):
+        return rates_for(model_id, price=None, vendor=vendor, at=AT, tier=tier)
+
+    at_once, batch = (known("gpt-5-mini", "openai", tier) for tier in (None, BATCH))
+    assert batch is not None
+    assert at_once is not None
     assert batch.brackets[0].output * 2 == at_once.brackets[0].output
-    assert rates_for("mistral-large-latest", price=None, vendor="mistral", at=AT) is not None
-    assert rates_for("mistral-large-latest", price=None, vendor="mistral", at=AT, tier=BATCH) is None
+    assert known("mistral-large-latest", "mistral", None) is not None
+    assert known("mistral-large-latest", "mistral", BATCH) is None
 
 
 @pytest.mark.parametrize("price", [HALF, OWN], ids=["part", "own"])
@@ -69,8 +73,13 @@ def test_a_sweep_keeps_its_batch_price(price):
 
 
 def test_a_price_without_batches_is_written_down_as_before():
-    price = as_mapping(sweep(price={"input": 1.0, "output": 5.0}))["models"][0]["price"]
-    assert price == {"input": 1.0, "output": 5.0, "cached_input": None, "cache_write": None}
+    said: Any = as_mapping(sweep(price={"input": 1.0, "output": 5.0}))
+    assert said["models"][0]["price"] == {
+        "input": 1.0,
+        "output": 5.0,
+        "cached_input": None,
+        "cache_write": None,
+    }
 
 
 @pytest.mark.parametrize("part", [0, -0.5, 1.5, "half", {"input": 1.0}])

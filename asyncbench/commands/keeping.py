@@ -6,14 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from asyncbench.commands.terminal import Folder, Json, Markdown, interruptible, show
+from asyncbench.commands.terminal import (
+    Folder,
+    Json,
+    Limit,
+    Markdown,
+    Models,
+    aliases_typed,
+    interruptible,
+    show,
+)
 from asyncbench.errors import ConfigError
 
 NUPA_PROBLEMS = "nupa-problems"  # a format of problems, beside those of results
-
+BATCH = "batch"  # files of a provider's batches, beside those of benchmarks
 
 ImportFormat = Annotated[
-    str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or nupa-problems.")
+    str,
+    typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa, nupa-problems or batch."),
 ]
 ImportOut = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Add the results to this folder. It is created if missing.")
@@ -31,6 +41,18 @@ PlannedTrials = Annotated[
 NupaStyle = Annotated[
     str | None, typer.Option(metavar="STYLE", help="nupa: chat, completion or rules. Default: chat.")
 ]
+Requests = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="batch: the file of requests, or the folder with them and their map."),
+]
+AskedProblems = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="batch: the problem set asked, if there is no map. Default: NUPA's."),
+]
+AskedModel = Annotated[
+    str | None,
+    typer.Option(metavar="PROVIDER/MODEL", help="batch: the model, if there is no map. Default: theirs."),
+]
 
 
 def import_results(
@@ -40,6 +62,9 @@ def import_results(
     depths: PlannedDepths = None,
     trials: PlannedTrials = None,
     style: NupaStyle = None,
+    requests: Requests = None,
+    problems: AskedProblems = None,
+    model: AskedModel = None,
     as_json: Json = False,
 ) -> None:
     """Import the result files of other projects.
@@ -50,8 +75,10 @@ def import_results(
 
     asyncbench import nupa-problems test.json --out problems.parquet
 
-    Each file becomes a run. If you import a file again, only new lines are added. Lines that cannot be used
-    are named on standard error.
+    asyncbench import batch out/*.jsonl --requests requests --out results/mine
+
+    Each file becomes a run; all files of batches become one. If you import a file again, only new lines are
+    added. Lines that cannot be used are named on standard error.
 
     nupa-problems makes a problem set from the published test set of NUPA.
     """
@@ -59,10 +86,17 @@ def import_results(
     plan = {name: value for name, value in given.items() if value is not None}
     if form == NUPA_PROBLEMS:
         return _import_problems(files, out, plan, as_json=as_json)
+    if form != BATCH and (requests, problems, model) != (None, None, None):
+        raise ConfigError("--requests, --problems and --model are for `import batch` alone. Remove them.")
+    if form == BATCH and (requests is None or plan):
+        raise ConfigError("import batch needs --requests, and takes none of --depths, --trials and --style")
     with interruptible("run the same import again to continue"):
-        from asyncbench.exchange import import_files
+        from asyncbench.exchange import import_batches, import_files
 
-        imported = import_files(form, files, out, **plan)
+        if requests is not None:
+            imported = import_batches(files, out, requests=requests, problems=problems, model=model)
+        else:
+            imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:
         typer.echo(complaint, err=True)
     show(imported, as_json=as_json)
@@ -86,15 +120,35 @@ def _import_problems(files: list[Path], out: Path, plan: dict[str, Any], *, as_j
     raise typer.Exit(3 if imported.left_out else 0)
 
 
+ExportOut = Annotated[
+    Path,
+    typer.Option(metavar="FOLDER", help="Write the files here. Existing files are never overwritten."),
+]
+BatchForm = Annotated[
+    str | None,
+    typer.Option(
+        "--batch-files",
+        metavar="FORM",
+        help="Write a sweep's open trials as batch requests: openai, anthropic or nupa.",
+    ),
+]
+
+
 def export_results(
     form: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="llm-arithmetic, integer-addition, nupa or inspect.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="llm-arithmetic, integer-addition, nupa or inspect. With --batch-files: the sweep.",
+        ),
     ],
-    folder: Folder,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="FOLDER", help="Write the files here. Existing files are never overwritten."),
-    ],
+    out: ExportOut,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="The results folder. None with --batch-files.")
+    ] = None,
+    batch_files: BatchForm = None,
+    models: Models = None,
+    limit: Limit = None,
     as_json: Json = False,
 ) -> None:
     """Export results in the file format of another project.
@@ -103,14 +157,37 @@ def export_results(
 
     asyncbench export inspect results/overnight --out logs
 
+    asyncbench export configs/nupa-batch.yaml --batch-files nupa --out requests
+
     Each imported run becomes one file with its old name. A sweep becomes one file per model and condition.
 
     inspect writes .eval logs, one per model, condition and suite. `inspect view --log-dir logs` shows them.
+
+    --batch-files is for batches that you submit yourself. Each model gets a folder of request files, and a
+    map from custom id to trial.
     """
+    if batch_files is not None:
+        if folder is not None:
+            raise ConfigError(f"{folder}: export --batch-files takes a sweep file alone. Remove the folder.")
+        _export_batches(batch_files, Path(form), out, aliases_typed(models), limit, as_json=as_json)
+        return
+    if folder is None or (models, limit) != (None, None):
+        raise ConfigError("export needs a format and a results folder; --models and --limit: --batch-files")
     with interruptible("nothing was exported"):
         from asyncbench.exchange import export_folder
 
         exported = export_folder(form, folder, out)
+    show(exported, as_json=as_json)
+
+
+def _export_batches(
+    form: str, sweep: Path, out: Path, models: list[str] | None, limit: int | None, *, as_json: bool
+) -> None:
+    """Write the requests of a sweep."""
+    with interruptible("models that were not complete have no files"):
+        from asyncbench.exchange import export_batches
+
+        exported = export_batches(form, sweep, out, models=models, limit=limit)
     show(exported, as_json=as_json)
 
 

@@ -8,8 +8,13 @@ only from lines above its own:
     llm_arithmetic · integer_addition · nupa · inspect
     formats · keeping
     importing · exporting
+    batch_files
 """
 
+from asyncbench.exchange.batch_files import (
+    export_batches as export_batches,
+    import_batches as import_batches,
+)
 from asyncbench.exchange.exporting import export_folder as export_folder
 from asyncbench.exchange.importing import import_files as import_files
 from asyncbench.exchange.nupa import import_problems as import_problems

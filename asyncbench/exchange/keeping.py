@@ -126,19 +126,20 @@ def _trial(recorded: Recorded, problem: Problem, *, run: str, sweep: str) -> Tri
     version = SUITES[problem.suite].prompt_version
     trial_ids = TrialIds(recorded.model, recorded.condition, run=run)
     return Trial(
-        trial_id=trial_ids.of(problem.problem_id, prompt_version=version, repeat=0),
+        trial_id=recorded.trial_id or trial_ids.of(problem.problem_id, prompt_version=version, repeat=0),
         run=run,
         sweep=sweep,
         problem_set=run,
         problem=problem,
         model=recorded.model,
         condition=recorded.condition,
+        repeat=recorded.repeat,
     )
 
 
 def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterator[Ended | Result]:
     """Yield what a run would have written down; an import that was killed may have begun it."""
-    reply = recorded.reply
+    reply, error = recorded.reply, recorded.error
     if not called_before:
         last_call = Attempt(
             trial_id=trial.trial_id,
@@ -147,7 +148,12 @@ def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterato
             provider=recorded.model.provider,
             started_at=recorded.at,
             latency_s=recorded.latency_s,
-            status="failed" if reply is None else "ok",
+            status=error.kind.value if error else "failed" if reply is None else "ok",
+            http_status=error.http_status if error else None,
+            request_id=reply.request_id if reply else None,
+            error=error.message if error else None,
+            mode=recorded.mode,
+            batch_id=recorded.batch_id,
             usage=reply.usage if reply else None,
             cost_usd=recorded.cost_usd,
             raw_usage=recorded.accounting,
@@ -156,11 +162,11 @@ def _events(recorded: Recorded, trial: Trial, *, called_before: bool) -> Iterato
     yield Result(
         trial=trial,
         reply=reply,
-        error=None,
+        error=error,
         grades=grade(trial.problem, reply, trial.condition.style),
         attempts=recorded.attempts,
         cost_usd=recorded.cost_usd,
-        price_source=None if recorded.cost_usd is None else "recorded",
+        price_source=None if recorded.cost_usd is None else recorded.price_source,
         queued_s=None,
         ttft_s=None,
         latency_s=recorded.latency_s,

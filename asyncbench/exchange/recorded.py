@@ -13,8 +13,8 @@ from reprlib import repr as shown
 from typing import Any, TypeVar
 
 from asyncbench.config import check_alias
-from asyncbench.errors import ConfigError
-from asyncbench.records import Condition, Draft, Model, Reply
+from asyncbench.errors import ConfigError, ProviderError
+from asyncbench.records import REALTIME, Condition, Draft, Model, Reply
 from asyncbench.suites import MAX_DIGITS
 
 # model → condition → suite → task → trials
@@ -39,6 +39,12 @@ class Recorded:
     accounting: Mapping[str, object] | None = None  # as it stood: an export writes the same again
     at: float  # when it ended: UTC, seconds since 1970
     timed: bool = True  # it tells that itself; else the time is its file's
+    error: ProviderError | None = None  # why no reply came, where that is told
+    price_source: str = "recorded"
+    mode: str = REALTIME
+    batch_id: str | None = None
+    trial_id: str | None = None  # of a trial of ours; None: it is made of what the file says
+    repeat: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

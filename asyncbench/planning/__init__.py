@@ -14,5 +14,6 @@ from asyncbench.planning.forecast_file import (
 )
 from asyncbench.planning.guesses import prices_of as prices_of, rates_asked as rates_asked
 from asyncbench.planning.records import Outlook as Outlook
+from asyncbench.planning.remaining_trials import sets_of as sets_of
 from asyncbench.planning.report import Plan as Plan
 from asyncbench.planning.sweep_plan import bounded_plan as bounded_plan, plan as plan, plan_of as plan_of

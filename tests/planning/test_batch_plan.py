@@ -87,6 +87,7 @@ async def test_a_forecast_of_batches_keeps_their_hours_and_their_price(tmp_path)
     (now,) = plan(sweep(tmp_path / "out", problems, model)).models
     (later,) = plan(sweep(tmp_path / "out", problems, {**model, "mode": "batch"})).models
     assert later.forecast is not None
+    assert now.cost_usd is not None
     assert later.left == now.left == 24
     assert later.cost_usd == pytest.approx(now.cost_usd / 2)
     assert later.seconds == 86_400.0

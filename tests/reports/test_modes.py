@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -89,7 +90,7 @@ def test_reports_name_who_was_asked_in_batches_in_text_and_json(folder, report):
 
 
 def test_the_page_says_it_and_draws_no_latency_of_batches(folder):
-    blocks = contents_of(folder).blocks
+    blocks: Any = contents_of(folder).blocks
     (said,) = blocks["head"]["batches"]
     assert said.startswith(SAID)
     assert {row["series"] for row in blocks["over_time"]["latency"]} == {"both", "now"}
@@ -104,7 +105,8 @@ def test_where_nothing_was_in_a_batch_nothing_is_said_of_it(tmp_path):
     folder = folder_of(tmp_path / "f", [Asked(model="now", outcomes="+-")])
     for report in (report_on, standings_on, quota_report_on, morning_on):
         assert "batch" not in report(folder).as_text()
-    assert contents_of(folder).blocks["head"]["batches"] == []
+    blocks: Any = contents_of(folder).blocks
+    assert blocks["head"]["batches"] == []
 
 
 def test_durations_of_integer_addition_are_those_of_calls_in_real_time(tmp_path):

@@ -128,7 +128,11 @@ def in_batch(call: Ended, batch_id: str) -> Ended:
     """Return a call as a request of a batch, which took an hour: no time of its own is known."""
     attempt = replace(
         call.attempt,
-        **dict.fromkeys(("queued_s", "ttft_s", "latency_s", "in_flight", "loop_lag_s", "retry_after_s")),
+        queued_s=None,
+        ttft_s=None,
+        latency_s=None,
+        in_flight=None,
+        loop_lag_s=None,
         mode=BATCH,
         batch_id=batch_id,
         batch_ended_at=AT + 3600,
