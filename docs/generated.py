@@ -147,10 +147,11 @@ def providers() -> str:
             _address(endpoint),
             f"`{endpoint.key_env}`" if endpoint.key_env else "none needed",
             "yes" if endpoint.prices else "",
+            endpoint.batch_support or "",
         )
         for name, endpoint in known_endpoints().items()
     ]
-    return table(("model", "`api`", "address", "key", "price known"), rows)
+    return table(("model", "`api`", "address", "key", "price known", "batches"), rows)
 
 
 def _address(endpoint: KnownEndpoint) -> str:

@@ -7,8 +7,8 @@ from typing import Final
 from asyncbench.checkup.findings import Finding, FindingState
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
-from asyncbench.providers import Quirks, is_moving_alias, same_model
-from asyncbench.records import Model, Reply
+from asyncbench.providers import BatchWays, Quirks, is_moving_alias, same_model
+from asyncbench.records import BATCH, Model, Reply
 
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
 SHOWN: Final = 60  # characters of an answer
@@ -76,20 +76,29 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
             yield _usage(streamed.reply)
 
 
-def of_settings(model: Model, rates: Rates | None, quirks: Quirks) -> Iterator[Finding]:
-    """Yield what can be said of a model without asking it."""
+def of_settings(
+    model: Model,
+    rates: Rates | None,
+    quirks: Quirks,
+    ways: BatchWays = BatchWays(),  # noqa: B008  immutable
+) -> Iterator[Finding]:
+    """Yield what can be said of a model without asking it; `rates`: in its mode; `ways`: of its batches."""
     if model.replay is not None:
         yield _ok("replay", f"replays {model.replay}, so no model is asked")
     if not model.simulated and (why := is_moving_alias(model.model_id)):
         yield _note("name", why)
     if rates is None:
-        way_out = None if model.simulated else "set `price: {input: …, output: …}` (USD per million tokens)"
+        batch = ", batch: 0.5" if model.mode == BATCH else ""
+        price = f"`price: {{input: …, output: …{batch}}}`"
+        way_out = None if model.simulated else f"set {price} (USD per million tokens)"
         yield _note("price", "unknown, so the cost of a run will be unknown", way_out=way_out)
     else:
         first = rates.brackets[0]
         more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
         said = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
         yield _ok("price", said)
+    if model.mode == BATCH:
+        yield _batches(model, ways)
     names = [
         quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
     ]
@@ -161,6 +170,13 @@ def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
     if (model.limits.rpm, model.limits.tpm) != (None, None):
         return _ok("limits", "the provider reports none; a run uses those of your sweep")
     return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
+
+
+def _batches(model: Model, ways: BatchWays) -> Finding:
+    if ways.proven:
+        return _ok("batches", "this provider takes them; these calls were made in real time")
+    said = f"read in the documents of {model.provider}, never tried: {ways.departures}"
+    return _note("batches", said, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 
 
 def _said(error: ProviderError) -> str:

@@ -32,7 +32,7 @@ from asyncbench.providers import (
     rates_of,
     wire_of,
 )
-from asyncbench.records import Condition, Model, Problem, Reply, Request, Trial
+from asyncbench.records import BATCH, Condition, Model, Problem, Reply, Request, Trial
 from asyncbench.simulator import DOCTORS_ANSWER, DOCTORS_QUESTION, Settings, Simulator, running
 from asyncbench.sweeps import check_replays, chosen_models, keys_for
 
@@ -210,9 +210,9 @@ def _checkup(
     findings = [] if trouble is None else [trouble]
     if plain is not None:
         findings += of_calls(model, plain, streamed)
-    findings += of_settings(
-        model, rates_of(model)(None, time.time()), known_endpoints()[model.provider].quirks
-    )
+    rates = rates_of(model)(BATCH if model.mode == BATCH else None, time.time())
+    endpoint = known_endpoints()[model.provider]
+    findings += of_settings(model, rates, endpoint.quirks, endpoint.batch)
     costs: list[float | None] = []
     for call in filter(None, (plain, streamed)):
         if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing

@@ -28,8 +28,14 @@ from asyncbench.config.place import Place, quoted
 from asyncbench.config.prices import PriceEntry, price_from, price_mapping
 from asyncbench.config.sources import Problems, ProblemSource, source_mapping
 from asyncbench.errors import ConfigError
-from asyncbench.providers import KnownEndpoint, default_max_tokens, known_endpoints, model_complaint
-from asyncbench.records import BATCH, REALTIME, Limits, Model, RetryPolicy, Timeouts
+from asyncbench.providers import (
+    KnownEndpoint,
+    batch_complaint,
+    default_max_tokens,
+    known_endpoints,
+    model_complaint,
+)
+from asyncbench.records import REALTIME, Limits, Model, RetryPolicy, Timeouts
 
 # A reply of more tokens than this is read as it arrives: connections that are silent for long are dropped.
 LONG_REPLY = 8192
@@ -299,11 +305,8 @@ def model_from(
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
     check_alias(model.alias, place=str(place))
-    if model.mode == BATCH and (not endpoint.batches or model.api == "completions"):
-        raise ConfigError(
-            f"{place / 'mode'}: asyncbench knows no batches of {quoted(entry.model)} with api "
-            f"{model.api!r}. Set `mode: realtime` for this model"
-        )
+    if fault := batch_complaint(model, endpoint):
+        raise ConfigError(f"{place / 'mode'}: {fault}")
     if None in model.compared_limits.values():
         unset = ", ".join(name for name, limit in model.compared_limits.items() if limit is None)
         raise ConfigError(f"{place / 'compare'}: {unset} is not set, so it cannot be compared. Set it")

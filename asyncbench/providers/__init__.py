@@ -15,6 +15,7 @@ from asyncbench.providers.batch_calls import (
 )
 from asyncbench.providers.endpoints import (
     AddedProvider as AddedProvider,
+    BatchWays as BatchWays,
     Endpoint as Endpoint,
     KnownEndpoint as KnownEndpoint,
     Quirks as Quirks,
@@ -33,6 +34,7 @@ from asyncbench.providers.listing import (
 )
 from asyncbench.providers.loose_json import count_in as count_in, mapping_in as mapping_in
 from asyncbench.providers.model_rules import (
+    batch_complaint as batch_complaint,
     default_max_tokens as default_max_tokens,
     model_complaint as model_complaint,
 )

@@ -34,6 +34,25 @@ class Quirks:
     requests_per: Span = "minute"  # what its headers tell a limit of requests for, without saying so
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchWays:
+    """The ways of the batches of one endpoint; what is left out is OpenAI's, or Anthropic's, own way."""
+
+    proven: bool = True  # held against recordings; False: only read in the vendor's documents
+    apis: Collection[str] = ("chat", "responses", "messages")  # whose requests it takes
+    endpoint: str = "/v1/"  # before the wire's path, where a batch is created; its lines always have this
+    most_requests: int | None = None  # of one batch; None: as many as OpenAI or Anthropic takes
+    most_bytes: int | None = None
+    part: float | None = None  # of the price in real time, by its page: told to people, never charged by
+
+    @property
+    def departures(self) -> str:
+        """What is other than usual, for people."""
+        plain = BatchWays()
+        names = [name for name in self.__slots__ if getattr(self, name) != getattr(plain, name)]
+        return ", ".join(f"{name}: {getattr(self, name) or 'none'}" for name in names if name != "proven")
+
+
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
 BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
 # So long an idle connection is kept: many servers (uvicorn, Node.js) close after 5 s and do not say so.
@@ -96,6 +115,15 @@ class KnownEndpoint:
     quirks: Quirks = field(default_factory=Quirks)
     simulated: bool = False
     batches: bool = False
+    batch: BatchWays = field(default_factory=BatchWays)
+    own_batches: bool = False
+
+    @property
+    def batch_support(self) -> str | None:
+        """Whether its batches are `proven` or `unproven`, of an `own form` that we do not speak, or None."""
+        if self.batches:
+            return "proven" if self.batch.proven else "unproven"
+        return "own form" if self.own_batches else None
 
     @property
     def apis(self) -> tuple[str, ...]:
@@ -135,7 +163,9 @@ def _our_endpoints() -> Mapping[str, KnownEndpoint]:
     text = files("asyncbench.providers").joinpath("endpoints.toml").read_text("utf-8")
     return {
         name: KnownEndpoint(
-            **{**row, "also": tuple(row.get("also", ())), "quirks": Quirks(**row.get("quirks", {}))}
+            **row
+            | {"also": tuple(row.get("also", ())), "quirks": Quirks(**row.get("quirks", {}))}
+            | {"batch": BatchWays(**row.get("batch", {}))}
         )
         for name, row in tomllib.loads(text).items()
     }

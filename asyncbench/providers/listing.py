@@ -25,6 +25,7 @@ class EndpointLine:
     key_env: str | None  # None: no key is needed
     key_set: bool | None  # whether the variable is; never its value
     concurrency: int | None  # unless the sweep says otherwise; None: that of any model
+    batches: str | None  # proven, unproven, or of an own form that we do not speak; None: it has none
     priced_models: int | None  # None: no price table knows this vendor
     simulated: bool
 
@@ -41,6 +42,7 @@ def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLin
             key_env=endpoint.key_env,
             key_set=bool(env.get(endpoint.key_env, "").strip()) if endpoint.key_env else None,
             concurrency=endpoint.concurrency,
+            batches=endpoint.batch_support,
             priced_models=len(published(endpoint.prices, at=at)) if endpoint.prices else None,
             simulated=endpoint.simulated,
         )
@@ -50,7 +52,7 @@ def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLin
 
 def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
     """Return the table of endpoints for a person."""
-    head = ("provider", "via", "api", "base URL", "key variable", "set", "priced models")
+    head = ("provider", "via", "api", "base URL", "key variable", "set", "batches", "priced models")
     rows = []
     for line in lines:
         own = line.base_url or ("asyncbench's simulator" if line.simulated else "its own")
@@ -58,8 +60,10 @@ def endpoints_as_text(lines: Sequence[EndpointLine]) -> str:
         key_set = {True: "yes", False: "no", None: "-"}[line.key_set]
         priced = "-" if line.priced_models is None else f"{line.priced_models:,}"
         apis = ", ".join(line.apis)
-        rows.append((line.name, line.via, apis, address, line.key_env or "-", key_set, priced))
-    return fitted(head, rows, labels=6)
+        rows.append(
+            (line.name, line.via, apis, address, line.key_env or "-", key_set, line.batches or "-", priced)
+        )
+    return fitted(head, rows, labels=7)
 
 
 def endpoints_as_json(lines: Sequence[EndpointLine]) -> str:

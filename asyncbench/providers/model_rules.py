@@ -9,7 +9,7 @@ from typing import Final
 
 from asyncbench.providers.endpoints import KnownEndpoint, Quirks
 from asyncbench.providers.params import effort_asked
-from asyncbench.records import Model
+from asyncbench.records import BATCH, Model
 
 
 def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
@@ -18,6 +18,20 @@ def model_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
         return "`thinking: adaptive` and `thinking_tokens` exclude each other. Remove one"
     complaint = claude_complaint if endpoint.via == "anthropic" else openai_complaint
     return complaint(model) or wire_complaint(model, endpoint.quirks)
+
+
+def batch_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
+    """Return why a model cannot be asked in batches where it is to be, and the way out; None: it can."""
+    if model.mode != BATCH:
+        return None
+    if not endpoint.batches:
+        form = "has batches of another form, which asyncbench does not speak"
+        why = form if endpoint.own_batches else "has no batches that asyncbench knows"
+        return f"{model.provider} {why}. Set `mode: realtime` for this model"
+    if model.api not in endpoint.batch.apis:
+        apis = " or ".join(f"`api: {api}`" for api in endpoint.apis if api in endpoint.batch.apis)
+        return f"batches of {model.provider} take no api {model.api!r}. Set {apis}, or `mode: realtime`"
+    return None
 
 
 # Keys of a model entry that a wire format cannot say, whoever speaks it.

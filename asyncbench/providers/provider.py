@@ -95,7 +95,7 @@ def open_batches(
         return AnthropicBatches(endpoint, wire_of(model), now)
     from asyncbench.providers.openai.batches import OpenAIBatches
 
-    return OpenAIBatches(endpoint, wire_of(model), now)
+    return OpenAIBatches(endpoint, wire_of(model), now, known_endpoints()[model.provider].batch)
 
 
 def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:

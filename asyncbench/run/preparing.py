@@ -14,7 +14,7 @@ import yaml
 
 from asyncbench.batches import BatchLedger, hold_again, left_open
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
-from asyncbench.providers import added_providers, is_moving_alias, rates_of
+from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import BATCH, REALTIME
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import write_forecast
@@ -235,6 +235,9 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
             "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
+    for name in dict.fromkeys(model.provider for model in run.models if model.mode == BATCH):
+        if not known_endpoints()[name].batch.proven:
+            yield f"batches of {name} are built by its documents and were never tried. Begin with --limit 10."
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."

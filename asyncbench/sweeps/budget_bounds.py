@@ -18,6 +18,7 @@ from asyncbench.providers import (
     bills_besides,
     dearest,
     is_router,
+    known_endpoints,
     longest_reply_of,
     no_dearer,
     rates_of,
@@ -59,9 +60,10 @@ def _without_price(name: str, sweep: Sweep, held: Sequence[Model]) -> str:
     others = [other for other in held if not priced(sweep, other)]
     without = ", ".join(other.alias for other in others)
     if all(other.mode == BATCH and _known_in(REALTIME, sweep, other) for other in others):
+        part = known_endpoints()[others[0].provider].batch.part or 0.5
         return (
             f"{name} needs a price for every batch, and no batch price is known for {without}. Add "
-            "`price: {input: …, output: …, batch: 0.5}` (USD per million tokens, and the part of it that a "
+            f"`price: {{input: …, output: …, batch: {part}}}` (USD per million tokens, and the part that a "
             "batch costs) to the model's entry. Or set `mode: realtime`."
         )
     return (

@@ -6,7 +6,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
-from asyncbench.providers.endpoints import Endpoint
+from asyncbench.providers.endpoints import BatchWays, Endpoint
 from asyncbench.providers.failures import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.openai.client import OpenAIProvider
@@ -24,11 +24,13 @@ _ENDS: Final = ("completed_at", "failed_at", "expired_at", "cancelled_at")
 class OpenAIBatches(SdkBatches):
     """`/files` and `/batches`."""
 
-    uploads, most_requests, most_bytes = True, MOST_REQUESTS, MOST_BYTES
+    uploads = True
 
-    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays) -> None:
         super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
-        self._path = f"/v1/{wire.path}"
+        self._path, self._created_for = f"/v1/{wire.path}", f"{ways.endpoint}{wire.path}"
+        self.most_requests = ways.most_requests or MOST_REQUESTS
+        self.most_bytes = ways.most_bytes or MOST_BYTES
 
     def line(self, custom_id: str, request: Request) -> bytes:
         body = self._wire.body(unstreamed(request))
@@ -61,7 +63,7 @@ class OpenAIBatches(SdkBatches):
         }
         body = {
             "input_file_id": submission.file_id,
-            "endpoint": self._path,
+            "endpoint": self._created_for,
             "completion_window": "24h",
             "metadata": metadata,
         }
