@@ -143,7 +143,7 @@ def test_a_wrong_value_lists_no_keys_and_an_unknown_key_only_those_of_its_level(
     text = "name: s\nproblems: [p]\nmodels: [{model: simulated/x, temperature: hot, price: {in: 1}}]\n"
     wrong, unknown, *missing = complaint_about(night(text)).splitlines()
     assert wrong.endswith("'temperature' must be a number, not 'hot'")
-    assert unknown.endswith("unknown key 'in'. Known keys: input, output, cached_input, cache_write.")
+    assert unknown.endswith("unknown key 'in'. Known keys: input, output, cached_input, cache_write, batch.")
     assert [line.rpartition(": ")[2] for line in missing] == ["'input' is missing", "'output' is missing"]
 
 

@@ -292,7 +292,7 @@ def as_read(row):
 
 
 def _as_read(name, value):
-    if name.endswith("_at"):
+    if name.endswith("_at") and value is not None:
         return datetime.fromtimestamp(value / 1e6, tz=UTC)
     if name == "flags":
         return list(value)
