@@ -4,6 +4,7 @@
     batches/<key>.jsonl          the requests of a part, as they are sent
     batches/<key>.manifest       which trial each of them is, and what was set aside for it
     batches/<key>.results        what came back
+    batches/simulated/           what a simulator of the run's own keeps of its batches, while any is open
 
 A part is what one batch is made of. Its lines tell its way:
 
@@ -167,6 +168,11 @@ class BatchLedger:
 
     def open_of(self, alias: str) -> list[BatchPart]:
         return [part for part in self.of(alias) if part.open]
+
+    @property
+    def any_open(self) -> bool:
+        """Whether a part of any model is open."""
+        return any(part.open for part in self.parts.values())
 
     def knows(self, batch_id: str) -> bool:
         """Whether a batch belongs to one of the parts."""

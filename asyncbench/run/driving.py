@@ -5,11 +5,13 @@ import contextlib
 import gc
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
-from asyncbench.files import input_path
+from asyncbench.files import discard, input_path
 from asyncbench.records import Model
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import lanes_of
@@ -20,6 +22,7 @@ DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
 OBJECTS_OF_A_CALL = 200  # each call that may be in flight: through an SDK it holds about 140
 MANY_CALLS = 10_000  # beyond which the threshold no longer grows
+SIMULATED: Final = "simulated"  # beside the batches of a run: those of the simulators that it starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +150,19 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
             problems.setdefault(model.replay, set()).update(
                 problem_set.problems.path for problem_set in asked
             )
+    kept = run.batches.folder / SIMULATED  # a run that is killed finds its batches again, as at a provider
+
+    def forget() -> None:
+        if not run.batches.any_open:
+            discard(kept)
+
+    stack.callback(forget)
     started = {}
     for replay, paths in problems.items():
-        folders = () if replay is None else (input_path(replay, run.sweep.file),)
-        settings = Settings(problems=tuple(sorted(paths)), replay=folders)
+        settings = Settings(
+            problems=tuple(sorted(paths)),
+            replay=() if replay is None else (input_path(replay, run.sweep.file),),
+            folder=kept / sha256((replay or "").encode()).hexdigest()[:8],
+        )
         started[replay] = stack.enter_context(running(settings))
     return started

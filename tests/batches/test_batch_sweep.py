@@ -1,0 +1,57 @@
+"""The ready-made sweep in batches, which starts its own simulator: interrupted, killed, and run again."""
+
+import signal
+import time
+from collections import Counter
+
+import pytest
+import yaml
+
+from asyncbench import read_attempts, read_trials
+from asyncbench.batches import BatchLedger
+from asyncbench.run import Exit
+from tests.commands import ROOT, asyncbench
+from tests.processes import Forked
+
+
+@pytest.fixture
+def batch_sweep(tmp_path):
+    """The sweep with a part or two of each model, whose batches take a second."""
+    raw = yaml.safe_load((ROOT / "configs" / "batch.yaml").read_text("utf-8"))
+    for model in raw["models"]:
+        model["params"]["simulate"]["batch"]["speedup"] = 20_000
+    raw |= {"problems": [{"suite": "llm_arithmetic", "seed": 1, "trials": 1}], "batch": {"max_requests": 40}}
+    file = tmp_path / "batch.yaml"
+    file.write_text(yaml.safe_dump(raw | {"out": str(tmp_path / "out")}), "utf-8")
+    return file, tmp_path / "out"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_sweep_with_a_simulator_of_its_own_finds_its_batches_again(batch_sweep, tmp_path, number):
+    file, out = batch_sweep
+    with (tmp_path / "said").open("w") as said:
+        process = Forked("asyncbench", "run", file, "--quiet", stderr=said.fileno())
+    until = time.monotonic() + 60
+    while sum(part.requests for part in sent(out)) < 144:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.wait(60)
+    first = {part.batch_id for part in sent(out)}
+    kept = out / "batches" / "simulated"
+    assert kept.is_dir()
+    done = asyncbench("run", file)
+    assert done.returncode == Exit.COMPLETE
+    assert "SIMULATED" in done.stdout
+    attempts = read_attempts(out).to_pylist()
+    answered = Counter(row["trial_id"] for row in attempts if row["status"] == "ok")
+    assert answered == dict.fromkeys((row["trial_id"] for row in read_trials(out).to_pylist()), 1)
+    assert answered.total() == 144
+    assert {row["mode"] for row in attempts} == {"batch"}
+    assert first <= {row["batch_id"] for row in attempts}
+    assert not kept.exists()
+
+
+def sent(out):
+    """The parts of a folder that are known to be batches."""
+    return [part for part in BatchLedger(out).parts.values() if part.batch_id]
