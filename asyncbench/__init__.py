@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.exchange import (
         export_batches,
         export_folder,
+        hand_in_results,
         import_batches,
         import_files,
         import_problems,
@@ -62,6 +63,7 @@ _HOMES = {
     "export_folder": ("asyncbench.exchange", "export_folder"),
     "generate": ("asyncbench.problems", "generate"),
     "grade": ("asyncbench.suites", "grade_text"),
+    "hand_in_results": ("asyncbench.exchange", "hand_in_results"),
     "import_batches": ("asyncbench.exchange", "import_batches"),
     "import_files": ("asyncbench.exchange", "import_files"),
     "import_problems": ("asyncbench.exchange", "import_problems"),
@@ -97,6 +99,7 @@ __all__ = [
     "export_folder",
     "generate",
     "grade",
+    "hand_in_results",
     "import_batches",
     "import_files",
     "import_problems",

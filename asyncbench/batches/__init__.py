@@ -16,3 +16,4 @@ from asyncbench.batches.desk import BatchClock as BatchClock, BatchDesk as Batch
 from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step
+from asyncbench.batches.packing import manifest_rows as manifest_rows, trial_of as trial_of

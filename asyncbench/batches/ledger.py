@@ -181,10 +181,10 @@ class BatchLedger:
     async def note(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
         self.write(part, step, at=at, **said)
-        if self._segment is not None:
-            await asyncio.to_thread(self._segment.sync)
+        await asyncio.to_thread(self.sync)
 
     def write(self, part: BatchPart, step: Step, *, at: float, **said: object) -> None:
+        """Write a step down; it is on the disk after `sync`."""
         if self._segment is None:
             with storing(self._lines):
                 make_folder(self._lines)
@@ -196,6 +196,10 @@ class BatchLedger:
         line = {"part": part.key, "step": step, "at": at, **said}
         self._segment.append(orjson.dumps(line))
         self._follow(orjson.loads(orjson.dumps(line)), part)
+
+    def sync(self) -> None:
+        if self._segment is not None:
+            self._segment.sync()
 
     def close(self) -> None:
         if self._segment is not None:

@@ -43,7 +43,7 @@ NupaStyle = Annotated[
 ]
 Requests = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="batch: the file of requests, or the folder with them and their map."),
+    typer.Option(metavar="PATH", help="batch: the requests, or the folder with them and their map."),
 ]
 AskedProblems = Annotated[
     Path | None,
@@ -77,6 +77,10 @@ def import_results(
 
     asyncbench import batch out/*.jsonl --requests requests --out results/mine
 
+    asyncbench import batch output.jsonl errors.jsonl --out results/overnight
+
+    batch without --requests gives results that you fetched yourself to the open batches of a run's folder.
+
     Each file becomes a run; all files of batches become one. If you import a file again, only new lines are
     added. Lines that cannot be used are named on standard error.
 
@@ -88,13 +92,18 @@ def import_results(
         return _import_problems(files, out, plan, as_json=as_json)
     if form != BATCH and (requests, problems, model) != (None, None, None):
         raise ConfigError("--requests, --problems and --model are for `import batch` alone. Remove them.")
-    if form == BATCH and (requests is None or plan):
-        raise ConfigError("import batch needs --requests, and takes none of --depths, --trials and --style")
+    if form == BATCH and plan:
+        raise ConfigError("import batch takes none of --depths, --trials and --style. Remove them.")
+    if form == BATCH and requests is None and (problems, model) != (None, None):
+        raise ConfigError("--problems and --model need --requests: name the file of requests.")
     with interruptible("run the same import again to continue"):
-        from asyncbench.exchange import import_batches, import_files
+        from asyncbench.exchange import HandedIn, Imported, hand_in_results, import_batches, import_files
 
+        imported: Imported | HandedIn
         if requests is not None:
             imported = import_batches(files, out, requests=requests, problems=problems, model=model)
+        elif form == BATCH:
+            imported = hand_in_results(files, out)
         else:
             imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:

@@ -12,9 +12,11 @@ only from lines above its own:
 """
 
 from asyncbench.exchange.batch_files import (
+    HandedIn as HandedIn,
     export_batches as export_batches,
+    hand_in_results as hand_in_results,
     import_batches as import_batches,
 )
 from asyncbench.exchange.exporting import export_folder as export_folder
-from asyncbench.exchange.importing import import_files as import_files
+from asyncbench.exchange.importing import Imported as Imported, import_files as import_files
 from asyncbench.exchange.nupa import import_problems as import_problems

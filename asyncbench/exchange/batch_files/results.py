@@ -40,7 +40,8 @@ _APIS: Final = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "responses",
 }
-_BATCH_ID: Final = re.compile(r"(?:msg)?batch_[0-9A-Za-z]{6,}")  # in the name of a file, as vendors give it
+_RESULTS: Final = frozenset({"response", "error", "result"})  # what a line has of one
+BATCH_ID: Final = re.compile(r"(?:msg)?batch_[0-9A-Za-z]{6,}")  # in the name of a file, as vendors give it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +94,13 @@ def import_batches(
     with storing(folder):
         check_owner(folder, sweep=sweep, imported=True)
     drafting = asked_problem if problems is None else _drafting_of(Path(problems))
-    recording = _recording(_files(files, ".jsonl", ".json"), Path(requests), drafting, model)
+    recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests), drafting, model)
     with Store.open(folder, sweep=sweep, imported=True) as store:
         return Imported(out=Path(out), runs=(Keeper(store, FORM).keep(recording),))
 
 
-def _files(given: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
+def files_of(given: Iterable[PathLike[str] | str], *endings: str) -> list[Path]:
+    """Return the files that are meant, those of folders by their endings; raises ConfigError."""
     found = list[Path]()
     for path in map(Path, given):
         if isdir(path):
@@ -174,7 +176,7 @@ def _requested(
     map_file = path / MAP if isdir(path) else path.with_name(MAP)
     mapped = dict(_mapped(map_file)) if map_file.is_file() else {}
     seen = set[str]()
-    for file in _files([path], ".jsonl"):
+    for file in files_of([path], ".jsonl"):
         for place, line in lines(file):
             try:
                 fields = mapping(parsed(line), "a request")
@@ -315,12 +317,12 @@ class _Results:
 
     def read(self, path: Path) -> None:
         """Take in a file of results; note what cannot be used."""
-        found, at = _BATCH_ID.search(path.name), path.stat().st_mtime
+        found, at = BATCH_ID.search(path.name), path.stat().st_mtime
         not_run = Counter[str]()
         for place, line in lines(path):
             try:
-                said = mapping(parsed(line), "a result")
-                custom_id = text(said, "custom_id")
+                said = result_in(line)
+                custom_id = said["custom_id"]
                 if (request := self.asked.get(custom_id)) is None:
                     raise ValueError(f"custom_id {custom_id!r} is of no request")
                 if custom_id in self._seen:
@@ -339,6 +341,15 @@ class _Results:
         """Note how many requests have no result."""
         if missing := len(self.asked) - len(self._seen):
             self.left_out.append(f"{missing:,} requests have no answer and no error in these files")
+
+
+def result_in(line: bytes) -> Fields:
+    """Return what a line of results says; raises ValueError, also where it is a request."""
+    said = mapping(parsed(line), "a result")
+    text(said, "custom_id")
+    if not _RESULTS & said.keys():
+        raise ValueError("is a request, not a result: name the files that the provider made")
+    return said
 
 
 def _recorded(
