@@ -11,7 +11,13 @@ imports only from lines above its own:
     lane
 """
 
-from asyncbench.batches.books import LeftOpen as LeftOpen, hold_again as hold_again, left_open as left_open
+from asyncbench.batches.books import (
+    LeftOpen as LeftOpen,
+    copy_given_up as copy_given_up,
+    hold_again as hold_again,
+    left_open as left_open,
+    trials_out as trials_out,
+)
 from asyncbench.batches.desk import BatchClock as BatchClock, BatchDesk as BatchDesk
 from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane

@@ -9,6 +9,7 @@ from asyncbench.batches.harvest import hold_of
 from asyncbench.batches.ledger import BatchLedger, Step
 from asyncbench.batches.packing import manifest_rows
 from asyncbench.engine import Cap, Hold, Ledger
+from asyncbench.files import write_durably
 from asyncbench.store import without_rows
 
 
@@ -42,6 +43,29 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
             out |= {trial_id for trial_id, _ in waiting}
             done[part.key] = frozenset(ended)
     return LeftOpen(out=frozenset(out), done=done, rounds=rounds, holds=tuple(holds))
+
+
+def trials_out(folder: Path) -> frozenset[str]:
+    """Return the trials that are in open batches of a folder, which a run may be writing to."""
+    ledger = BatchLedger(folder)
+    manifests = [ledger.path(part, "manifest") for part in ledger.parts.values() if part.open]
+    return frozenset(row["trial_id"] for path in manifests for row in manifest_rows(path))
+
+
+def copy_given_up(folders: Iterable[Path], out: Path) -> None:
+    """Note in a new folder the parts in doubt for good of others: they may have cost what was set aside."""
+    merged = BatchLedger(out)
+    for folder in folders:
+        ledger = BatchLedger(folder)
+        for part in ledger.parts.values():
+            if part.step is Step.GIVEN_UP and part.key not in merged.parts:
+                at, manifest = part.at, ledger.path(part, "manifest").read_bytes()
+                merged.write(part, Step.PREPARED, at=at)
+                place = merged.path(part, "manifest")
+                write_durably(place, manifest, temporary=place.with_suffix(".new"))
+                merged.write(part, Step.GIVEN_UP, at=at)
+    merged.sync()
+    merged.close()
 
 
 def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from asyncbench.batches import copy_given_up, trials_out
 from asyncbench.config import Sweep, as_mapping
 from asyncbench.errors import ConfigError, StoreError
 from asyncbench.files import OWNERS, local, make_folder, storing, sync_folders, sync_to_disk, write_durably
@@ -76,7 +77,8 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
         A `Merged`, with the rows of the new folder.
 
     Raises:
-        ConfigError: The folders are not of one sweep, their problems or models differ, or `out` exists.
+        ConfigError: The folders are not of one sweep, their problems or models differ, one has open
+            batches, or `out` exists.
         ProblemSetError: A copy of a problem set is damaged.
         StoreError: A run is going in a folder, a folder cannot be read, or `out` cannot be written.
     """
@@ -87,12 +89,14 @@ def merge_folders(folders: Iterable[PathLike[str] | str], out: PathLike[str] | s
     with ExitStack() as held:
         for path in paths:
             held.enter_context(_held_still(path))
+            _refuse_open_batches(path)
         found = sources(paths)
         sweep = merged_sweep(found, place)
         forecasts = joined_forecasts(map(read_forecasts, paths))
         with _built_beside(place.absolute()) as draft:
             claim_folder(draft, sweep=sweep.name)
             joined = join_folders(paths, draft)
+            copy_given_up(paths, draft)
             _copy_problems(found, draft)
             _describe(found, sweep, read_manifest(draft), draft)
             if forecasts is not None:
@@ -108,6 +112,15 @@ def _check_places(folders: Sequence[Path], out: Path) -> None:
     for path in folders:
         if out.resolve().is_relative_to(path.resolve()):
             raise ConfigError(f"{out} is inside {path}. Name a folder outside of those to merge with --out.")
+
+
+def _refuse_open_batches(folder: Path) -> None:
+    """Refuse a folder with batches to collect: a merged one could not, and would ask their trials again."""
+    if trials := trials_out(folder):
+        raise ConfigError(
+            f"{folder}: {len(trials):,} trials are in open batches, and only this folder can collect "
+            f"them. Run its sweep once more, or cancel them: `asyncbench cancel {folder}`. Then merge."
+        )
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import Final
 
 import yaml
 
-from asyncbench.batches import BatchLedger, hold_again, left_open
+from asyncbench.batches import BatchLedger, hold_again, left_open, trials_out
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
+from asyncbench.errors import ConfigError
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import BATCH, REALTIME
 from asyncbench.run.faults import Faults
@@ -61,6 +62,7 @@ from asyncbench.sweeps import (
     recorded_by,
     sets_in_folder,
     take_over,
+    trials_of,
 )
 
 EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before
@@ -207,6 +209,7 @@ def _earlier(before: Manifest, now: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 async def _take_over(run: RunState, answers: Answers) -> None:
+    await asyncio.to_thread(_refuse_batches_there, run, answers)
     taken = await take_over(
         answers,
         run.sweep,
@@ -215,8 +218,33 @@ async def _take_over(run: RunState, answers: Answers) -> None:
         limit=run.options.limit,
         store=run.store,
         salvage=run.salvage,
+        out=frozenset().union(*(left.out for left in run.left_open.values())),
     )
     run.screen.say(f"took over {taken:,} answers from {answers.folder}")
+
+
+def _refuse_batches_there(run: RunState, answers: Answers) -> None:
+    """Refuse a folder whose open batches hold trials of this run: to ask them here would pay twice."""
+    known = run.store.finished | answers.ids
+    if not (out := trials_out(answers.folder) - known):
+        return
+    twice = sum(
+        1
+        for model in run.models
+        for _ in trials_of(
+            run.sweep,
+            model,
+            run.sets[model.alias],
+            limit=run.options.limit,
+            skip=lambda trial_id: trial_id not in out,
+        )
+    )
+    if twice:
+        raise ConfigError(
+            f"--reuse {answers.folder}: {twice:,} trials are in open batches of that folder, so asking them "
+            "here would pay for them twice. Run its sweep once more to collect them, or cancel them: "
+            f"`asyncbench cancel {answers.folder}`."
+        )
 
 
 def _cautions(run: RunState) -> Iterator[str]:

@@ -94,8 +94,11 @@ async def take_over(
     limit: int | None,
     store: Store,
     salvage: Salvage,
+    out: Collection[str] = (),
 ) -> int:
     """Close every trial that has no answer here and one there; return how many. They count as finished.
+
+    `out` are trials that are in batches: their answers come.
 
     Raises:
         StoreError: the other folder cannot be read, or ours cannot be written.
@@ -103,7 +106,7 @@ async def take_over(
     closed: set[str] = set()
     async with salvage.tended():
         for model in models:
-            taken = _taken(answers, sweep, model, sets[model.alias], limit=limit, store=store)
+            taken = _taken(answers, sweep, model, sets[model.alias], limit=limit, store=store, out=out)
             while results := await asyncio.to_thread(next, taken, ()):  # made off the event loop
                 for result in results:
                     salvage.keep(result)
@@ -122,13 +125,15 @@ def _taken(
     *,
     limit: int | None,
     store: Store,
+    out: Collection[str],
 ) -> Iterator[list[Result]]:
     """Yield the results of one model's trials that are answered there, many at a time."""
     named = _Named(model, answers)
 
     def skip(trial_id: str) -> bool:
         called = store.histories.get(trial_id)
-        answered = trial_id in store.finished or (called is not None and called.ended is not None)
+        answered = trial_id in store.finished or trial_id in out
+        answered = answered or (called is not None and called.ended is not None)
         return answered or not (answers.lengths or trial_id in answers.ids)
 
     trials = trials_of(sweep, model, sets, limit=limit, skip=skip)

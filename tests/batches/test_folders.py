@@ -1,0 +1,103 @@
+"""What else is done to a folder with open batches: nothing is lost by it, and nothing paid twice."""
+
+import shutil
+from collections import Counter
+
+import pytest
+
+from asyncbench import merge_folders
+from asyncbench.batches import Step
+from asyncbench.errors import ConfigError
+from asyncbench.run import Exit
+from tests.batches.world import VENDORS
+from tests.commands import asyncbench_here
+
+OPENAI, ANTHROPIC = VENDORS
+SLOW = {"latency_s": 4000}
+SOON_S = 300.0
+
+
+def interrupted(night, *words, **keys):
+    """A night of which 20 trials were answered one by one; six are in a batch that goes on."""
+    asked = night(*words, play=SLOW, **keys)
+    asked.raw["mode"] = "realtime"
+    assert asked.run(limit=20).exit is Exit.COMPLETE
+    asked.raw["mode"] = "batch"
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(SOON_S, limit=26)
+    assert [part.requests for part in asked.parts if part.open] == [6]
+    return asked
+
+
+COMMANDS = (
+    (("report", "{}"), ("status", "{}", "--verify"), ("compact", "{}"), ("regrade", "{}", "--write")),
+    (
+        *(("report", "{}", "--style", style) for style in ("anatomy", "cost", "quota", "llm-arithmetic")),
+        *(("report", "{}", "--html"), ("sql", "{}", "FROM cost")),
+        ("compare", "{model}", "{model}", "{}", "{}-copy"),
+        ("export", "llm-arithmetic", "{}", "--out", "{}-exported"),
+    ),
+)
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("commands", COMMANDS, ids=["that write", "that read"])
+def test_every_command_takes_a_folder_with_open_batches_and_leaves_them(night, commands):
+    asked = interrupted(night, OPENAI)
+    model = asked.raw["models"][0]["model"]
+    before = asked.parts
+    shutil.copytree(asked.out, f"{asked.out}-copy")
+    for words in commands:
+        done = asyncbench_here(*(word.format(asked.out, model=model) for word in words))
+        assert done.returncode == 0, (words, done.stderr)
+    assert asked.parts == before
+    assert asked.run(limit=26).exit is Exit.COMPLETE
+    assert len(asked.answers) == len(asked.attempts) == 26
+    assert asked.billed == dict.fromkeys(asked.billed, 1)
+
+
+def test_a_folder_with_open_batches_is_not_merged_until_they_are_collected(night):
+    asked = interrupted(night, OPENAI)
+    shutil.copytree(asked.out, asked.folder / "copy")
+    with pytest.raises(ConfigError, match=r"6 trials are in open batches.*asyncbench cancel"):
+        merge_folders([asked.out, asked.folder / "copy"], asked.folder / "both")
+    assert not (asked.folder / "both").exists()
+
+
+def test_answers_are_not_taken_over_beside_open_batches_with_trials_of_the_sweep(night):
+    asked = interrupted(night, OPENAI)
+    again = night(OPENAI, model=asked.model)
+    again.raw["models"] = asked.raw["models"]
+    with pytest.raises(ConfigError, match=r"6 trials are in open batches of that folder.*asyncbench cancel"):
+        again.run(reuse=asked.out)
+    assert again.run(reuse=asked.out, limit=20).exit is Exit.COMPLETE  # of those none is in a batch
+    assert asked.run(limit=26).exit is Exit.COMPLETE
+    assert again.run(reuse=asked.out).exit is Exit.COMPLETE
+    assert Counter(row["mode"] for row in again.attempts) == {"batch": 72 - 26}
+
+
+def test_what_is_in_an_open_batch_is_not_taken_over_from_elsewhere(night):
+    asked = interrupted(night, OPENAI)
+    done = night(OPENAI, model=asked.model)
+    done.raw["models"] = asked.raw["models"]
+    done.raw["mode"] = "realtime"
+    assert done.run().exit is Exit.COMPLETE
+    summary = asked.run(reuse=done.out)
+    assert summary.exit is Exit.COMPLETE
+    assert "took over 46 answers" in "\n".join(asked.screen.lines)
+    assert Counter(row["mode"] for row in asked.attempts) == {"realtime": 20, "batch": 6}
+    assert len(asked.answers) == 72
+
+
+def test_a_merged_folder_keeps_what_a_batch_in_doubt_may_have_cost(night):
+    asked = night(ANTHROPIC, "create_dropped=#1", batch={"on_doubt": "resubmit"}, budget_usd=10)
+    asked.raw["models"][0] |= {"price": {"input": 1, "output": 1, "batch": 0.5}, "max_tokens": 100}
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert [part.step for part in asked.parts if part.step is not Step.CLEANED] == [Step.GIVEN_UP]
+    shutil.copytree(asked.out, asked.folder / "copy")
+    merge_folders([asked.out, asked.folder / "copy"], asked.folder / "both")
+    asked.raw["out"] = str(asked.folder / "both")
+    asked.out = asked.folder / "both"
+    assert [part.step for part in asked.parts] == [Step.GIVEN_UP]
+    (cap,) = asked.run(limit=6).budget.ledger.caps
+    assert cap.reserved > 0
