@@ -135,7 +135,7 @@ def _recorded(given: tuple[str, object], *, at: float, simulated: bool) -> Recor
             model_served=named.model_id,
             http_status=None,
         ),
-        latency_s=number(fields, "duration_seconds"),
+        latency_s=None if told(fields, "duration_seconds") is None else number(fields, "duration_seconds"),
         at=at,
         timed=False,
     )
@@ -207,8 +207,12 @@ def texts(rows: list[Row], planned: Mapping[str, int]) -> Iterator[str]:
 def notes(rows: list[Row]) -> list[str]:
     """Return what this format cannot say as it is."""
     failed = sum(row["failed"] for row in rows)
-    said = f"{failed:,} trials without a reply are left out, for want of a place; they count in `tries`"
-    return ([said] if failed else []) + unsaid(rows, lambda _: set())
+    untimed = sum(row["latency_s"] is None and not row["failed"] for row in rows)
+    said = {
+        f"{failed:,} trials without a reply are left out, for want of a place; they count in `tries`": failed,
+        f"{untimed:,} trials have null as their duration: a request of a batch has none": untimed,
+    }
+    return [note for note, count in said.items() if count] + unsaid(rows, lambda _: set())
 
 
 def _result(row: Row) -> Row:

@@ -8,7 +8,7 @@ import pytest
 from asyncbench import generate, run_sweep
 from asyncbench.batches import BatchLedger, BatchPart, Step
 from asyncbench.errors import ConfigError
-from asyncbench.exchange import export_batches, import_batches
+from asyncbench.exchange import export_batches, export_folder, import_batches, import_files
 from asyncbench.exchange.batch_files import requests as exporting
 from asyncbench.pricing import cost_usd, rates_for
 from asyncbench.records import BATCH, Usage
@@ -330,3 +330,18 @@ def test_the_commands_write_and_read_the_same(tmp_path):
             or "--batch-files" in refused_.stderr
             or "folder" in refused_.stderr
         )
+
+
+def test_a_benchmark_that_measures_durations_gets_none_of_batches_and_reads_its_file_again(tmp_path):
+    problems = tmp_path / "additions.parquet"
+    generate("integer_addition", problems, seed=1, tries=2)
+    export_batches("openai", sweep(tmp_path / "out", problems, MINI), tmp_path / "r")
+    folder = tmp_path / "r" / "mini"
+    entries = json_lines(folder / "map.jsonl")
+    results = written(tmp_path / "x.jsonl", [answered(one, one["problem"]["expected"]) for one in entries])
+    import_batches([results], tmp_path / "in", requests=folder)
+    (file,) = export_folder("integer-addition", tmp_path / "in", tmp_path / "files").files
+    assert f"{len(entries)} trials have null as their duration: a request of a batch has none" in file.notes
+    (run,) = import_files("integer-addition", [file.path], tmp_path / "again").runs
+    assert (run.trials, run.left_out) == (len(entries), ())
+    assert {row["latency_s"] for row in read_trials(tmp_path / "again").to_pylist()} == {None}
