@@ -56,6 +56,7 @@ SAID: dict[str, dict[str, object]] = {
     "--max-tokens 64 --rpm 60 --tpm 9e4": {"max_tokens": 64, "rpm": 60, "tpm": 90000},
     "--concurrency 1,8": {"concurrency": [1, 8]},
     "--base-url http://127.0.0.1:9/v1": {"base_url": "http://127.0.0.1:9/v1"},
+    "--mode batch": {"mode": "batch"},
 }
 WORDED = {
     r'--system "Be terse." --template "{question}\nThink."': {
@@ -100,6 +101,7 @@ BASE = "--model simulated/noisy --suite llm_arithmetic"
         (f"{BASE} --depths 10-2", "--depths 10-2: has a range that runs backwards: write 2-10"),
         (f"{BASE} --depth 2-3", "No such option: --depth"),
         (f"{BASE} --tries 5", "No such option: --tries"),
+        (f"{BASE} --mode fast", "--mode"),
         (f"{BASE} --trials x", "--trials x: is not a whole number"),
         ("--model simulated/noisy --depths 2-3", "--depths: a parameter of llm_arithmetic. Name the suite"),
         (f"{BASE} --depths 2-2 --suite nupa", "--suite nupa: a second suite. Name one"),

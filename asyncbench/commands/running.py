@@ -62,15 +62,19 @@ def plan(
 
     asyncbench plan --model openai/gpt-5-mini --suite llm_arithmetic --out mine
 
+    asyncbench plan configs/overnight.yaml --mode batch
+
     A plan calls no model and costs nothing. If the results folder already has finished trials, the plan
     forecasts the rest from them, with a range.
 
-    --pilot makes real calls first, so that the forecast is better. The answers stay in the results folder,
-    and the run does not ask them again.
+    --pilot makes real calls first, so that the forecast is better; models in batches are called in real time
+    for it. The answers stay in the results folder, and the run does not ask them again.
     """
+    from asyncbench.config import with_mode
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
-    sweep = sweep_of(context, sweep_file)
+    sweep, mode = sweep_of(context, sweep_file, beside=["mode"]), flag_typed(context, "mode")
+    sweep = with_mode(sweep, mode, models=aliases_typed(models), given_as="--mode")
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     asked = None
     if pilot:
@@ -169,7 +173,7 @@ def run(
     """
     from asyncbench.run import RunOptions, default_screen, run_as_told
 
-    sweep = sweep_of(context, sweep_file, beside=["max_tokens"] if retry else [])
+    sweep = sweep_of(context, sweep_file, beside=["mode", *["max_tokens"] * bool(retry)])
     if sweep_file is None and budget is not None:
         _check_typed_budget(sweep, budget, context)
     env = environment_of(env_file, sweep.models)
@@ -177,6 +181,7 @@ def run(
     options = RunOptions(
         limit=limit,
         models=aliases_typed(models),
+        mode=flag_typed(context, "mode") if sweep_file is not None else None,
         budget_usd=budget,
         retry=_outcomes(retry),
         max_tokens=_retry_tokens(context, sweep) if retry else None,

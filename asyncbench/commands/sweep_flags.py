@@ -22,6 +22,7 @@ WHAT: Final = "Instead of a sweep file"
 HOW: Final = "How to ask (write 0,1 to compare values)"
 WORDS: Final = "Words around each question"
 OF_MODELS: Final = ("effort", "temperature", "max_tokens", "base_url", "rpm", "tpm", "concurrency")
+OF_SWEEPS: Final = ("repeats", "mode")
 OF_CONDITIONS: Final = ("system", "template", "shots", "style", "context", "digits")
 _TYPED: Final = "asyncbench.flags"  # where the context of a command keeps them
 _SUITE: Final = "asyncbench.suite"
@@ -80,6 +81,14 @@ def _how(
     ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Ask the server at this address.")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="Ask call by call (realtime), or in batches of the provider (batch), which cost less and "
+            "take up to a day. Also beside a sweep file, for all its models.",
+        ),
     ] = None,
 ) -> None: ...
 
@@ -271,7 +280,7 @@ def _sweep_typed(flags: Flags) -> "Sweep":
     if lacking:
         said = "give a sweep file, or --model, --suite or --problems, and --out"
         raise ConfigError(f"{said} ({', '.join(lacking)} missing)" if flags else said)
-    named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, "seed", "grader", "repeats", "out")}
+    named = {name: flag(name) for name in (*OF_MODELS, *OF_CONDITIONS, *OF_SWEEPS, "seed", "grader", "out")}
     place = Place(source="command line", flags=named | {"models": "--model", "problems": "--problems"})
     sweep = sweep_from(_mapping_of(flags), place=place)
     check_asked_alike(sweep)
@@ -292,7 +301,7 @@ def _mapping_of(flags: Flags) -> dict[str, object]:
         "problems": list(_problem_sets(flags)),
         "models": [{"model": model, **_values_of_models(model, flags)} for model in models],
         **({"conditions": [condition]} if words else {}),
-        **({"repeats": flags["repeats"]} if "repeats" in flags else {}),
+        **{name: flags[name] for name in OF_SWEEPS if name in flags},
         "out": str(out),
     }
 

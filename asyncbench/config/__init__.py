@@ -57,5 +57,6 @@ from asyncbench.config.sweep import (
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
     with_budget as with_budget,
+    with_mode as with_mode,
 )
 from asyncbench.config.sweep_file import sweep_schema as sweep_schema

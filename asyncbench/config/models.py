@@ -90,10 +90,15 @@ class LimitsEntry(Entry):
 
 
 class ProviderEntry(LimitsEntry):
-    """Rate limits for each model of a provider, and one budget for all of them."""
+    """Rate limits for each model of a provider, one budget for all of them, and how they are asked."""
 
     budget_usd: Dollars | None = Field(
         default=None, description="The most that all models of this provider may cost together, in USD."
+    )
+    mode: Mode | None = Field(
+        default=None,
+        description="How models of this provider are asked, if they do not say so themselves. "
+        "Without it, the `mode` of the sweep applies.",
     )
 
 
@@ -204,7 +209,8 @@ class WhomEntry(Entry):
     mode: Mode | None = Field(
         default=None,
         description="How the model is asked. `realtime`: call by call. `batch`: in batches of the provider, "
-        "which cost less and take up to a day. Without it, the `mode` of the sweep applies.",
+        "which cost less and take up to a day. Without it, the `mode` of the provider under `limits` "
+        "applies, or else that of the sweep.",
     )
     problems: Problems | None = Field(
         default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."
@@ -266,7 +272,7 @@ def known_provider(provider: str, *, place: Place) -> KnownEndpoint:
 
 def model_from(
     entry: ModelEntry,
-    limits: Mapping[str, LimitsEntry],
+    limits: Mapping[str, ProviderEntry],
     *,
     stream: Streaming = "auto",
     mode: Mode = "realtime",
@@ -277,6 +283,7 @@ def model_from(
     Args:
         stream, mode: what the sweep says for models that do not say themselves.
     """
+    of_provider = limits.get(entry.model.partition("/")[0], ProviderEntry())
     provider, slash, model_id = entry.model.partition("/")
     if not slash or not model_id:
         raise ConfigError(
@@ -297,10 +304,10 @@ def model_from(
         or (default_max_tokens(model_id) if endpoint.via == "anthropic" else None),
         params=params_from(entry.params, place=place),
         price=price_from(entry.price),
-        limits=_limits(endpoint, limits.get(provider), entry),
+        limits=_limits(endpoint, of_provider, entry),
         retry=RetryPolicy(**entry.retry.model_dump()),
         timeouts=Timeouts(**entry.timeouts.model_dump()),
-        mode=entry.mode or mode,
+        mode=entry.mode or of_provider.mode or mode,
         compared=tuple(dict.fromkeys(entry.compare)),
         **{name: getattr(entry, name) for name in _TAKEN_OVER},
     )
@@ -380,7 +387,7 @@ def check_alias(alias: str, *, place: str) -> None:
         )
 
 
-def _limits(endpoint: KnownEndpoint, provider: LimitsEntry | None, model: LimitsEntry) -> Limits:
+def _limits(endpoint: KnownEndpoint, provider: LimitsEntry, model: LimitsEntry) -> Limits:
     """A model's own limit wins over its provider's, and that over the endpoint's; else the default holds."""
     said: dict[str, Any] = {"concurrency": endpoint.concurrency, "counts": endpoint.counts}
     for entry in (provider, model):

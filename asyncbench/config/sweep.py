@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,7 +12,7 @@ from asyncbench.config.batching import Batching
 from asyncbench.config.conditions import condition_from, condition_mapping, models_meant
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
-from asyncbench.config.entry import Dollars, Streaming, collected, read_entry
+from asyncbench.config.entry import Dollars, Mode, Streaming, collected, read_entry
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
     ModelEntry,
@@ -23,11 +23,12 @@ from asyncbench.config.models import (
     streams,
 )
 from asyncbench.config.notify import Notify, notify_from
-from asyncbench.config.place import Place
+from asyncbench.config.place import Place, quoted
 from asyncbench.config.reading import yaml_of
 from asyncbench.config.sources import ProblemsEntry, ProblemSource, source_mapping, sources_from
 from asyncbench.config.sweep_file import StopEntry, SweepEntry
 from asyncbench.errors import ConfigError
+from asyncbench.providers import batch_complaint, known_endpoints
 from asyncbench.records import Condition, Model, StopWhen
 from asyncbench.store import SWEEP_FILE, check_sweep_file, is_results_folder
 
@@ -140,6 +141,37 @@ def with_budget(sweep: Sweep, usd: float | None, *, place: str, given_as: str = 
         raise ConfigError(
             f"{place}: {given_as} {usd!r} is not a number of dollars above 0. Give one, such as 5"
         ) from None
+
+
+def with_mode(
+    sweep: Sweep, mode: str | None, *, models: Sequence[str] | None = None, given_as: str = "mode"
+) -> Sweep:
+    """Return a sweep whose models are asked in this mode, whatever their own; None: in their own.
+
+    Args:
+        sweep: the sweep.
+        mode: as a sweep file says it.
+        models: the aliases of those models. [all]
+        given_as: what messages call the mode, such as `--mode`.
+
+    Raises:
+        ConfigError: it is no mode, or a model cannot be asked like this.
+    """
+    if mode is None:
+        return sweep
+    if mode not in get_args(Mode):
+        raise ConfigError(f"{given_as} {quoted(mode)}: unknown mode. Known: {', '.join(get_args(Mode))}")
+    asked = [
+        replace(model, mode=mode) if model.alias in (models or (model.alias,)) else model
+        for model in sweep.models
+    ]
+    for model in asked:
+        if fault := batch_complaint(model, known_endpoints()[model.provider]):
+            raise ConfigError(
+                f"{given_as} {mode}: {fault}, set the `mode` of the others in the sweep, and leave out "
+                f"{given_as}. Or ask only the others with --models"
+            )
+    return replace(sweep, models=tuple(asked))
 
 
 def priced_models(path: Path) -> tuple[Model, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from asyncbench.config import AnySweep, Sweep, deadline_from, load_sweep, with_budget
+from asyncbench.config import AnySweep, Sweep, deadline_from, load_sweep, with_budget, with_mode
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
 from asyncbench.planning.batch_plan import batch_plan_of, pace_of
 from asyncbench.planning.cuts import cuts_of
@@ -43,6 +43,7 @@ def plan(
     *,
     limit: int | None = None,
     models: Sequence[str] | None = None,
+    mode: str | None = None,
     budget_usd: float | None = None,
     deadline: str | None = None,
 ) -> Plan:
@@ -57,6 +58,7 @@ def plan(
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
         limit: ask each model at most this many problems. [all]
         models: the aliases of the models to ask. [all]
+        mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
         budget_usd: the most that the whole sweep may cost, in USD. [the sweep's own]
         deadline: when the run stops, as a sweep file says it. [the sweep's own]
 
@@ -67,7 +69,7 @@ def plan(
         ConfigError, ProblemSetError: A run of this sweep would not start. (Keys are not checked.)
         StoreError: The results folder cannot be read.
     """
-    sweep = bounded_plan(load_sweep(sweep), budget_usd, deadline)
+    sweep = with_mode(bounded_plan(load_sweep(sweep), budget_usd, deadline), mode, models=models)
     asked = chosen_models(sweep, models)
     check_replays(sweep, asked)
     check_owner(sweep.out, sweep=sweep.name)

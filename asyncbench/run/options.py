@@ -18,6 +18,7 @@ class RunOptions:
     limit: int | None = None  # problems of a model
     pilot: int | None = None  # problems of a cell
     models: Sequence[str] | None = None  # aliases
+    mode: str | None = None  # of all models
     budget_usd: float | None = None
     retry: Collection[Outcome] = ()
     max_tokens: int | None = None
@@ -33,6 +34,11 @@ class RunOptions:
         return "--budget" if self.typed and self.budget_usd is not None else "budget_usd"
 
     @property
+    def mode_name(self) -> str:
+        """What a person set the mode with."""
+        return "--mode" if self.typed else "mode"
+
+    @property
     def may_raise_budget(self) -> bool:
         """Whether `budget_usd` may take more money: of a pilot's budget and the sweep's the lower holds."""
         return self.pilot is None or self.budget_usd is not None
@@ -46,6 +52,7 @@ class RunOptions:
             "--pilot": self.pilot,
             "--limit": self.limit,
             "--models": ",".join(self.models or ()),
+            "--mode": self.mode,
             "--budget": more_usd or self.budget_usd,
             "--retry": ",".join(self.retry),
             "--max-tokens": self.max_tokens,

@@ -13,7 +13,7 @@ from typing import Final
 import yaml
 
 from asyncbench.batches import BatchLedger, hold_again, left_open, trials_out
-from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget
+from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
 from asyncbench.records import BATCH, REALTIME
@@ -74,7 +74,10 @@ async def open_run(
     """Check what can be known before anything is spent, then open the folder; raises as `run_sweep` does."""
     name = options.budget_name
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
+    sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
     models = chosen_models(sweep, options.models)
+    if options.pilot is not None:
+        models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
     models = held_models(sweep, models)
     env = os.environ if env is None else env

@@ -22,6 +22,7 @@ async def run_sweep(
     limit: int | None = None,
     pilot: int | None = None,
     models: Sequence[str] | None = None,
+    mode: str | None = None,
     budget_usd: float | None = None,
     retry: Collection[Outcome] = (),
     max_tokens: int | None = None,
@@ -41,18 +42,16 @@ async def run_sweep(
         limit: ask each model at most this many problems. [all]
         pilot: ask only this many problems of each task and length, once each: enough for `plan` to forecast.
         models: the aliases of the models to ask. [all]
+        mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
         budget_usd: the most that all calls of the folder may cost, in USD, earlier runs included. Budgets of
             models and providers hold, too. [the sweep's own]
-        retry: ask trials with these outcomes again. A new reply replaces the old one; if the new call
-            fails, the old reply stays.
+        retry: ask trials with these outcomes again. If the new call fails, the old reply stays.
         max_tokens: with `truncated` in `retry`: a higher `max_tokens` for these trials.
         reuse: another results folder. Its complete answers to the same trials are copied instead of asked.
-        ignore: `max_tokens`: with `reuse`, also copy answers asked with another `max_tokens`, unless they
-            are longer than this sweep allows.
+        ignore: `max_tokens`: with `reuse`, also copy answers of another `max_tokens`, but no longer ones.
         accept_loss: ask again what is missing or damaged in the folder. What it cost still counts.
         env: where API keys are looked up, by variable name. [this process's environment]
-        progress: True: show the progress, in a pipe as a line every ten seconds. False: print nothing.
-            [shown in a notebook and on a terminal, nothing is printed elsewhere]
+        progress: whether to show how far it is, in a pipe as lines. [on a terminal and in a notebook]
         screen: an object of your own that shows the progress instead.
 
     Returns:
@@ -66,6 +65,7 @@ async def run_sweep(
         limit=limit,
         pilot=pilot,
         models=models,
+        mode=mode,
         budget_usd=budget_usd,
         retry=retry,
         max_tokens=max_tokens,
