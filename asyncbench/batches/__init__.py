@@ -7,7 +7,7 @@ imports only from lines above its own:
     ledger
     packing · desk · enqueued
     harvest · submitting
-    books · polling
+    books · polling · standing
     lane
 """
 
@@ -23,3 +23,12 @@ from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step
 from asyncbench.batches.packing import manifest_rows as manifest_rows, trial_of as trial_of
+from asyncbench.batches.standing import (
+    PartStanding as PartStanding,
+    Stand as Stand,
+    left_in_batches as left_in_batches,
+    standings as standings,
+    standings_in as standings_in,
+    states_text as states_text,
+    warnings_on as warnings_on,
+)

@@ -14,7 +14,9 @@ from asyncbench.providers import BatchApi
 
 NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
 PATIENCE_S: Final = 3600.0  # for a batch that is not found
-KEPT_S: Final = 30 * 86_400.0  # results are, from the creation of the batch; at Anthropic a day less
+DAY_S: Final = 86_400.0
+KEPT_S: Final = 30 * DAY_S  # results are, from the creation of the batch
+UNNAMED_KEPT_S: Final = 29 * DAY_S  # likewise, of a batch that was made without a file: at Anthropic
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
 _OLD_S: Final = 300.0
@@ -103,3 +105,8 @@ class BatchDesk:
     def look_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is looked at again."""
         return next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
+
+
+def kept_s(part: BatchPart) -> float:
+    """Return how long a part's results are kept, from the creation of its batch."""
+    return UNNAMED_KEPT_S if part.file_id is None else KEPT_S

@@ -23,6 +23,11 @@ class EnqueuedPool:
         self.most = float(limit) if limit is not None else FIRST_TOKENS if known else math.inf
         self.factor = 1.0  # by which the vendor counts more than we
 
+    @property
+    def learns(self) -> bool:
+        """Whether a batch that is accepted makes room for more."""
+        return not self._told
+
     def fits(self, tokens: int, *, held: int) -> bool:
         """Whether a part of so many tokens may be sent beside those that are held."""
         return (held + tokens) * self.factor <= self.most

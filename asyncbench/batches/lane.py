@@ -18,6 +18,7 @@ from asyncbench.batches.harvest import Harvest, hold_of
 from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.batches.packing import PartWriter, tokens_of
 from asyncbench.batches.polling import Polling
+from asyncbench.batches.standing import counts_of
 from asyncbench.batches.submitting import Submitting
 from asyncbench.engine import Asker, Lane, LaneModel, Turn
 from asyncbench.errors import ProviderError
@@ -27,6 +28,7 @@ READ_AHEAD: Final = 512  # trials that wait to be packed
 KEPT_TURNS: Final = 8  # of those packed last, should the part have to be smaller
 RECENT_S: Final = 90_000.0  # no two unnamed parts of the same size within this time
 RETRY_S: Final = 60.0
+MOST_QUIET_S: Final = 900.0  # while batches are only sent: nothing has moved for so long
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class BatchLane:
     realtime: Callable[[Asker], Lane]  # asks what batches did not answer
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
     turn: str | None = None
+    leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[Turn] = field(default_factory=list)  # for real time
@@ -96,10 +99,25 @@ class BatchLane:
         going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
         if packed or self._polling.news or any(map(desk.is_due, going)):
             return 0.0
+        if self.leaves and not self._may_send_more():
+            self._stopped = True  # what is out is for the next run
+            return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
         if not going and polled_s == math.inf and self._model.exhausted and self._writer is None:
             return None
         return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
+
+    def _may_send_more(self) -> bool:
+        """Whether more is sent soon: it is being read, tried again, or a young batch makes room for it."""
+        queue, desk = self._model.queue, self.desk
+        if not (queue.dry or queue.turns or self._model.counters.over):
+            return True
+        parts = desk.ledger.open_of(desk.alias)
+        if all(desk.clock.since(part.at) > MOST_QUIET_S for part in parts):
+            return False
+        sending = any(part.unsent and not part.refusals for part in parts) and not self._model.counters.over
+        learning = self._pool.learns and any(part.submitted and not part.counted for part in parts)
+        return sending or bool(queue.turns and learning)
 
     def _goes_on(self, part: BatchPart) -> bool:
         """Whether a part has a step before it that is not waiting for its batch to end."""
@@ -152,6 +170,7 @@ class BatchLane:
         return math.inf
 
     async def _wait(self, seconds: float) -> None:
+        self._model.counters.batches = counts_of(self.desk, next_look_s=seconds)
         if seconds <= 0:
             await asyncio.sleep(0)
             return

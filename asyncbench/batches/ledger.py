@@ -49,6 +49,7 @@ class Step(StrEnum):
     SUBMITTING = "submitting"
     REFUSED = "refused"  # certainly not created
     SUBMITTED = "submitted"
+    SEEN = "seen"  # it goes on, as the vendor told then; not on the disk at once
     ENDED = "ended"
     DOWNLOADING = "downloading"
     COLLECTED = "collected"
@@ -67,7 +68,10 @@ class Step(StrEnum):
 CLOSED: Final = frozenset(
     {Step.COLLECTED, Step.CLEANING, Step.CLEANED, Step.NEVER_CREATED, Step.GIVEN_UP}
 )  # nothing of the part is in flight any more
-_BESIDE: Final = frozenset({Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING})  # change no place
+_UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
+_BESIDE: Final = frozenset(
+    {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING}
+)  # change no place
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,15 +84,19 @@ class BatchPart:
     size: int  # bytes
     sha256: str
     tokens: int  # that it takes of the vendor's pool, estimated
+    reserved_usd: float | None = None  # of a budget, for all its requests; None: there is none
     account: str = ""  # a hash of whose batch it is: no other account can see it
     step: Step = Step.PREPARED
     at: float = 0.0  # of that step
+    prepared_at: float = 0.0
     intended_at: float = 0.0  # when it was about to be submitted first, by the vendor's clock
     file_id: str | None = None
     batch_id: str | None = None
     created_at: float | None = None
     ended_at: float | None = None
     status: str = ""  # the vendor's last word
+    counted: bool = False  # the vendor has counted its requests: it was validated
+    done: int | None = None  # requests that were run, as the vendor told last
     files: tuple[str, ...] = ()  # with the results
     faults: tuple[dict[str, Any], ...] = ()  # why all of it was refused. Any: JSON of the vendor
     used: tuple[int, int] | None = None  # input and output tokens, as the vendor sums them up
@@ -97,6 +105,7 @@ class BatchPart:
     cancelled: bool = False  # asked to
     unanswered: int = 0  # lines that were not answered, once it was collected
     refusals: int = 0  # of its create, in a row
+    why: str = ""  # of the last refusal
     restored: bool = False  # an earlier run prepared it
 
     @property
@@ -110,6 +119,11 @@ class BatchPart:
         return self.step is Step.SUBMITTED
 
     @property
+    def unsent(self) -> bool:
+        """Whether there is certainly no batch of it, and one was to be."""
+        return self.batch_id is None and self.step in _UNSENT
+
+    @property
     def in_doubt(self) -> bool:
         """Whether a batch of it may exist that is not known."""
         return self.batch_id is None and self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
@@ -119,13 +133,18 @@ class BatchPart:
         if step not in _BESIDE:
             self.step, self.at = step, at
         match step:
+            case Step.PREPARED:
+                self.prepared_at = at
             case Step.UPLOADED:
                 self.file_id = said["file_id"]
             case Step.SUBMITTING:
                 self.intended_at, self.account = said["server_at"], said["account"] or self.account
             case Step.REFUSED:
-                self.refusals, self.batch_id = self.refusals + 1, None
+                self.refusals, self.batch_id, self.why = self.refusals + 1, None, said["why"]
+            case Step.SEEN:
+                self.status, self.counted, self.done = said["status"], said["counted"], said["done"]
             case Step.SUBMITTED:
+                self.status, self.counted, self.done = "", False, None
                 self.batch_id, self.created_at, self.refusals = said["batch_id"], said["created_at"], 0
             case Step.ENDED:
                 self.status, self.ended_at = said["status"], said["ended_at"]
@@ -224,4 +243,4 @@ class BatchLedger:
         self.parts[key].follow(step, at, line)
 
 
-_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens")
+_PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens", "reserved_usd")

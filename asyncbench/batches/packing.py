@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+from math import fsum
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
 
@@ -110,6 +111,7 @@ class PartWriter:
             digest = _check(self._draft("jsonl"), self.key, self.rows)
             for suffix in ("jsonl", "manifest"):
                 publish(self._draft(suffix), self._folder / f"{self.key}.{suffix}")
+        reserved = [row["reserved_usd"] for row in self.rows if row["reserved_usd"] is not None]
         return BatchPart(
             key=self.key,
             alias=alias,
@@ -117,6 +119,7 @@ class PartWriter:
             size=self._size,
             sha256=digest,
             tokens=self.tokens,
+            reserved_usd=fsum(reserved) if reserved else None,
         )
 
     def abandon(self) -> None:

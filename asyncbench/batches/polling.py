@@ -12,6 +12,7 @@ from asyncbench.errors import ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
 
 JITTER: Final = 0.1
+WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 
 
 class Polling:
@@ -86,6 +87,7 @@ class Polling:
                 sum(other.tokens for other in desk.ledger.open_of(desk.alias) if other.batch_id)
             )
         if not batch.ended:
+            self._write_down(part, batch)
             return
         self.news = True
         if full := next((fault for fault in batch.faults if SAYS_FULL.search(str(fault))), None):
@@ -103,6 +105,14 @@ class Polling:
             used=batch.tokens,
             faults=batch.faults,
         )
+
+    def _write_down(self, part: BatchPart, batch: RemoteBatch) -> None:
+        """Write down how a batch goes on where that has changed: who looks at the folder asks nobody."""
+        counted, done = batch.requests is not None, batch.done
+        more = (done or 0) - (part.done or 0) >= WORTH_WRITING * part.requests
+        if (part.status, part.counted) != (batch.status, counted) or more:
+            at = self._desk.clock.now()
+            self._desk.ledger.write(part, Step.SEEN, at=at, status=batch.status, counted=counted, done=done)
 
     async def _look_for_twins(self, part: BatchPart, listed: list[RemoteBatch]) -> None:
         """Cancel a second batch of a part: somebody between us and the vendor repeated the call."""

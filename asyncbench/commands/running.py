@@ -132,6 +132,12 @@ Ignore = Annotated[
     str | None,
     typer.Option(metavar="max_tokens", help="With --reuse: also take answers with other max_tokens."),
 ]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="Leave batches as soon as all are sent. Models in real time are asked to the end."
+    ),
+]
 AcceptLoss = Annotated[
     bool,
     typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
@@ -148,6 +154,7 @@ def run(
     reuse: Reuse = None,
     ignore: Ignore = None,
     accept_loss: AcceptLoss = False,
+    detach: Detach = False,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -158,17 +165,18 @@ def run(
 
     asyncbench run --model openai/gpt-5-mini --suite llm_arithmetic --out mine
 
+    asyncbench run configs/overnight.yaml --mode batch --detach
+
     asyncbench run configs/overnight.yaml --retry truncated --max-tokens 8000
 
     Flags can stand for a sweep file. The run writes that file to the results folder: FOLDER/sweep.yaml.
-
     A run never asks a finished trial again, so you never pay twice. Ctrl-C stops it and keeps all answers.
 
-    --budget replaces the budget_usd of the sweep for this run. The run never spends more. Raise it and run
-    again to continue.
+    --budget replaces the budget_usd of the sweep for this run. Raise it and run again to continue.
+
+    Batches go on when a run ends: after --detach, Ctrl-C or a crash. Run again to collect them.
 
     --retry keeps the old answer if the new call fails. --reuse costs nothing: it copies answers.
-
     --accept-loss treats missing and damaged files as lost. The cost of their calls still counts.
     """
     from asyncbench.run import RunOptions, default_screen, run_as_told
@@ -182,6 +190,7 @@ def run(
         limit=limit,
         models=aliases_typed(models),
         mode=flag_typed(context, "mode") if sweep_file is not None else None,
+        detach=detach,
         budget_usd=budget,
         retry=_outcomes(retry),
         max_tokens=_retry_tokens(context, sweep) if retry else None,
@@ -205,7 +214,7 @@ def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) ->
     if typed and not as_json:
         text += f"\nTo ask the same from a file: asyncbench run {shlex.quote(str(summary.out / SWEEP_FILE))}"
     typer.echo(text)
-    if brief:
+    if brief and (any(one.done for one in summary.models.values()) or not summary.batches):
         _show_morning(summary.out, below=text.count("\n") + 2)
 
 

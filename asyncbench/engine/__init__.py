@@ -25,5 +25,5 @@ from asyncbench.engine.stopping import (
     Stopping as Stopping,
     still_stopped as still_stopped,
 )
-from asyncbench.engine.telemetry import Counters as Counters, LoopLag as LoopLag
+from asyncbench.engine.telemetry import BatchCounts as BatchCounts, Counters as Counters, LoopLag as LoopLag
 from asyncbench.engine.turn import Turn as Turn

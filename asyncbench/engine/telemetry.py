@@ -3,11 +3,22 @@
 import asyncio
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
 from asyncbench.records import Attempt, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchCounts:
+    """How the open batches of one model stand."""
+
+    states: Mapping[str, int]  # how many are in each, in words
+    trials: int
+    answered: int  # of them, as far as the provider tells while they run
+    oldest_s: float | None  # seconds since the oldest was created; None: there is none
+    next_look_s: float  # seconds until something is done for them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +35,7 @@ class Counters:
     attempts: int = 0
     in_flight: int = 0
     in_batches: int = 0  # trials that are packed, or in batches whose results are not taken in
+    batches: BatchCounts | None = None  # None: it is asked in none
     waits_for: str | None = None  # what keeps the next call from starting now, a cause of `minutes`
     latest_failure: Attempt | None = None
     rate_limited: int = 0  # attempts answered by a 429

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from asyncbench.engine import CellCounts
 from asyncbench.pricing import dollars_of, picodollars
 from asyncbench.records import Outcome
+from asyncbench.reports.batch_status import BatchesStatus, aliases_of, batches_in
 from asyncbench.results import FolderReport, held, lapsed_note, note_of_simulated
 from asyncbench.shown import Sheet, dollars, safe_note
 from asyncbench.store import (
@@ -44,11 +45,13 @@ class ModelStatus:
     unpriced_attempts: int
     cost_usd: float | None  # of the attempts whose cost is known; None: of none is it known
     skipped: int = 0  # not asked, for enough is known of their cells by the rule in force
+    in_batches: int = 0  # trials of `open` that are in batches, or in doubt
 
-    def as_row(self, *, skipped: bool) -> tuple[str, ...]:
-        """Return the figures as they are shown, with or without what was skipped."""
+    def as_row(self, *, skipped: bool, batches: bool) -> tuple[str, ...]:
+        """Return the figures as they are shown, with or without what was skipped, and what is in batches."""
         closed = (self.done, self.skipped) if skipped else (self.done,)
-        counted = (self.planned, *closed, self.failed, self.open, self.in_flight, self.attempts)
+        out = (self.in_batches, self.in_flight) if batches else (self.in_flight,)
+        counted = (self.planned, *closed, self.failed, self.open, *out, self.attempts)
         figures = ("?" if count is None else f"{count:,}" for count in counted)
         return self.model, *figures, self.cost_text, f"suspended: {self.suspended}" if self.suspended else ""
 
@@ -71,6 +74,7 @@ class CapStatus:
     doubted_usd: float = 0.0  # of `spent_usd`: what calls of unknown cost could cost at most
     doubted_calls: int = 0  # those calls
     unended_calls: int = 0  # those for which `reserved_usd` is
+    in_batches_usd: float = 0.0  # set aside for batches that are open, or that nobody knows of
 
     def said(self, *, running: bool) -> str:
         """Return it in words; `running`: whether calls without an end are in flight, or lost."""
@@ -81,7 +85,7 @@ class CapStatus:
             self.name,
             self.spent_usd + lost_usd,
             self.limit_usd,
-            reserved_usd=self.reserved_usd if running else 0.0,
+            reserved_usd=self.in_batches_usd + (self.reserved_usd if running else 0.0),
             doubted_usd=self.doubted_usd + lost_usd,
             doubted_calls=self.doubted_calls + lost,
         )
@@ -102,6 +106,7 @@ class Status(FolderReport):
     files: Upkeep
     models: tuple[ModelStatus, ...]
     budget: tuple[CapStatus, ...] = ()  # as of the latest run
+    batches: BatchesStatus | None = None  # None: there are none
     lapsed: int = 0  # trials skipped before, but not by the rule in force: open
     apart: ClassVar[str] = "\n"
 
@@ -115,10 +120,16 @@ class Status(FolderReport):
         writer = f"; process {self.files.writer or 'unknown'} is writing to it" if self.running else ""
         yield f"{self.sweep} in {self.folder}, last written {self.written_at or 'never'}{writer}"
         closed = ("done", "skipped") if self._skipped else ("done",)
-        head = ("model", "planned", *closed, "failed", "open", "in flight", "attempts", "cost", "")
+        out = ("in batches", "in flight") if self._batched else ("in flight",)
+        head = ("model", "planned", *closed, "failed", "open", *out, "attempts", "cost", "")
         yield Sheet(title="", head=head, rows=self._rows())
         for cap in self.budget:
             yield cap.said(running=self.running)
+        if self.batches is not None:
+            yield from self.batches.sheet_and_notes()
+            for one in self.models:
+                if one.in_batches and (rest := (one.open or 0) - one.in_batches) > 0:
+                    yield f"{one.model}: {rest:,} open trials are in no batch yet. A run sends them."
         yield from self._health()
 
     def as_line(self) -> str:
@@ -126,11 +137,19 @@ class Status(FolderReport):
         return safe_note(f"{self.written_at or 'never'} {'; '.join(map(_sentence, self.models))}")
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows = [one.as_row(skipped=self._skipped) for one in self.models]
+        shown = {"skipped": self._skipped, "batches": self._batched}
+        rows = [one.as_row(**shown) for one in self.models]
         if len(self.models) > 1:
             total = _total(self.models, self.cost_usd, self.unpriced_attempts)
-            rows.append(total.as_row(skipped=self._skipped))
+            rows.append(total.as_row(**shown))
         return rows
+
+    def _data(self) -> dict[str, Any]:  # Any: JSON
+        return FolderReport._data(self) | {"batches": [] if self.batches is None else self.batches.data()}
+
+    @property
+    def _batched(self) -> bool:
+        return any(one.in_batches for one in self.models)
 
     @property
     def _skipped(self) -> bool:
@@ -181,12 +200,16 @@ def status_of(folder: Path | str) -> Status:
     if damaged and files.writer is not None:
         found = trial_counts(path)  # a line that was just being written is whole by now
         damaged &= set(found.damaged)
+    batches = batches_in(path, running=files.writer is not None)
     holds = held(path, (figures for one in found.models.values() for figures in one.skips))
     planned_trials = Counter[str]()
     for (_, model, _), suites in planned(manifest).items():
         planned_trials[model] += sum(sum(tasks.values()) for tasks in suites.values())
     models = tuple(
-        _model(name, found.models.get(name, ModelCounts()), planned_trials.get(name), holds)
+        replace(
+            _model(name, found.models.get(name, ModelCounts()), planned_trials.get(name), holds),
+            in_batches=batches.trials.get(name, 0),
+        )
         for name in sorted({*planned_trials, *found.models})
     )
     written_at = None if found.written_at is None else datetime.fromtimestamp(found.written_at, UTC)
@@ -203,7 +226,8 @@ def status_of(folder: Path | str) -> Status:
         quarantined_lines=sum(found.quarantined.values()),
         files=files,
         models=models,
-        budget=tuple(_caps(manifest, path)),
+        budget=tuple(_caps(manifest, path, batches)),
+        batches=batches if batches.parts else None,
         lapsed=sum(one.skipped for one in found.models.values()) - sum(one.skipped for one in models),
     )
 
@@ -249,13 +273,18 @@ FROM (
 """  # noqa: S608  made of our own words alone
 
 
-def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any: JSON of our own
+def _caps(
+    manifest: dict[str, Any],  # Any: JSON of our own
+    folder: Path,
+    batches: BatchesStatus,
+) -> Iterator[CapStatus]:
     caps = manifest.get("budget") or ()
     found = spending_of(folder) if caps else Books(by_alias={})
     for cap in caps:
         of = cap["kind"], cap["of"], cap.get("also", ())
         counted = found.charges(*of)
         unknown_usd = cap.get("unknown_usd", 0.0)
+        whose = {"model": {cap["of"], *cap.get("also", ())}, "sweep": None}
         yield CapStatus(
             name=f"{cap['kind']} {cap['of']}",
             limit_usd=cap["limit_usd"],
@@ -264,6 +293,9 @@ def _caps(manifest: dict[str, Any], folder: Path) -> Iterator[CapStatus]:  # Any
             doubted_usd=dollars_of(counted.doubted) + unknown_usd,
             doubted_calls=counted.doubted_calls + cap.get("unknown_calls", 0),
             unended_calls=counted.unended_calls,
+            in_batches_usd=batches.reserved_usd(
+                whose[cap["kind"]] if cap["kind"] in whose else aliases_of(cap["of"], folder)
+            ),
         )
 
 
@@ -287,7 +319,7 @@ def _model(name: str, found: ModelCounts, planned: int | None, holds: Container[
 
 def _total(models: Sequence[ModelStatus], cost_usd: float, unpriced: int) -> ModelStatus:
     known = any(model.cost_usd is not None for model in models)
-    counts = ("done", "failed", "in_flight", "attempts", "skipped")
+    counts = ("done", "failed", "in_flight", "in_batches", "attempts", "skipped")
     sums: dict[str, Any] = {name: sum(getattr(model, name) for model in models) for name in counts}
     sums |= {name: _sum(getattr(model, name) for model in models) for name in ("planned", "open")}
     return replace(
@@ -308,6 +340,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _sentence(one: ModelStatus) -> str:
     parts = [f"{one.model} {one.done:,}/{'?' if one.planned is None else f'{one.planned:,}'}"]
+    parts += [f"{one.in_batches:,} in batches"] * bool(one.in_batches)
     parts += [f"{one.skipped:,} skipped"] * bool(one.skipped)
     parts += [f"{one.failed:,} failed"] * bool(one.failed) + [f"{one.in_flight:,} in flight", one.cost_text]
     return ", ".join([*parts, f"suspended: {one.suspended}"] if one.suspended else parts)

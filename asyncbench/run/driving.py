@@ -75,7 +75,7 @@ async def drive(run: RunState, driven: Driven) -> None:
             scheduler.stop(drain_s=DRAIN_S)
             screen.say(
                 f"Stopping: waiting up to {DRAIN_S:.0f} s for {_in_flight(driven)}. "
-                "Press Ctrl-C again to leave now."
+                f"{_staying(driven)}Press Ctrl-C again to leave now."
             )
 
     run.salvage.stop = stop_for_the_disk
@@ -93,12 +93,13 @@ async def drive(run: RunState, driven: Driven) -> None:
 
 def _in_flight(driven: Driven) -> str:
     calls = sum(counters.in_flight for counters in driven.counters.values())
-    said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
-    return (
-        f"{said}, and no longer for batches: they go on. Run again to collect them"
-        if any(counters.in_batches for counters in driven.counters.values())
-        else said
-    )
+    return "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+
+
+def _staying(driven: Driven) -> str:
+    """Return that batches go on, if there are any."""
+    trials = sum(counters.in_batches for counters in driven.counters.values())
+    return f"Batches go on without this program, with {trials:,} trials. " if trials else ""
 
 
 @contextlib.contextmanager

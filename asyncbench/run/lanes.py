@@ -101,6 +101,7 @@ def _batches(
         realtime=lambda rest: _lane(run, model.alias, [rest]),
         rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
         turn=model.turn,
+        leaves=run.options.detach or run.options.pilot is not None,
     )
 
 

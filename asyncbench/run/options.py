@@ -25,6 +25,7 @@ class RunOptions:
     reuse: Path | None = None
     ignore: Collection[str] = ()
     accept_loss: bool = False
+    detach: bool = False  # leaves batches as soon as they are sent
     clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
 

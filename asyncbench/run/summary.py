@@ -1,12 +1,14 @@
 """What a run did, for a person, for a script and for the shell."""
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from enum import IntEnum
 from pathlib import Path
 
+from asyncbench.batches import PartStanding, left_in_batches, warnings_on
 from asyncbench.engine import Cap, Counters, Ledger
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
 from asyncbench.records import Outcome
@@ -162,6 +164,7 @@ class Summary:
     asked_again: bool = False  # whether trials were asked that had an answer
     conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
     stops: Sequence[str] = ()  # why models stopped, and what to do now
+    batches: Sequence[PartStanding] = ()  # that are open
     limit: str | None = None  # what an option left out of the sweep; None: nothing
 
     @property
@@ -178,6 +181,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": {alias: counts_of(counters) for alias, counters in self.models.items()},
+            "batches": [asdict(part) for part in self.batches],
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }
@@ -213,12 +217,13 @@ class Summary:
         return [self.simulated_note] * self.simulated
 
     def _notes(self) -> list[str]:
-        lines = self._why()
+        lines = [*self._why(), *self._left_in_batches()]
         lines += [] if self.budget is None else self.budget.as_lines()
         lines += [
             f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "
             f"{stats['delivered']:,} answered"
             for stats in self.seen
+            if stats["requests"] or not self.batches
         ]
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")
@@ -261,6 +266,13 @@ class Summary:
             lines += [f"To continue: {self.command}"] * (left > 0)
             lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
         return lines
+
+    def _left_in_batches(self) -> list[str]:
+        now = time.time()
+        if not (lines := left_in_batches(self.batches, now=now)):
+            return []
+        lines += [*warnings_on(self.batches, now=now), f"To see them: asyncbench status {self.out}"]
+        return lines if self.exit in WHY else [*lines, f"To collect them: {self.command}"]
 
     def _retry(self) -> str:
         return self.command if "--retry" in self.command else f"{self.command} --retry failed"

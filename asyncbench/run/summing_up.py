@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 
+from asyncbench.batches import standings
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
 from asyncbench.run.refusals import stop_lines
@@ -28,7 +29,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         sweep=run.sweep.name,
         out=run.sweep.out,
         models=driven.counters,
-        causes=_causes(driven),
+        causes=_causes(run, driven),
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
         simulated_note=simulated_note(run.store.manifest),
@@ -39,6 +40,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
         stops=stop_lines(run.models, driven.counters),
+        batches=[part for part in standings(run.batches, running=False, now=time.time()) if part.open],
         limit=_limit_text(run, reached=not any(counters.open for counters in driven.counters.values())),
     )
 
@@ -58,8 +60,8 @@ def _limit_text(run: RunState, *, reached: bool) -> str | None:
     return f"{typed.format(limit)} {said}; run again without {without} for the rest"
 
 
-def _causes(driven: Driven) -> frozenset[Exit]:
-    """Return why a run ended before all was done."""
+def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:
+    """Return why a run ended before all was done; if it was to leave batches, those that are sent are."""
     scheduler, models = driven.scheduler, driven.counters.values()
     causes = set()
     if scheduler.overdue:
@@ -69,6 +71,9 @@ def _causes(driven: Driven) -> frozenset[Exit]:
         causes.add(Exit.INTERRUPTED)
     if any(counters.budget_stopped and counters.open for counters in models):
         causes.add(Exit.BUDGET)
-    if not all(counters.complete for counters in models):
-        causes.add(Exit.UNFINISHED)
+    sent = {part.alias for part in run.batches.parts.values() if part.open and not part.unsent}
+    sent = sent if run.options.detach or run.options.pilot is not None else set()
+    for alias, counters in driven.counters.items():
+        if not counters.complete and (alias not in sent or counters.failed or counters.suspended is not None):
+            causes.add(Exit.UNFINISHED)
     return frozenset(causes)

@@ -23,6 +23,7 @@ async def run_sweep(
     pilot: int | None = None,
     models: Sequence[str] | None = None,
     mode: str | None = None,
+    detach: bool = False,
     budget_usd: float | None = None,
     retry: Collection[Outcome] = (),
     max_tokens: int | None = None,
@@ -43,8 +44,8 @@ async def run_sweep(
         pilot: ask only this many problems of each task and length, once each: enough for `plan` to forecast.
         models: the aliases of the models to ask. [all]
         mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
-        budget_usd: the most that all calls of the folder may cost, in USD, earlier runs included. Budgets of
-            models and providers hold, too. [the sweep's own]
+        detach: return as soon as all batches are sent that can be; the next run collects them.
+        budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
         retry: ask trials with these outcomes again. If the new call fails, the old reply stays.
         max_tokens: with `truncated` in `retry`: a higher `max_tokens` for these trials.
         reuse: another results folder. Its complete answers to the same trials are copied instead of asked.
@@ -66,6 +67,7 @@ async def run_sweep(
         pilot=pilot,
         models=models,
         mode=mode,
+        detach=detach,
         budget_usd=budget_usd,
         retry=retry,
         max_tokens=max_tokens,

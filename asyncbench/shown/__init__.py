@@ -27,6 +27,7 @@ from asyncbench.shown.numbers import (
     MISSING as MISSING,
     Goodness as Goodness,
     count as count,
+    days as days,
     dollars as dollars,
     duration as duration,
     of_accuracy as of_accuracy,

@@ -59,6 +59,14 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}"
 
 
+def days(seconds: float) -> str:
+    """Return a long time as people say it: `2.5 days`, `7 h`, `12 min`, `40 s`."""
+    for unit, size in (("days", 86_400), ("h", 3600)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(0.0, seconds):.0f} s"
+
+
 def points(difference: float, interval: tuple[float, float] | None = None) -> str:
     """Return a difference of shares in points, with its interval: `+1.2 (-0.3 to +2.7)`."""
     text = f"{100 * difference:+.1f}"

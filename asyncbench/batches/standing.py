@@ -1,0 +1,208 @@
+"""Where the batches of a results folder stand: read from its ledger, without a call and without writing."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from asyncbench.batches.desk import DAY_S, BatchDesk, kept_s
+from asyncbench.batches.enqueued import SAYS_FULL
+from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
+from asyncbench.engine import BatchCounts
+from asyncbench.shown import days, dollars
+
+NEAR_S: Final = 7 * DAY_S  # before results are deleted, a person is warned
+SHOWN_IDS: Final = 5
+_CREATE_S: Final = 60.0  # for a create of a running process, and a second more for each
+_CREATE_BYTES: Final = 100_000
+
+
+class Stand(StrEnum):
+    """Where a part stands, in the order of what a person should see first."""
+
+    IN_DOUBT = "in doubt"  # nobody knows whether there is a batch of it
+    POOL = "waits for the pool"  # the provider has too many tokens enqueued
+    PREPARED = "prepared"
+    SUBMITTING = "submitting"
+    VALIDATING = "validating"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    ENDED = "ended"  # not collected
+    LEFT = "given up"  # in doubt for good
+    COLLECTED = "collected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStanding:
+    """Where one part stands. Times are UTC, seconds since 1970."""
+
+    part: str  # its key
+    model: str  # the alias
+    state: Stand
+    batch_id: str | None  # None: there is none, or nobody knows it
+    status: str  # the provider's own last word
+    trials: int
+    answered: int | None  # that the provider counts as done, when it was last looked at; None: it tells none
+    bytes: int
+    prompt_tokens: int  # estimated
+    reserved_usd: float | None  # None: no budget holds it
+    prepared_at: float
+    created_at: float | None
+    ended_at: float | None
+    window_ends_at: float | None  # the provider has promised it by then; None: it does not run
+    deleted_at: float | None  # its results are, by then; None: nothing is to be collected
+
+    @property
+    def open(self) -> bool:
+        return self.state not in (Stand.COLLECTED, Stand.LEFT)
+
+    @property
+    def named(self) -> str:
+        """The batch, or the part where there is none."""
+        return self.batch_id or f"part {self.part}"
+
+
+def standings_in(folder: Path, *, running: bool, now: float | None = None) -> list[PartStanding]:
+    """Return how the parts of a results folder stand, the oldest first; nothing is written.
+
+    Args:
+        folder: the results folder.
+        running: whether a run is going on there.
+        now: UTC, seconds since 1970. [this computer's]
+
+    Raises:
+        StoreError: a line of the ledger is damaged without which the others say nothing.
+    """
+    return standings(BatchLedger(folder), running=running, now=time.time() if now is None else now)
+
+
+def standings(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
+    """Return how all parts stand that were not given back unsent."""
+    parts = (part for part in ledger.parts.values() if part.step is not Step.NEVER_CREATED)
+    return [standing_of(part, running=running, now=now) for part in parts]
+
+
+def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
+    """Return how a part stands; a create of a running process is in doubt only when it took too long."""
+    state = _state(part)
+    young = now - part.at < _CREATE_S + part.size / _CREATE_BYTES
+    if part.step is Step.SUBMITTING and running and young:
+        state = Stand.SUBMITTING
+    created_at = part.created_at if part.batch_id else None
+    waits = state in (Stand.VALIDATING, Stand.RUNNING, Stand.CANCELLING)
+    return PartStanding(
+        part=part.key,
+        model=part.alias,
+        state=state,
+        batch_id=part.batch_id,
+        status=part.status,
+        trials=part.requests,
+        answered=part.done if part.batch_id else None,
+        bytes=part.size,
+        prompt_tokens=part.tokens,
+        reserved_usd=part.reserved_usd,
+        prepared_at=part.prepared_at,
+        created_at=created_at,
+        ended_at=part.ended_at,
+        window_ends_at=created_at + DAY_S if created_at and waits else None,
+        deleted_at=created_at + kept_s(part) if created_at and (waits or state is Stand.ENDED) else None,
+    )
+
+
+def _state(part: BatchPart) -> Stand:
+    match part.step:
+        case Step.SUBMITTED:
+            if part.cancelled or part.status in ("cancelling", "canceling"):
+                return Stand.CANCELLING
+            young = part.status == "" and part.file_id is not None
+            return Stand.VALIDATING if young or part.status == "validating" else Stand.RUNNING
+        case Step.ENDED | Step.DOWNLOADING:
+            return Stand.ENDED
+        case Step.REFUSED if SAYS_FULL.search(part.why):
+            return Stand.POOL
+        case Step.PREPARED | Step.UPLOADING | Step.UPLOADED | Step.REFUSED:
+            return Stand.PREPARED
+        case Step.COLLECTED | Step.CLEANING | Step.CLEANED:
+            return Stand.COLLECTED
+    return Stand.IN_DOUBT if part.in_doubt else Stand.LEFT
+
+
+# ── together, and in words ───────────────────────────────────────────────────────────────────
+
+
+def counts_of(desk: BatchDesk, *, next_look_s: float) -> BatchCounts:
+    """Return what a screen shows of a model's parts; `next_look_s`: until something is done for them."""
+    now = desk.clock.now()
+    parts = [standing_of(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
+    times = [one.created_at or one.prepared_at for one in parts]
+    return BatchCounts(
+        states={state.value: count for state, count in _by_state(parts).items()},
+        trials=sum(one.trials for one in parts),
+        answered=sum(one.answered or 0 for one in parts),
+        oldest_s=now - min(times) if times else None,
+        next_look_s=next_look_s * desk.clock.real_s,
+    )
+
+
+def _by_state(parts: Iterable[PartStanding]) -> dict[Stand, int]:
+    counted = Counter(one.state for one in parts)
+    return {state: counted[state] for state in Stand if counted[state]}
+
+
+def left_in_batches(found: Sequence[PartStanding], *, now: float) -> list[str]:
+    """Return what a person should know who leaves batches going: which, and until when."""
+    parts = [one for one in found if one.open]
+    if not parts:
+        return []
+    trials = sum(one.trials for one in parts)
+    reserved = [one.reserved_usd for one in parts if one.reserved_usd is not None]
+    held = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
+    lines = [f"{trials:,} trials stay in batches ({states_text(parts)}).{held}"]
+    if going := [one for one in parts if one.batch_id]:
+        lines.append(f"They go on without this program: {_named(going)}.")
+    if ends := [one.deleted_at for one in parts if one.deleted_at is not None]:
+        lines.append(f"Their results are deleted {days(min(ends) - now)} from now: collect them before.")
+    if any(one.state is Stand.VALIDATING for one in parts):
+        lines.append("Batches that are being validated may still be refused: look again in a few minutes.")
+    return lines
+
+
+def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
+    """Return what a person has to do about batches, a sentence each."""
+    parts = [one for one in found if one.open]
+    lines = []
+    if near := [one for one in parts if one.deleted_at is not None and one.deleted_at - now < NEAR_S]:
+        soonest = min(one.deleted_at or now for one in near) - now
+        when = f"in {days(soonest)}" if soonest > 0 else "by now, if the provider keeps its word"
+        lines.append(f"The results of {_named(near)} are deleted {when}. Run again before that.")
+    if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT]:
+        lines.append(
+            f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
+            "sends nothing twice. If a run finds no trace: look into your provider's console, then set "
+            "`batch: {on_doubt: resubmit}`, which may pay twice."
+        )
+    if waiting := [one for one in parts if one.state is Stand.POOL]:
+        lines.append(
+            f"{_named(waiting)}: the provider's pool of enqueued tokens is full. A run sends them when other "
+            "batches of the model, also your colleagues', have ended."
+        )
+    return lines
+
+
+def _named(parts: Sequence[PartStanding]) -> str:
+    more = f" and {len(parts) - SHOWN_IDS:,} more" if len(parts) > SHOWN_IDS else ""
+    return ", ".join(one.named for one in parts[:SHOWN_IDS]) + more
+
+
+def states_text(parts: Iterable[PartStanding]) -> str:
+    """Return how many parts are in each state, and of how many trials: ``1 ended (20 trials)`."""
+    parts, texts = list(parts), []
+    for state, count in _by_state(parts).items():
+        these = [one for one in parts if one.state is state]
+        trials, done = sum(one.trials for one in these), sum(one.answered or 0 for one in these)
+        share = f"{done:,} of " if done and state is not Stand.COLLECTED else ""
+        texts.append(f"{count:,} {state.value} ({share}{trials:,} trials{' done' if share else ''})")
+    return ", ".join(texts)

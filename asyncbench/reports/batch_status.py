@@ -1,0 +1,105 @@
+"""The batches of a results folder as `status` shows them: each that is open, then what a person has to do."""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from asyncbench.batches import PartStanding, Stand, standings_in, states_text, warnings_on
+from asyncbench.config import priced_models
+from asyncbench.errors import ConfigError
+from asyncbench.shown import MISSING, Sheet, days
+from asyncbench.store import SWEEP_FILE
+
+MOST_ROWS: Final = 20
+HEAD: Final = ("batch", "model", "state", "trials", "done", "age", "due within", "results kept")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchesStatus:
+    """How the batches of a folder stand."""
+
+    parts: tuple[PartStanding, ...]
+    at: float  # UTC, seconds since 1970: when that was
+
+    @property
+    def open(self) -> list[PartStanding]:
+        """Return those that are not over, first those that need a person."""
+        order = list(Stand)
+        return sorted((part for part in self.parts if part.open), key=lambda part: order.index(part.state))
+
+    @property
+    def trials(self) -> Mapping[str, int]:
+        """Trials in open parts, by model."""
+        counted = Counter[str]()
+        for part in self.open:
+            counted[part.model] += part.trials
+        return counted
+
+    def reserved_usd(self, aliases: Collection[str] | None) -> float:
+        """Return what is set aside for the batches of these models; None: of all.
+
+        Of batches that were given up while in doubt it stays: they may have cost it.
+        """
+        held = (part for part in self.parts if part.open or part.state is Stand.LEFT)
+        return sum(part.reserved_usd or 0.0 for part in held if aliases is None or part.model in aliases)
+
+    def data(self) -> list[dict[str, object]]:
+        """Return all parts for a script, with times in ISO 8601."""
+        return [
+            {name: _iso(value) if name.endswith("_at") else value for name, value in asdict(part).items()}
+            | {"age_s": round(self._age_s(part), 1)}
+            for part in self.parts
+        ]
+
+    def sheet_and_notes(self) -> Iterator[str | Sheet]:
+        if not self.parts:
+            return
+        shown = self.open
+        yield f"Batches: {states_text(self.parts)}."
+        if shown:
+            yield Sheet(title="", head=HEAD, rows=list(map(self._row, shown[:MOST_ROWS])), labels=3)
+        if len(shown) > MOST_ROWS:
+            yield f"{len(shown) - MOST_ROWS:,} more batches: --json lists all."
+        yield from warnings_on(self.parts, now=self.at)
+
+    def _row(self, part: PartStanding) -> Sequence[str]:
+        return (
+            part.named,
+            part.model,
+            part.state.value,
+            f"{part.trials:,}",
+            f"{part.answered:,}" if part.answered else MISSING,
+            days(self._age_s(part)),
+            MISSING if part.window_ends_at is None else days(part.window_ends_at - self.at),
+            MISSING if part.deleted_at is None else days(part.deleted_at - self.at),
+        )
+
+    def _age_s(self, part: PartStanding) -> float:
+        return self.at - (part.created_at or part.prepared_at)
+
+
+def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
+    """Look at the batches of a folder; nothing is written, and nobody is asked.
+
+    Raises:
+        StoreError: the ledger is damaged where everything depends on it.
+    """
+    now = time.time()
+    return BatchesStatus(parts=tuple(standings_in(folder, running=running, now=now)), at=now)
+
+
+def aliases_of(provider: str, folder: Path) -> set[str]:
+    """Return the aliases of a provider's models, as the folder's sweep names them."""
+    try:
+        models = priced_models(folder / SWEEP_FILE)
+    except ConfigError:
+        return set()
+    return {model.alias for model in models if model.provider == provider}
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat("T", "seconds")
