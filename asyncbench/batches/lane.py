@@ -170,7 +170,7 @@ class BatchLane:
         return math.inf
 
     async def _wait(self, seconds: float) -> None:
-        self._model.counters.batches = counts_of(self.desk, next_look_s=seconds)
+        self._model.counters.batches = counts_of(self.desk, wait_s=seconds)
         if seconds <= 0:
             await asyncio.sleep(0)
             return

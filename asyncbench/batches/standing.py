@@ -1,5 +1,6 @@
 """Where the batches of a results folder stand: read from its ledger, without a call and without writing."""
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -133,17 +134,17 @@ def _state(part: BatchPart) -> Stand:
 # ── together, and in words ───────────────────────────────────────────────────────────────────
 
 
-def counts_of(desk: BatchDesk, *, next_look_s: float) -> BatchCounts:
-    """Return what a screen shows of a model's parts; `next_look_s`: until something is done for them."""
-    now = desk.clock.now()
+def counts_of(desk: BatchDesk, *, wait_s: float) -> BatchCounts:
+    """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
+    now, now_s = desk.clock.now(), asyncio.get_running_loop().time()
     parts = [standing_of(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
-    times = [one.created_at or one.prepared_at for one in parts]
+    ages_s = [now - (one.created_at or one.prepared_at) for one in parts]
     return BatchCounts(
         states={state.value: count for state, count in _by_state(parts).items()},
         trials=sum(one.trials for one in parts),
         answered=sum(one.answered or 0 for one in parts),
-        oldest_s=now - min(times) if times else None,
-        next_look_s=next_look_s * desk.clock.real_s,
+        oldest_s=now_s - max(ages_s) if ages_s else None,
+        next_look_s=now_s + wait_s * desk.clock.real_s,
     )
 
 
@@ -160,7 +161,7 @@ def left_in_batches(found: Sequence[PartStanding], *, now: float) -> list[str]:
     trials = sum(one.trials for one in parts)
     reserved = [one.reserved_usd for one in parts if one.reserved_usd is not None]
     held = f" {dollars(sum(reserved))} of the budget is set aside for them." if reserved else ""
-    lines = [f"{trials:,} trials stay in batches ({states_text(parts)}).{held}"]
+    lines = [f"{trials:,} trials stay in batches: {states_text(parts)}.{held}"]
     if going := [one for one in parts if one.batch_id]:
         lines.append(f"They go on without this program: {_named(going)}.")
     if ends := [one.deleted_at for one in parts if one.deleted_at is not None]:

@@ -12,13 +12,13 @@ from asyncbench.records import Attempt, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCounts:
-    """How the open batches of one model stand."""
+    """How the open batches of one model stand. Times are those of the event loop's clock."""
 
     states: Mapping[str, int]  # how many are in each, in words
     trials: int
     answered: int  # of them, as far as the provider tells while they run
-    oldest_s: float | None  # seconds since the oldest was created; None: there is none
-    next_look_s: float  # seconds until something is done for them
+    oldest_s: float | None  # when the oldest was created; None: there is none
+    next_look_s: float  # when something is done for them
 
 
 @dataclass(slots=True, kw_only=True)

@@ -73,10 +73,7 @@ async def drive(run: RunState, driven: Driven) -> None:
             screen.say("Leaving now. The next run asks again what was in flight.")
         else:
             scheduler.stop(drain_s=DRAIN_S)
-            screen.say(
-                f"Stopping: waiting up to {DRAIN_S:.0f} s for {_in_flight(driven)}. "
-                f"{_staying(driven)}Press Ctrl-C again to leave now."
-            )
+            screen.say(f"Stopping{_in_flight(driven)}. {_staying(driven)}Press Ctrl-C again to leave now.")
 
     run.salvage.stop = stop_for_the_disk
     calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in run.models))
@@ -93,7 +90,10 @@ async def drive(run: RunState, driven: Driven) -> None:
 
 def _in_flight(driven: Driven) -> str:
     calls = sum(counters.in_flight for counters in driven.counters.values())
-    return "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+    if not calls and _staying(driven):
+        return ""
+    said = "1 call in flight" if calls == 1 else f"{calls:,} calls in flight"
+    return f": waiting up to {DRAIN_S:.0f} s for {said}"
 
 
 def _staying(driven: Driven) -> str:

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from asyncbench.engine import Cap, Counters
+from asyncbench.engine import BatchCounts, Cap, Counters
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cap_text, cost_text, costs_text
-from asyncbench.shown import duration, middle_cut, safe, whole_percent
+from asyncbench.shown import days, duration, middle_cut, safe, whole_percent
 
 Lanes = Mapping[str, Counters]  # by alias
 
@@ -21,6 +21,7 @@ FEWEST_ROWS: Final = 3
 IN_A_LINE: Final = 6  # models that a line for logs tells apart
 SHORTEST_NAME, LONGEST_NAME = 10, 40  # characters
 SHORTEST_BAR, LONGEST_BAR = 6, 30
+BATCHES: Final = "batches"  # what a model waits for that has nothing else to do
 
 # What a model waits for, in a person's words; by the causes that `Counters.waits_for` may name.
 LIMITED_BY: Final = {
@@ -81,6 +82,8 @@ class Pace:
     def left_s(self, aliases: Iterable[str]) -> float | None:
         """Return the time left of the slowest of them; None: at least one does not move, or none is open."""
         running = [alias for alias in aliases if (one := self._lanes[alias]).open and not one.over]
+        if any(self._lanes[alias].in_batches for alias in running):
+            return None  # no provider tells when they end
         rates = {alias: self._per_s(alias, "closed") for alias in running}
         if not rates or not all(rates.values()):
             return None
@@ -95,6 +98,8 @@ class Pace:
             return "budget spent"
         if not counters.open:
             return "done"
+        if counters.in_batches and not counters.in_flight:
+            return BATCHES
         causes = Counter(one.waits_for for one in self._samples[alias] if one.waits_for is not None)
         return LIMITED_BY[causes.most_common(1)[0][0]] if causes else ""
 
@@ -136,7 +141,7 @@ OPTIONAL: Final = 2
 
 def picture(lanes: Lanes, pace: Pace, caps: Sequence[Cap], *, width: int, height: int) -> Text:
     """Return how far a run is, in so many characters and at most so many lines."""
-    below = [*map(cap_text, caps), *_latest_failure(lanes)]
+    below = [*batch_lines(lanes, pace.now_s), *map(cap_text, caps), *_latest_failure(lanes)]
     rows = _folded(lanes, pace, height - len(below) - 5)
     if len(lanes) > 1:
         rows.append(_row("total", tuple(lanes), lanes, pace, ""))
@@ -167,7 +172,34 @@ def sentence(lanes: Lanes, pace: Pace, caps: Sequence[Cap]) -> str:
     ]
     more = [f"{len(lanes) - len(shown):,} more models"] if len(lanes) > len(shown) else []
     said = ", ".join(part for part, wanted in parts.items() if wanted)
-    return "; ".join([said, *models, *more, *map(cap_text, caps)])
+    return "; ".join([said, *models, *more, *batch_lines(lanes, pace.now_s), *map(cap_text, caps)])
+
+
+def batch_lines(lanes: Lanes, now_s: float) -> list[str]:
+    """Return how the batches of each model stand; of many models only the first.
+
+    `now_s`: by the event loop's clock.
+    """
+    batched = {alias: one.batches for alias, one in lanes.items() if one.batches and one.batches.states}
+    lines = [_batches_text(alias, batches, now_s) for alias, batches in batched.items()]
+    more = len(lines) - IN_A_LINE
+    return [*lines[:IN_A_LINE], f"+{more:,} more models in batches"] if more > 1 else lines
+
+
+def still_life(lanes: Lanes) -> object | None:
+    """Return what a line for logs says where all that is open is in batches; None: there is more to see."""
+    going = [one for one in lanes.values() if one.in_flight or (one.open and not one.over)]
+    if not going or any(one.in_flight or not one.in_batches for one in going):
+        return None
+    return [(one.done, one.batches and (one.batches.states, one.batches.answered)) for one in going]
+
+
+def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
+    states = ", ".join(f"{count:,} {state}" for state, count in batches.states.items())
+    done = f", {batches.answered:,} done there" if batches.answered else ""
+    age = "" if batches.oldest_s is None else f", oldest {days(now_s - batches.oldest_s)}"
+    look = days(max(0.0, batches.next_look_s - now_s))
+    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {look}"
 
 
 def _limit_text(limited_by: str) -> str:
@@ -295,12 +327,14 @@ def _padded(head: str, text: str, width: int) -> str:
 
 
 def _bar(counters: Counters, width: int) -> Text:
-    """Return the share of trials that are done, in half characters."""
+    """Return the share of trials that are done, in half characters, then of those that are in batches."""
     done = counters.done + counters.skipped
     halves = min(2 * width, 2 * width * done // counters.planned) if counters.planned else 2 * width
     full = "━" * (halves // 2) + "╸" * (halves % 2)
     style = "green" if halves == 2 * width else "cyan"
-    return Text.assemble((full, style), ("─" * (width - len(full)), "dim"))
+    room = width - len(full)
+    sent = "╍" * min(room, width * counters.in_batches // counters.planned if counters.planned else 0)
+    return Text.assemble((full, style), (sent, "blue"), ("─" * (room - len(sent)), "dim"))
 
 
 def _style(head: str, text: str) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from asyncbench.engine import Cap
-from asyncbench.run.picture import Lanes, Pace, picture, sentence
+from asyncbench.run.picture import Lanes, Pace, picture, sentence, still_life
 
 
 class Screen(Protocol):
@@ -41,18 +41,22 @@ class Lines:
 
     INTERVAL_S = 1.0
     EVERY = 10  # samples: a line
+    SELDOM = 60  # times as long, where nothing changes while batches run
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
 
     async def show(self, lanes: Lanes, caps: Sequence[Cap] = ()) -> None:
         """Print a line for all models together, now and then."""
-        pace = Pace(lanes)
+        pace, last, quiet = Pace(lanes), None, 0
         while True:
             for _ in range(self.EVERY):
                 await asyncio.sleep(self.INTERVAL_S)
                 pace.sample()
-            self.say(sentence(lanes, pace, caps))
+            seen, quiet = still_life(lanes), quiet + 1
+            if seen is None or seen != last or quiet >= self.SELDOM:
+                self.say(sentence(lanes, pace, caps))
+                last, quiet = seen, 0
 
     def say(self, message: str) -> None:
         """Print one line; nobody listening is no reason to stop a sweep."""

@@ -31,7 +31,7 @@ def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night
     assert summary.exit is Exit.COMPLETE
     assert (asked.answers, sum(part.trials for part in summary.batches)) == ({}, 36)
     text = summary.as_text()
-    assert f"36 trials stay in batches ({len(asked.truth)} " in text
+    assert f"36 trials stay in batches: {len(asked.truth)} " in text
     assert " of the budget is set aside for them." in text
     assert asked.parts[0].batch_id in text
     assert "deleted 29" in text or "deleted 30" in text

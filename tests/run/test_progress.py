@@ -12,7 +12,7 @@ from rich.console import Console
 
 from asyncbench.engine import minutes
 from asyncbench.engine.budget import Cap
-from asyncbench.engine.telemetry import Counters
+from asyncbench.engine.telemetry import BatchCounts, Counters
 from asyncbench.records import Attempt, Outcome
 from asyncbench.run.costs import cost_text, costs_text
 from asyncbench.run.picture import LIMITED_BY, Pace, picture
@@ -83,6 +83,30 @@ def test_a_line_names_a_few_of_many_models():
     virtually(shown(Lines(out), {f"m{n}": counters(planned=1) for n in range(30)}, for_s=6))
     (line,) = out.getvalue().splitlines()
     assert line.endswith("; m5 0/1; 24 more models")
+
+
+def in_batches(*states, answered=0, **given):
+    """The counters of a model whose trials are in batches, created when the night begins."""
+    told = BatchCounts(states=dict(states), trials=80, answered=answered, oldest_s=0.0, next_look_s=300.0)
+    return counters(planned=100, in_batches=80, batches=told, **given)
+
+
+def test_while_batches_run_a_line_comes_seldom_but_whenever_something_changes():
+    out = io.StringIO()
+    lanes = {"a": in_batches(("running", 2), done=20)}
+
+    def one_ended():
+        lanes["a"].batches = in_batches(("running", 1), ("ended", 1), answered=50).batches
+
+    virtually(shown(Lines(out), lanes, for_s=1000, then=one_ended))
+    first, same, changed, *_ = out.getvalue().splitlines()
+    assert len(out.getvalue().splitlines()) == 4  # of 200 every ten seconds
+    assert first == (
+        "20/100 done, accuracy 100 %, 0 calls/s; a 20/100 (limited by batches); "
+        "a batches: 2 running; 80 trials, oldest 10 s, next look in 5 min"
+    )
+    assert "oldest 10 min, next look in 0 s" in same
+    assert "a batches: 1 running, 1 ended; 80 trials, 50 done there, oldest 17 min" in changed
 
 
 # ── on a terminal ────────────────────────────────────────────────────────────────────────────
@@ -214,6 +238,17 @@ def test_what_is_spent_of_a_budget_is_shown(terminal):
     virtually(shown(screen, {"a": counters(planned=7)}, CAP, for_s=15))
     said = "budget_usd: $12.3456 of $50.0000 spent, $1.0000 reserved for calls in flight"
     assert said in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_a_terminal_shows_what_is_in_batches_instead_of_a_dead_bar(width):
+    lanes = {"a": in_batches(("in doubt", 1), ("running", 2), done=20), "b": counters(planned=100)}
+    _, a, _, _, footer, batches = drawn(lanes, width=width)
+    assert all(cell_len(line) <= width for line in (a, footer, batches))
+    bar = a.split()[1]
+    assert 3 <= bar.count("╍") / bar.count("━") <= 6
+    assert figures(a.replace("╍", "")).startswith("a 20/100 100 % 0 batches")
+    assert batches == "a batches: 1 in doubt, 2 running; 80 trials, oldest 10 s, next look in 5 min"
 
 
 def test_a_terminal_is_left_without_the_table_when_the_run_is_over():
