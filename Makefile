@@ -31,6 +31,8 @@ demo: $(VENV)/ready
 	@$(BIN)/asyncbench run configs/demo.yaml
 	@command -v asyncbench > /dev/null || echo "These commands need the environment: . $(BIN)/activate"
 
+# Hundreds of processes are started: none compiles all again, whatever the environment says.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -q -rs --durations=10 --numprocesses=$(WORKERS) --dist=worksteal
 

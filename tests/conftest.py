@@ -5,6 +5,7 @@ import ipaddress
 import os
 import socket
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -46,6 +47,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if seen[test] % mark.args[0]:
                 item.add_marker(pytest.mark.soak)
             seen[test] += 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _simulators() -> Iterator[None]:
+    """Fork the simulators that runs start for themselves: from nothing, each imports for most of a second.
+
+    That one starts from nothing is shown by tests/simulator/test_process.py, and by commands that do.
+    """
+    import asyncbench.checkup.probe_calls
+    import asyncbench.run.driving
+    from tests.sweep_files import forked
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asyncbench.run.driving, "running", forked)
+        patched.setattr(asyncbench.checkup.probe_calls, "running", forked)
+        yield
 
 
 @pytest.fixture(scope="session")
