@@ -68,16 +68,27 @@ def import_files(
     """
     chosen = format_named(form)
     read = chosen.reader(plan)
+    folder, sweep, there = folder_for(out)
+    paths = _paths([Path(file) for file in files], chosen.ENDING, chosen.SUMMARIES)
+    recordings = _once_usable(map(read, paths), there=there)
+    with Store.open(folder, sweep=sweep, imported=True) as store:
+        return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
+
+
+def folder_for(out: PathLike[str] | str) -> tuple[Path, str, bool]:
+    """Return the folder of an import, its sweep, and whether it is there already.
+
+    Raises:
+        ConfigError: it holds a sweep, or cannot be a folder.
+        StoreError: it cannot be read.
+    """
     folder = local(out).resolve()
     there = is_results_folder(folder)
     sweep = str(read_manifest(folder)["sweep"]) if there else folder.name
     check_folder(folder)
     with storing(folder):
         check_owner(folder, sweep=sweep, imported=True)
-    paths = _paths([Path(file) for file in files], chosen.ENDING, chosen.SUMMARIES)
-    recordings = _once_usable(map(read, paths), there=there)
-    with Store.open(folder, sweep=sweep, imported=True) as store:
-        return Imported(out=Path(out), runs=_kept(recordings, Keeper(store, form)))
+    return folder, sweep, there
 
 
 def _paths(given: Sequence[Path], ending: str, summaries: Container[str]) -> list[Path]:

@@ -33,8 +33,8 @@ def test_nupa_s_released_set_gives_the_same_table_in_batches_as_in_real_time(tmp
         assert night.run().exit is Exit.COMPLETE
         singly = night.raw | {"out": str(tmp_path / "singly"), "mode": "realtime"}
         assert asyncio.run(run_as_told(singly, RunOptions(), env={})).exit is Exit.COMPLETE
-        assert set(night.billed.values()) == {1}
-        assert len(night.billed) == made.rows > 100
+        assert night.billed == dict.fromkeys(night.answers, 1)
+        assert 100 < len(night.billed) <= made.rows  # a few problems stand twice in the set
         assert len(night.parts) > made.rows / night.raw["batch"]["max_requests"]
     batches, calls = nupa_report_on(night.out), nupa_report_on(tmp_path / "singly")
     assert len(batches.lines) == 44

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from asyncbench.errors import ConfigError, ProviderError
 from asyncbench.exchange.batch_files.requests import MAP, NO_KEY
-from asyncbench.exchange.importing import Imported
+from asyncbench.exchange.importing import Imported, folder_for
 from asyncbench.exchange.keeping import Keeper
 from asyncbench.exchange.nupa import asked_problem
-from asyncbench.exchange.places import check_file, check_folder
+from asyncbench.exchange.places import check_file
 from asyncbench.exchange.recorded import (
     Fields,
     Planned,
@@ -28,12 +28,11 @@ from asyncbench.exchange.recorded import (
     text,
     told,
 )
-from asyncbench.files import local, storing
 from asyncbench.pricing import charge
 from asyncbench.problems import open_set
 from asyncbench.providers import BatchApi, NotRun, is_simulated, known_endpoints, open_batches, rates_of
 from asyncbench.records import BATCH, Condition, Draft, Model, Reply
-from asyncbench.store import Store, check_owner, is_results_folder, read_manifest
+from asyncbench.store import Store
 
 FORM: Final = "batch"
 _APIS: Final = {
@@ -87,12 +86,7 @@ def import_batches(
         StoreError: The folder cannot be written.
         ProblemSetError: The problem set cannot be read.
     """
-    folder = local(out).resolve()
-    there = is_results_folder(folder)
-    sweep = str(read_manifest(folder)["sweep"]) if there else folder.name
-    check_folder(folder)
-    with storing(folder):
-        check_owner(folder, sweep=sweep, imported=True)
+    folder, sweep, _ = folder_for(out)
     drafting = asked_problem if problems is None else _drafting_of(Path(problems))
     recording = _recording(files_of(files, ".jsonl", ".json"), Path(requests), drafting, model)
     with Store.open(folder, sweep=sweep, imported=True) as store:
