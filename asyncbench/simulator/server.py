@@ -13,6 +13,7 @@ from aiohttp import web
 
 from asyncbench.simulator.anthropic_wire import ANTHROPIC
 from asyncbench.simulator.batches.anthropic_api import AnthropicBatchApi
+from asyncbench.simulator.batches.dialects import dialect_of, in_dialect
 from asyncbench.simulator.batches.openai_api import OpenAIBatchApi
 from asyncbench.simulator.batches.pages import handler_of, send_pieces
 from asyncbench.simulator.batches.service import BatchService, DroppedError
@@ -99,6 +100,7 @@ class Server:
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request: a call of a model is counted, a look at anything else is not."""
+        request = in_dialect(request)
         wire = WIRES.get(request.path)
         # Pages that both vendors have under one path are written in the format of who asks.
         anthropics = "anthropic-version" in request.headers or "/messages/" in request.path
@@ -171,6 +173,8 @@ class Server:
             handler, ids = asked
             try:
                 self._check_key(request)
+                if (absent := dialect_of(request).absent) is not None:
+                    raise RefusedError(absent, f"Nothing answers {request.method} {request.path}.")
                 return await handler(request, *ids)
             except RefusedError as refused:
                 return await whole(request, call.refusal(refused))

@@ -6,7 +6,7 @@ same folder goes on where the one before it was. Each module imports only from l
     faults
     settings
     course
-    storage · inputs · result_wires
+    storage · inputs · result_wires · dialects
     results
     service
     pages

@@ -65,6 +65,7 @@ class BatchFaultKind(StrEnum):
     # result files
     SHUFFLED = "shuffled", "batch"
     EMPTY_IDS = "empty_ids", "batch"  # of files that do not exist: "" for null
+    EMPTY_ERROR_FILE = "empty_error_file", "batch"  # it is there though nothing failed
     OUTPUT_LATE = "output_late", "batch", "95"  # its id is told so many seconds after the end
     FILE_EXPIRED = "file_expired", "batch"
     RESULTS_ELSEWHERE = "results_elsewhere", "batch", "http://127.0.0.2:9"  # the host of `results_url`

@@ -1,17 +1,20 @@
 """OpenAI's files and batches (its SDK's types, release 3.52)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 from aiohttp import web
 
 from asyncbench.simulator.batches.course import Course, ServedBatch
+from asyncbench.simulator.batches.dialects import Dialect, dialect_of
 from asyncbench.simulator.batches.faults import BatchFaultKind as Kind, Met
 from asyncbench.simulator.batches.inputs import BatchInput, check_file, settings_asked
 from asyncbench.simulator.batches.pages import (
     PIECE,
+    Anything,
     Routes,
     answer,
     body_of,
@@ -26,10 +29,10 @@ from asyncbench.simulator.batches.storage import MONTH_S, StoredFile, new_id
 from asyncbench.simulator.wire import Json, RefusedError, Why
 
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
-PURPOSES = ("batch", "fine-tune", "assistants", "user_data", "evals", "vision")
-KEPT_S = (3_600, 2_592_000)  # how long a file may be kept
+PURPOSES = ("batch", "batch-api", "fine-tune", "assistants", "user_data", "evals", "vision")
 MOST_METADATA, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
+_BATCHES = "/(?:batches|batch/jobs)"
 _STAMPED = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
 
 
@@ -41,15 +44,15 @@ class OpenAIBatchApi:
     def __init__(self, service: BatchService) -> None:
         self._service = service
         self.routes: Routes = (
-            ("POST", "/files", self.upload),
+            ("POST", "/files(?:/upload)?", self.upload),
             ("GET", "/files", self.files),
             ("GET", "/files/([^/]+)", self.file),
             ("DELETE", "/files/([^/]+)", self.delete),
             ("GET", "/files/([^/]+)/content", self.content),
-            ("POST", "/batches", self.create),
-            ("GET", "/batches", self.batches),
-            ("GET", "/batches/([^/]+)", self.batch),
-            ("POST", "/batches/([^/]+)/cancel", self.cancel),
+            ("POST", _BATCHES, self.create),
+            ("GET", _BATCHES, self.batches),
+            ("GET", f"{_BATCHES}/([^/]+)", self.batch),
+            ("POST", f"{_BATCHES}/([^/]+)/cancel", self.cancel),
         )
 
     async def upload(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -83,10 +86,12 @@ class OpenAIBatchApi:
             with path.open("wb") as file:
                 while piece := await part.read_chunk(PIECE):
                     size += file.write(piece)
-        if not fields["name"] or fields.get("purpose") not in PURPOSES:
+        dialect = dialect_of(request)
+        for_batches = fields.get("purpose") == dialect.purpose
+        if not fields["name"] or not (for_batches or fields.get("purpose") in PURPOSES):
             raise RefusedError(Why.BAD_REQUEST, f"Missing: `file`, and `purpose` of {', '.join(PURPOSES)}.")
         settings = self._service.settings_of(settings_asked(path, "body"))
-        if size > (most := settings.max_bytes or MOST_BYTES) and fields["purpose"] == "batch":
+        if size > (most := settings.max_bytes or MOST_BYTES) and for_batches:
             raise RefusedError(Why.TOO_LARGE, f"A file for batches has at most {most:,} bytes.")
         stored = StoredFile(
             id=file_id,
@@ -95,7 +100,7 @@ class OpenAIBatchApi:
             bytes=size,
             created_at=now,
             workspace=workspace_of(request),
-            keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S)),
+            keep_s=_kept_s(fields.get("expires_after[seconds]", MONTH_S), dialect.kept_s),
             speedup=settings.speedup,
         )
         return stored, self._service.dealer.deal(dealt(settings.faults), "upload")
@@ -110,7 +115,7 @@ class OpenAIBatchApi:
             and purpose in (None, file.purpose)
         ]
         there.sort(key=lambda file: file.created_at, reverse=request.query.get("order", "desc") == "desc")
-        page, more = page_of(there, request, lambda file: file.id, after="after", most=10_000)
+        page, more = _page(request, there, lambda file: file.id, most=10_000)
         return await answer(request, _list([_file(file) for file in page], more), self._headers(request))
 
     async def file(self, request: web.BaseRequest, file_id: str) -> web.StreamResponse:
@@ -138,10 +143,13 @@ class OpenAIBatchApi:
         return await send_file(request, self._service.storage.path(file_id), headers, met, with_length=True)
 
     async def create(self, request: web.BaseRequest) -> web.StreamResponse:
-        batch = await carried_out(self._created(request, await body_of(request)))
-        return await self._told(request, batch)
+        dialect = dialect_of(request)
+        body = dialect.asked(await body_of(request))
+        batch = await carried_out(self._created(request, body, dialect))
+        told = dialect.told(_batch(*await self._service.look(batch)))
+        return await answer(request, dialect.created(told), self._headers(request))
 
-    async def _created(self, request: web.BaseRequest, body: Json) -> ServedBatch:
+    async def _created(self, request: web.BaseRequest, body: Json, dialect: Dialect) -> ServedBatch:
         file = self._find(request, str(body.get("input_file_id")))
         endpoint = f"/v1{str(body.get('endpoint')).removeprefix('/v1')}"
         if endpoint not in ENDPOINTS:
@@ -150,7 +158,9 @@ class OpenAIBatchApi:
             raise RefusedError(Why.BAD_REQUEST, "completion_window must be 24h.")
         metadata = _metadata(body.get("metadata"))
         path = self._service.storage.path(file.id)
+        dialect.mend(path, endpoint, body.get("model"))
         settings = self._service.settings_of(settings_asked(path, "body"))
+        settings = replace(settings, faults=(*settings.faults, *dialect.faults))
         handed = await asyncio.to_thread(self._checked, path, endpoint, settings)
         draft = ServedBatch(
             id="",
@@ -176,19 +186,25 @@ class OpenAIBatchApi:
 
     async def batches(self, request: web.BaseRequest) -> web.StreamResponse:
         listed = self._service.listed(self.vendor, workspace_of(request))
-        page, more = page_of(listed, request, lambda batch: batch.id, after="after", most=100)
-        told = [_batch(*await self._service.look(batch)) for batch in self._service.without_skipped(page)]
-        return await answer(request, _list(told, more), self._headers(request))
+        page, more = _page(request, listed, lambda batch: batch.id, most=100)
+        dialect = dialect_of(request)
+        told = [
+            dialect.told(_batch(*await self._service.look(batch)))
+            for batch in self._service.without_skipped(page)
+        ]
+        return await answer(request, told if dialect.array else _list(told, more), self._headers(request))
 
     async def batch(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         return await self._told(request, self._service.find(self.vendor, workspace_of(request), batch_id))
 
     async def cancel(self, request: web.BaseRequest, batch_id: str) -> web.StreamResponse:
         batch = self._service.find(self.vendor, workspace_of(request), batch_id)
-        return await answer(request, _batch(*await self._service.cancel(batch)), self._headers(request))
+        told = dialect_of(request).told(_batch(*await self._service.cancel(batch)))
+        return await answer(request, told, self._headers(request))
 
     async def _told(self, request: web.BaseRequest, batch: ServedBatch) -> web.StreamResponse:
-        return await answer(request, _batch(*await self._service.look(batch)), self._headers(request))
+        told = dialect_of(request).told(_batch(*await self._service.look(batch)))
+        return await answer(request, told, self._headers(request))
 
     def _find(self, request: web.BaseRequest, file_id: str) -> StoredFile:
         file = self._service.storage.files.get(file_id)
@@ -206,13 +222,13 @@ class OpenAIBatchApi:
         }
 
 
-def _kept_s(given: str | float) -> float:
+def _kept_s(given: str | float, allowed: tuple[float, float]) -> float:
     try:
         seconds = float(given)
     except ValueError:
         seconds = 0.0
-    if not KEPT_S[0] <= seconds <= KEPT_S[1]:
-        raise RefusedError(Why.BAD_REQUEST, f"expires_after must be {KEPT_S[0]} to {KEPT_S[1]} seconds.")
+    if not allowed[0] <= seconds <= allowed[1]:
+        raise RefusedError(Why.BAD_REQUEST, f"expires_after must be {allowed[0]} to {allowed[1]} seconds.")
     return seconds
 
 
@@ -227,6 +243,20 @@ def _metadata(given: object) -> Mapping[str, str] | None:
     return pairs or None
 
 
+def _page(
+    request: web.BaseRequest, listed: Sequence[Anything], id_of: Callable[[Anything], str], *, most: int
+) -> tuple[Sequence[Anything], bool]:
+    """Return the part of a list that is asked for in a dialect, and whether there is more."""
+    match dialect_of(request).listed:
+        case "whole":
+            return listed, False
+        case "numbered":
+            size = int(request.query.get("page_size", most))
+            start = size * int(request.query.get("page", 0))
+            return listed[start : start + size], False
+    return page_of(listed, request, id_of, after="after", most=most)
+
+
 def _list(data: Sequence[Json], more: bool) -> Json:
     ids = [item["id"] for item in data] or [None]
     return {"object": "list", "data": data, "first_id": ids[0], "last_id": ids[-1], "has_more": more}
@@ -237,6 +267,7 @@ def _file(file: StoredFile) -> Json:
         "id": file.id,
         "object": "file",
         "bytes": file.bytes,
+        "size_bytes": file.bytes,  # Mistral's word
         "created_at": int(file.created_at),
         "expires_at": int(file.created_at) + int(file.keep_s),
         "filename": file.name,

@@ -60,7 +60,8 @@ def _stored(
     """Give the files that hold anything an id; return name → id."""
     ids: dict[str, str] = {}
     for name in ("output", "error"):
-        if not (size := paths[name].stat().st_size):
+        size = paths[name].stat().st_size
+        if not size and not (name == "error" and Kind.EMPTY_ERROR_FILE in batch.met):
             paths[name].unlink()
             continue
         ids[name] = file_id = new_id("file-")

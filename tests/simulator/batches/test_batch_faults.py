@@ -397,6 +397,12 @@ async def test_ids_of_files_that_are_not_there_may_be_empty(vendors):
     assert (bool(batch.output_file_id), batch.error_file_id) == (True, "")
 
 
+async def test_a_file_of_errors_may_be_there_and_empty(vendors):
+    openais = await vendors("empty_error_file=1")
+    batch, output, errors = await openais.finished(1)
+    assert (bool(batch.error_file_id), len(output), errors) == (True, 1, [])
+
+
 async def test_the_id_of_the_output_comes_late(vendors):
     openais = await vendors("output_late=1:3600")
     batch = await openais.create(1)
