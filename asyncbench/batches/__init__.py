@@ -18,7 +18,11 @@ from asyncbench.batches.books import (
     left_open as left_open,
     trials_out as trials_out,
 )
-from asyncbench.batches.desk import BatchClock as BatchClock, BatchDesk as BatchDesk
+from asyncbench.batches.desk import (
+    BatchAccount as BatchAccount,
+    BatchClock as BatchClock,
+    BatchDesk as BatchDesk,
+)
 from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step

@@ -10,8 +10,10 @@ from typing import Final
 from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.config import Batching
 from asyncbench.errors import FINAL_FOR_LANE, ProviderError
-from asyncbench.providers import BatchApi
+from asyncbench.providers import BatchApi, RemoteBatch
 
+NO_PAGE: Final = (404, 405)  # of a list or of uploads: the provider has none
+FRESH_S: Final = 10.0  # so old may a list be that another model of the same key has seen
 NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
 PATIENCE_S: Final = 3600.0  # for a batch that is not found
 DAY_S: Final = 86_400.0
@@ -40,6 +42,17 @@ class BatchClock:
         await asyncio.sleep(seconds * self.real_s)
 
 
+@dataclass(slots=True)
+class BatchAccount:
+    """What the models of one key know together: they look at one list, and any finds out if there is none."""
+
+    absent: str | None = None  # how the provider said that it has no batches
+    listed: list[RemoteBatch] = field(default_factory=list)  # the batches that were created last
+    listed_at: float = -math.inf  # UTC
+    unlisted: bool = False  # the provider has no list
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
 @dataclass(slots=True, kw_only=True)
 class BatchDesk:
     """Where the batches of one model are looked after."""
@@ -51,6 +64,8 @@ class BatchDesk:
     batching: Batching
     say: Callable[[str], None]  # to a person
     suspend: Callable[[str], None]  # the model: nothing more is asked of it
+    shared: BatchAccount = field(default_factory=BatchAccount)
+    looked_at: float = -math.inf  # UTC of the list that this desk saw last
     due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
     unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
     blind: bool = False  # batches can no longer be looked at: the key was refused
@@ -58,6 +73,25 @@ class BatchDesk:
     async def note(self, part: BatchPart, step: Step, **said: object) -> None:
         """Write a step down; when this returns, it is on the disk."""
         await self.ledger.note(part, step, at=self.clock.now(), **said)
+
+    async def latest(self) -> list[RemoteBatch]:
+        """Return the batches created last; a list that another model of the key has just seen will do.
+
+        Where there is no list, each batch has to be looked at alone.
+        """
+        shared = self.shared
+        async with shared.turn:
+            if self.clock.since(shared.listed_at) > FRESH_S or shared.listed_at <= self.looked_at:
+                try:
+                    shared.listed = await self.api.recent(None)
+                    shared.unlisted = False
+                except ProviderError as error:
+                    if error.http_status not in NO_PAGE:
+                        raise
+                    shared.listed, shared.unlisted = [], True
+                shared.listed_at = self.clock.now()
+        self.looked_at = shared.listed_at
+        return shared.listed
 
     def is_due(self, part: BatchPart) -> bool:
         return self.due.get(part.key, 0.0) <= self.clock.now()
@@ -104,7 +138,8 @@ class BatchDesk:
 
     def look_again_s(self, age_s: float) -> float:
         """Return the seconds until a batch of this age is looked at again."""
-        return next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
+        usual_s = next((wait_s for upto_s, wait_s in _YOUNG if age_s < upto_s), _OLD_S)
+        return max(usual_s, self.api.poll_s)
 
 
 def kept_s(part: BatchPart) -> float:

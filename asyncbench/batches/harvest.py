@@ -16,7 +16,7 @@ from asyncbench.engine import BatchOfCall, Hold, LaneModel, Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.pricing import picodollars
-from asyncbench.providers import BatchLine, NotRun, RemoteBatch, fault_error
+from asyncbench.providers import BatchLine, NotRun, fault_error
 from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
@@ -93,7 +93,9 @@ class Harvest:
         await desk.api.download(batch, draft)
         with storing(results):
             await asyncio.to_thread(sync_to_disk, draft)
-            lacks = await asyncio.to_thread(_lacking, draft, batch)
+            # Who counts nothing has a line for each request of what was completed.
+            wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
+            lacks = await asyncio.to_thread(_lacking, draft, wanted)
             if lacks and self._short[part.key] < PATIENCE:
                 self._short[part.key] += 1
                 raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} lines of the results did not come")
@@ -255,8 +257,8 @@ def has_results(part: BatchPart, desk: BatchDesk) -> bool:
     return bool(part.files) if desk.api.uploads else part.status != GONE
 
 
-def _lacking(draft: Path, batch: RemoteBatch) -> int:
-    """Return how many lines a file lacks of those that the vendor counts: a cut body tells nothing else.
+def _lacking(draft: Path, wanted: int) -> int:
+    """Return how many lines a file lacks of those that are wanted: a cut body tells nothing else.
 
     The last line does not count if it was cut itself.
     """
@@ -268,4 +270,4 @@ def _lacking(draft: Path, batch: RemoteBatch) -> int:
         orjson.loads(last)
     except orjson.JSONDecodeError:
         found -= 1
-    return max(0, (batch.done or 0) - found)
+    return max(0, wanted - found)

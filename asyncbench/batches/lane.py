@@ -60,7 +60,7 @@ class BatchLane:
         """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
         desk = self.desk
         self._model = LaneModel(self.askers[0])
-        self._pool = EnqueuedPool(desk.batching.enqueued_tokens, known=desk.api.uploads)
+        self._pool = EnqueuedPool(desk.batching.enqueued_tokens, known=desk.api.pool)
         self._submitting = Submitting(desk, self._pool)
         self._polling = Polling(desk, self._pool, self._submitting)
         self._harvest = self.harvest(self._model, self._again)
@@ -219,7 +219,7 @@ class BatchLane:
 
     def _has_had_its_rounds(self, turn: Turn) -> bool:
         turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
-        return turn.rounds >= self.desk.batching.rounds
+        return turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None
 
     def _put_in(self, turn: Turn) -> bool:
         """Put a trial into the part that is being filled; return whether there is room and money."""
@@ -291,7 +291,7 @@ class BatchLane:
 
     def _again(self, turn: Turn) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
-        if turn.rounds >= self.desk.batching.rounds:
+        if turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None:
             self._left.append(turn)
         else:
             self._model.queue.put_back(turn)
@@ -302,10 +302,11 @@ class BatchLane:
         """Ask the rest in real time, if the sweep wants that: all their parts have ended."""
         if not self._left or self.desk.batching.fallback != REALTIME or self._model.counters.over:
             return
-        self.desk.say(
-            f"{self.desk.alias}: {len(self._left):,} trials were not answered in "
-            f"{self.desk.batching.rounds} batches each. Asking them in real time, at the full price."
-        )
+        if self.desk.shared.absent is None:
+            self.desk.say(
+                f"{self.desk.alias}: {len(self._left):,} trials were not answered in "
+                f"{self.desk.batching.rounds} batches each. Asking them in real time, at the full price."
+            )
         known = {
             turn.request.trial.trial_id: History(attempts=turn.attempts, cost_usd=turn.cost_usd)
             for turn in self._left

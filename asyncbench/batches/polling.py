@@ -1,4 +1,4 @@
-"""Looks at all batches of a model in one list, and notes which have ended."""
+"""Looks at the batches of a model in one list, singly at those that it lacks, and notes which have ended."""
 
 import math
 import random
@@ -7,7 +7,7 @@ from typing import Final
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
-from asyncbench.batches.submitting import SLOW_CLOCK_S, Submitting, ours
+from asyncbench.batches.submitting import Submitting, ours
 from asyncbench.errors import ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
 
@@ -50,8 +50,7 @@ class Polling:
 
     async def _look_at(self, parts: list[BatchPart]) -> None:
         desk = self._desk
-        oldest = min(part.created_at or part.at for part in parts)
-        listed = await desk.api.recent(oldest - SLOW_CLOCK_S)
+        listed = await desk.latest()
         by_id = {batch.id: batch for batch in listed}
         for part in parts:
             if desk.api.uploads:

@@ -7,15 +7,17 @@ Anthropic's have no name: any unknown batch with as many requests may be it, unt
 
 import asyncio
 import math
+import re
 from collections import Counter
 from typing import Final
 
-from asyncbench.batches.desk import BatchDesk
+from asyncbench.batches.desk import NO_PAGE, NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import BatchPart, Step
 from asyncbench.batches.packing import trial_of
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import RemoteBatch, Submission, certainly_not_created
+from asyncbench.records import REALTIME
 
 LOOKS_S: Final = {True: (10.0, 60.0, 300.0, 900.0), False: (10.0, 60.0, 300.0, 900.0, 3600.0)}  # by `uploads`
 AFTER_FENCE_S: Final = 300.0
@@ -25,6 +27,8 @@ SLOWEST_BYTES: Final = 100_000.0  # a second, of a create
 MOST_REFUSALS: Final = 3
 WOULD_HAVE_ENDED_S: Final = 90_000.0
 POLLS_S: Final = 60.0
+NOT_ALLOWED: Final = 405
+_ORGANIZATION: Final = re.compile(r"\borg-[\w-]+")  # no id of it gets to the disk
 
 
 class Submitting:
@@ -34,13 +38,19 @@ class Submitting:
         self.untraced: set[str] = set()  # parts in doubt for which nothing more can be done
         self._desk, self._pool = desk, pool
         self._failures = Counter[str]()  # in a row, by part
+        self._absence_told = False
         self._looked: dict[str, int] = {}  # at lists, by part in doubt
 
     async def advance(self, part: BatchPart) -> float:
         """Take the next step of a part without a batch; return the seconds until the one after it."""
+        in_doubt = part.in_doubt
+        if self._desk.shared.absent and not in_doubt:
+            return await self._without_batches(part, self._desk.shared.absent)
         try:
             wait_s = await self._step(part)
         except ProviderError as error:
+            if error.http_status in NO_PAGE and not in_doubt:
+                return await self._without_batches(part, error.message)
             self._failures[part.key] += 1
             again = self._failures[part.key] - 1
             return self._desk.failed(error, again=again, looking=part.in_doubt)
@@ -72,7 +82,7 @@ class Submitting:
         if others and not self._pool.fits(part.tokens, held=sum(other.tokens for other in others)):
             return POLLS_S
         if not desk.api.account:
-            await desk.api.recent(desk.clock.now())  # tells the vendor's time, and who we are to it
+            await desk.latest()  # tells the vendor's time, and who we are to it
         creating = asyncio.create_task(self._create(part, alone=not others))
         try:
             return await asyncio.shield(creating)
@@ -95,6 +105,8 @@ class Submitting:
         try:
             batch = await desk.api.create(submission)
         except ProviderError as error:
+            if error.http_status == NOT_ALLOWED or (error.http_status == NOT_FOUND and desk.shared.unlisted):
+                return await self._without_batches(part, error.message)
             if certainly_not_created(error):
                 return await self.refused(part, error, alone=alone)
             desk.say(
@@ -105,10 +117,25 @@ class Submitting:
         await self._adopt(part, batch)
         return 0.0
 
+    async def _without_batches(self, part: BatchPart, why: str) -> float:
+        """Give up a part that was never sent: the provider has no batches, and is asked for none again."""
+        desk = self._desk
+        desk.shared.absent = why
+        if not self._absence_told:
+            self._absence_told = True
+            way = desk.batching.fallback
+            rest = "are asked in real time, at the full price" if way == REALTIME else "stay open"
+            desk.say(
+                f"{desk.alias}: no batch API answers at the address of this provider ({why}). This run does "
+                f"not try again. Its trials {rest}, as `fallback: {way}` in `batch` says."
+            )
+        await desk.note(part, Step.NEVER_CREATED)
+        return 0.0
+
     async def refused(self, part: BatchPart, error: ProviderError, *, alone: bool) -> float:
         """Note that a part became no batch; return the seconds until it may be tried again."""
         desk = self._desk
-        await desk.note(part, Step.REFUSED, why=error.message)
+        await desk.note(part, Step.REFUSED, why=_ORGANIZATION.sub("org-…", error.message))
         if SAYS_FULL.search(error.message):
             self._pool.refused(error.message, part.tokens, alone=alone)
             if part.refusals == 1:

@@ -7,7 +7,7 @@ from typing import Final
 from asyncbench.checkup.findings import Finding, FindingState
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.pricing import Rates
-from asyncbench.providers import BatchWays, Quirks, is_moving_alias, same_model
+from asyncbench.providers import KnownEndpoint, Quirks, is_moving_alias, same_model
 from asyncbench.records import BATCH, Model, Reply
 
 RATE_HEADERS: Final = ("x-ratelimit", "anthropic-ratelimit", "retry-after")  # what their names begin with
@@ -76,19 +76,57 @@ def of_calls(model: Model, plain: ProbeCall, streamed: ProbeCall | None) -> Iter
             yield _usage(streamed.reply)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLook:
+    """What a look at the list of batches showed, which costs nothing."""
+
+    most_requests: int  # of one batch
+    most_bytes: int
+    error: ProviderError | None = None
+
+
+def of_batches(model: Model, endpoint: KnownEndpoint, look: BatchLook | None) -> Iterator[Finding]:
+    """Yield what is known of the batches of a model that is to be asked so; None: nobody looked."""
+    if model.mode != BATCH:
+        return
+    said = "the parameters were tried in one call of real time, which batches would tell a day later"
+    if look is not None:
+        size = f"{look.most_requests:,} requests and {look.most_bytes / 1e6:,.0f} MB"
+        said = f"at most {size} in one; {said}"
+    if look is not None and look.error is not None:
+        refused = look.error.kind is ErrorKind.AUTH
+        state = FindingState.WRONG if refused else FindingState.NOTE
+        way_out = (
+            "let this key see files and batches, or set `mode: realtime`"
+            if refused
+            else "check base_url, or set `mode: realtime`: without batches a run does what `fallback` says"
+        )
+        yield Finding(about="batches", state=state, said=f"no list: {_said(look.error)}", way_out=way_out)
+    elif endpoint.batches_proven_at(model.base_url):
+        yield _ok("batches", said)
+    else:
+        departures = f" ({endpoint.batch.departures})" if endpoint.batch.departures else ""
+        untried = f"{said}; built by documents{departures}, and never tried"
+        yield _note("batches", untried, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
+
+
 def of_settings(
-    model: Model,
-    rates: Rates | None,
-    quirks: Quirks,
-    ways: BatchWays = BatchWays(),  # noqa: B008  immutable
+    model: Model, rates: Rates | None, quirks: Quirks, *, part: float | None = None
 ) -> Iterator[Finding]:
-    """Yield what can be said of a model without asking it; `rates`: in its mode; `ways`: of its batches."""
+    """Yield what can be said of a model without asking it.
+
+    Args:
+        model: as it is to be asked.
+        rates: what it costs in its mode.
+        quirks: of its endpoint.
+        part: of the price in real time that a batch costs, by the provider's page.
+    """
     if model.replay is not None:
         yield _ok("replay", f"replays {model.replay}, so no model is asked")
     if not model.simulated and (why := is_moving_alias(model.model_id)):
         yield _note("name", why)
     if rates is None:
-        batch = ", batch: 0.5" if model.mode == BATCH else ""
+        batch = f", batch: {part or 0.5}" if model.mode == BATCH else ""
         price = f"`price: {{input: …, output: …{batch}}}`"
         way_out = None if model.simulated else f"set {price} (USD per million tokens)"
         yield _note("price", "unknown, so the cost of a run will be unknown", way_out=way_out)
@@ -97,8 +135,6 @@ def of_settings(
         more = f", more above {rates.brackets[1].above:,} input tokens" if len(rates.brackets) > 1 else ""
         said = f"${first.input} in, ${first.output} out per million tokens{more} ({rates.source})"
         yield _ok("price", said)
-    if model.mode == BATCH:
-        yield _batches(model, ways)
     names = [
         quirk.name for quirk in fields(Quirks) if getattr(quirks, quirk.name) != getattr(Quirks(), quirk.name)
     ]
@@ -170,13 +206,6 @@ def _limits(model: Model, headers: Mapping[str, str]) -> Finding:
     if (model.limits.rpm, model.limits.tpm) != (None, None):
         return _ok("limits", "the provider reports none; a run uses those of your sweep")
     return _note("limits", "the provider reports none: set rpm and tpm, or concurrency, in your sweep")
-
-
-def _batches(model: Model, ways: BatchWays) -> Finding:
-    if ways.proven:
-        return _ok("batches", "this provider takes them; these calls were made in real time")
-    said = f"read in the documents of {model.provider}, never tried: {ways.departures}"
-    return _note("batches", said, way_out="send a small batch first: `asyncbench run SWEEP --limit 10`")
 
 
 def _said(error: ProviderError) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from asyncbench.checkup.findings import Checkup, Finding, FindingState
-from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
+from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import BASE_URL_PATTERN, ENV_VARIABLE, AnySweep, load_sweep, sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
 from asyncbench.pricing import charge
@@ -28,6 +28,7 @@ from asyncbench.providers import (
     count_in,
     known_endpoints,
     mapping_in,
+    open_batches,
     open_provider,
     rates_of,
     wire_of,
@@ -114,6 +115,7 @@ async def _examined(
         async with turn:
             key = keys_for(same_key, env)[model.alias]
             plain, streamed = await _calls(model, key, simulator_url)
+            look = await _look_at_batches(model, key, simulator_url) if model.mode == BATCH else None
     except ConfigError as error:  # no key, or one that no header can carry
         return _checkup(model, trouble=Finding(about="key", state=FindingState.WRONG, said=str(error)))
     except Exception as error:
@@ -121,21 +123,37 @@ async def _examined(
         way_out = "please report it; the cause may be in `params` or `base_url`"
         fault = Finding(about="asyncbench", state=FindingState.WRONG, said=said, way_out=way_out)
         return _checkup(model, trouble=fault)
-    return _checkup(model, plain, streamed)
+    return _checkup(model, plain, streamed, look=look)
 
 
 async def _calls(model: Model, key: str, simulator_url: str | None) -> tuple[ProbeCall, ProbeCall | None]:
-    """Make a plain call, and a streamed one unless the first proves that no call can succeed."""
+    """Make a plain call, and a streamed one unless the first proves that no call can succeed.
+
+    Batches never stream: the plain call is what they would make.
+    """
     enough = _enough(model)
     model, overheard = _cheap(model, enough), Overheard(wire_of(model), longest=enough)
     provider = open_provider(model, key=key, simulator_url=simulator_url, wire=overheard)
     try:
         plain = await _call(provider, question_for(replace(model, stream=False)), overheard)
-        if isinstance(plain.ended, ProviderError) and (not model.stream or plain.ended.kind in _HOPELESS):
+        hopeless = isinstance(plain.ended, ProviderError) and plain.ended.kind in _HOPELESS
+        if model.mode == BATCH or hopeless or (plain.reply is None and not model.stream):
             return plain, None
         return plain, await _call(provider, question_for(replace(model, stream=True)), overheard)
     finally:
         await provider.aclose()
+
+
+async def _look_at_batches(model: Model, key: str, simulator_url: str | None) -> BatchLook:
+    """Look at the list of batches: nothing is created, and nothing is charged."""
+    api, error = open_batches(model, key=key, simulator_url=simulator_url), None
+    try:
+        await api.recent(None)
+    except ProviderError as failed:
+        error = failed
+    finally:
+        await api.aclose()
+    return BatchLook(most_requests=api.most_requests, most_bytes=api.most_bytes, error=error)
 
 
 def _enough(model: Model) -> int:
@@ -206,13 +224,15 @@ def _checkup(
     streamed: ProbeCall | None = None,
     *,
     trouble: Finding | None = None,
+    look: BatchLook | None = None,
 ) -> Checkup:
     findings = [] if trouble is None else [trouble]
     if plain is not None:
         findings += of_calls(model, plain, streamed)
     rates = rates_of(model)(BATCH if model.mode == BATCH else None, time.time())
     endpoint = known_endpoints()[model.provider]
-    findings += of_settings(model, rates, endpoint.quirks, endpoint.batch)
+    findings += of_settings(model, rates, endpoint.quirks, part=endpoint.batch.part)
+    findings += of_batches(model, endpoint, look)
     costs: list[float | None] = []
     for call in filter(None, (plain, streamed)):
         if isinstance(call.ended, ProviderError):  # refused before any work, it costs nothing

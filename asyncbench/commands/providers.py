@@ -23,6 +23,10 @@ def models(
     asyncbench models openai
 
     A sweep can also ask models that are not in the list. Then set their `price` to use a budget.
+
+    The column `batches` shows whose batches `mode: batch` can use. `proven`: checked with recordings.
+    `unproven`: built by the provider's documents. `own form`: not spoken. With --json, `batch_ways` says how
+    they differ from OpenAI's, and `batch_part` the part of the usual price that they cost.
     """
     from datetime import UTC, datetime
 
@@ -79,7 +83,8 @@ def doctor(
     asyncbench doctor --latency
 
     Each model gets one plain and one streamed call. For every problem, doctor says how to fix it. It shows
-    what the calls cost, and never shows a key.
+    what the calls cost, and never shows a key. A model in batches gets the plain call, as a test of its
+    parameters, and a free look at its list of batches.
 
     The exit code is 3 if a sweep would fail. Only the kind of call that the sweep makes counts, plain or
     streamed.
@@ -197,6 +202,7 @@ def simulate(
     The server runs until Ctrl-C and is reachable from this machine only. It speaks the wire formats of OpenAI
     and Anthropic: plain calls, streams and batches. GET /stats shows its calls, /stats/seconds its limits,
     /stats/batches its batches. A key such as `k@lab` has files and batches of its own.
+    Under /azure/v1, /together/v1 or /mistral/v1, batches are as those vendors have them.
     Models: `oracle` is always right. `noisy`, `noisy-2` and so on make mistakes. With --replay, every run and
     model of the folder is a model, too.
     """

@@ -15,7 +15,6 @@ from asyncbench.providers.batch_calls import (
 )
 from asyncbench.providers.endpoints import (
     AddedProvider as AddedProvider,
-    BatchWays as BatchWays,
     Endpoint as Endpoint,
     KnownEndpoint as KnownEndpoint,
     Quirks as Quirks,

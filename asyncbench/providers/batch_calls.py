@@ -14,7 +14,7 @@ from asyncbench.providers.wire import Response
 from asyncbench.records import Reply, Request
 
 # Replies to a create that say for certain that nothing was created.
-NOT_CREATED: Final = frozenset({400, 401, 403, 404, 413, 422, 429})
+NOT_CREATED: Final = frozenset({400, 401, 403, 404, 405, 413, 422, 429})
 
 
 class BatchState(StrEnum):
@@ -37,7 +37,7 @@ class RemoteBatch:
 
     id: str
     state: BatchState
-    status: str  # the vendor's own word
+    status: str  # the vendor's word; of one who imitates OpenAI, OpenAI's for it
     created_at: float
     ended_at: float | None = None
     requests: int | None = None  # in all; None: not counted yet
@@ -79,8 +79,14 @@ class BatchApi(Protocol):
     uploads: bool  # whether requests are uploaded as a file first, and found again by its name
     most_requests: int  # of one batch
     most_bytes: int
+    pool: bool  # whether the prompt tokens of unfinished batches are limited
     account: str  # a hash of whose batches are seen, as the latest reply told; empty: none told
     skew_s: float  # by which the vendor's clock is ahead of ours, as the latest reply told
+
+    @property
+    def poll_s(self) -> float:
+        """The seconds between two looks at batches, at least, as its pages or its latest reply want."""
+        ...
 
     def line(self, custom_id: str, request: Request) -> bytes:
         """Return a request as it stands in a file of requests, without a line feed."""
@@ -100,8 +106,11 @@ class BatchApi(Protocol):
 
     async def retrieve(self, batch_id: str) -> RemoteBatch: ...
 
-    async def recent(self, since: float) -> list[RemoteBatch]:
-        """Return the batches created since then by the vendor's clock, newest first, whoever made them."""
+    async def recent(self, since: float | None) -> list[RemoteBatch]:
+        """Return the batches created since then by the vendor's clock, newest first, whoever made them.
+
+        None: as far as one call tells of them.
+        """
         ...
 
     async def cancel(self, batch_id: str) -> RemoteBatch: ...

@@ -118,6 +118,11 @@ class Call:
         if self._timeouts.between_chunks is not None:
             self._due_s = self._loop.time() + self._timeouts.between_chunks
 
+    def allow(self, seconds: float) -> None:
+        """Let the call take so long from now on."""
+        if not self._limit.expired():
+            self._limit.reschedule(self._loop.time() + seconds)
+
     def age_s(self) -> float | None:
         """Return the seconds since the request was sent; None where no connection told of that."""
         return self._loop.time() - self.sent_s if self.sent_s else None

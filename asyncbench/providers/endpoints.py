@@ -41,6 +41,16 @@ class BatchWays:
     proven: bool = True  # held against recordings; False: only read in the vendor's documents
     apis: Collection[str] = ("chat", "responses", "messages")  # whose requests it takes
     endpoint: str = "/v1/"  # before the wire's path, where a batch is created; its lines always have this
+    path: str = "batches"  # of batches; what has `batch/jobs` is created as Mistral wants it
+    uploads_to: str = "files"
+    upload: Mapping[str, str] = field(default_factory=lambda: {"purpose": "batch"})  # with {name}: the file's
+    lines: Literal["calls", "bodies", "bodies without model"] = "calls"  # a call has method, url and body
+    listed: Literal["after", "numbered", "whole"] = "after"  # in pages from an id on, by number, or at once
+    metadata: bool = True  # it keeps what we say of a batch
+    words: Mapping[str, str] = field(default_factory=dict)  # for a state, in small letters → OpenAI's
+    pool: bool = True  # it limits the prompt tokens of unfinished batches
+    expires: bool = True  # a batch ends after its time, whatever is done by then
+    poll_s: float = 0.0  # at least so long between two looks at its batches
     most_requests: int | None = None  # of one batch; None: as many as OpenAI or Anthropic takes
     most_bytes: int | None = None
     part: float | None = None  # of the price in real time, by its page: told to people, never charged by
@@ -48,11 +58,16 @@ class BatchWays:
     @property
     def departures(self) -> str:
         """What is other than usual, for people."""
-        plain = BatchWays()
-        names = [name for name in self.__slots__ if getattr(self, name) != getattr(plain, name)]
-        return ", ".join(f"{name}: {getattr(self, name) or 'none'}" for name in names if name != "proven")
+        plain, told = BatchWays(), []
+        for name in self.__slots__:
+            said = getattr(self, name)
+            if name != "proven" and said != getattr(plain, name):
+                pairs = ", ".join(f"{key}={value}" for key, value in said.items()) if name in _PAIRS else said
+                told.append(f"{name}: {said if said is False else pairs or 'none'}")
+        return ", ".join(told)
 
 
+_PAIRS: Final = ("upload", "words")
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
 BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
 # So long an idle connection is kept: many servers (uvicorn, Node.js) close after 5 s and do not say so.
@@ -116,7 +131,7 @@ class KnownEndpoint:
     simulated: bool = False
     batches: bool = False
     batch: BatchWays = field(default_factory=BatchWays)
-    own_batches: bool = False
+    own_batches: str | None = None
 
     @property
     def batch_support(self) -> str | None:
@@ -124,6 +139,10 @@ class KnownEndpoint:
         if self.batches:
             return "proven" if self.batch.proven else "unproven"
         return "own form" if self.own_batches else None
+
+    def batches_proven_at(self, base_url: str | None) -> bool:
+        """Whether batches were held against recordings of this very server, not of one that imitates it."""
+        return self.batch.proven and (self.simulated or self.is_at(base_url))
 
     @property
     def apis(self) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ class EndpointLine:
     key_set: bool | None  # whether the variable is; never its value
     concurrency: int | None  # unless the sweep says otherwise; None: that of any model
     batches: str | None  # proven, unproven, or of an own form that we do not speak; None: it has none
+    batch_part: float | None  # of the price in real time that a batch costs, by its page; None: not read
+    batch_ways: str  # how they depart from those of OpenAI or Anthropic; empty: not at all, or not spoken
     priced_models: int | None  # None: no price table knows this vendor
     simulated: bool
 
@@ -43,6 +45,8 @@ def endpoint_lines(env: Mapping[str, str], *, at: datetime) -> tuple[EndpointLin
             key_set=bool(env.get(endpoint.key_env, "").strip()) if endpoint.key_env else None,
             concurrency=endpoint.concurrency,
             batches=endpoint.batch_support,
+            batch_part=endpoint.batch.part if endpoint.batches else None,
+            batch_ways=(endpoint.batch.departures if endpoint.batches else endpoint.own_batches) or "",
             priced_models=len(published(endpoint.prices, at=at)) if endpoint.prices else None,
             simulated=endpoint.simulated,
         )

@@ -25,9 +25,11 @@ def batch_complaint(model: Model, endpoint: KnownEndpoint) -> str | None:
     if model.mode != BATCH:
         return None
     if not endpoint.batches:
-        form = "has batches of another form, which asyncbench does not speak"
-        why = form if endpoint.own_batches else "has no batches that asyncbench knows"
-        return f"{model.provider} {why}. Set `mode: realtime` for this model"
+        form = f" (of its own form: {endpoint.own_batches})" if endpoint.own_batches else ""
+        return (
+            f"{model.provider} has no batch API that asyncbench speaks{form}. Set `mode: realtime` for this "
+            "model, or name it at a provider whose batches are spoken: `asyncbench models` lists them"
+        )
     if model.api not in endpoint.batch.apis:
         apis = " or ".join(f"`api: {api}`" for api in endpoint.apis if api in endpoint.batch.apis)
         return f"batches of {model.provider} take no api {model.api!r}. Set {apis}, or `mode: realtime`"

@@ -95,7 +95,8 @@ def open_batches(
         return AnthropicBatches(endpoint, wire_of(model), now)
     from asyncbench.providers.openai.batches import OpenAIBatches
 
-    return OpenAIBatches(endpoint, wire_of(model), now, known_endpoints()[model.provider].batch)
+    ways = known_endpoints()[model.provider].batch
+    return OpenAIBatches(endpoint, wire_of(model), now, ways, model.model_id)
 
 
 def open_provider(model: Model, *, key: str, simulator_url: str | None, wire: Wire | None = None) -> Provider:

@@ -25,6 +25,7 @@ from asyncbench.providers.wire import Json, Response, Wire
 from asyncbench.records import Reply, Request
 
 _BREAKS: Final = (httpx2.HTTPError, aiohttp.ClientError, OSError, TooLongError)  # of what an SDK lets through
+PAUSE_S: Final = 60.0  # at most, within the answer to a call that is no model's
 NO_KEY: Final = "none"  # the SDKs insist on a key even where the server asks for none
 
 
@@ -92,7 +93,9 @@ class SdkProvider:
         said["stream" if method != "delete" else "body"] = True if method != "delete" else None
         options = self._options({})
         options = {**options, "headers": {**options["headers"], **headers}}
-        async with Call(replace(self._endpoint.timeouts, total=within_s), key=key) as call:
+        # An answer may take long to begin; once it has, it does not pause.
+        timeouts = replace(self._endpoint.timeouts, total=within_s, first_byte=None, between_chunks=PAUSE_S)
+        async with Call(timeouts, key=key) as call:
             try:
                 response = await getattr(self._client, method)(
                     f"{str(self._client.base_url).rstrip('/')}/{path}",
@@ -101,6 +104,7 @@ class SdkProvider:
                     **said,
                 )
                 try:
+                    call.flows()
                     yield response
                 finally:
                     await response.aclose()

@@ -2,10 +2,11 @@
 
 import asyncio
 import email.utils
-from collections.abc import AsyncIterator, Callable
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -13,9 +14,12 @@ from typing import BinaryIO, Final
 import httpx2
 import orjson
 
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import ErrorKind, ProviderError, StoreError
+from asyncbench.providers.batch_calls import RemoteBatch
+from asyncbench.providers.calls import under_way
 from asyncbench.providers.failures import bad_reply, payload, refusal, withhold
-from asyncbench.providers.loose_json import UnreadableError, read
+from asyncbench.providers.loose_json import UnreadableError, mapping_in, read
+from asyncbench.providers.rate_headers import retry_after_s
 from asyncbench.providers.sdk import SdkProvider
 from asyncbench.providers.streams import finished_reply, whole_body
 from asyncbench.providers.wire import Response, Wire, body_id
@@ -23,7 +27,10 @@ from asyncbench.records import Reply, Request
 
 SMALL_S: Final = 60.0  # for a call that moves no file
 BYTES_PER_S: Final = 100_000.0  # at least, of a file on its way
-MOST_BYTES: Final = 8_000_000  # of a reply that is no file
+LONGEST_S: Final = 86_400.0  # for a file whose size is not told; a pause of SMALL_S ends it sooner
+BYTES_PER_LINE: Final = 4_000  # of results, where their size is not told
+SPARE_BYTES: Final = 100_000_000  # on the disk, for the journal and the rest
+MOST_BYTES: Final = 64_000_000  # of a reply that is no file: some list all batches at once
 ACCOUNTS: Final = (  # headers that tell whose batches a key sees
     *("openai-organization", "openai-project"),
     *("anthropic-organization-id", "anthropic-workspace-id"),
@@ -37,12 +44,32 @@ class SdkBatches:
     def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
         self._sdk, self._wire, self._key, self._now = sdk, wire, key, now
         self.skew_s, self.account = 0.0, ""
+        self._least_poll_s = self._asked_s = 0.0
 
     async def aclose(self) -> None:
         await self._sdk.aclose()
 
+    async def recent(self, since: float | None) -> list[RemoteBatch]:
+        found = list[RemoteBatch]()
+        async with aclosing(self._pages()) as pages:
+            async for page in pages:
+                if since is None:
+                    return page
+                found += [batch for batch in page if batch.created_at >= since]
+                if page and page[-1].created_at < since:
+                    break
+        return found
+
+    @property
+    def poll_s(self) -> float:
+        return max(self._least_poll_s, self._asked_s)
+
+    def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+        """Yield the batches of the account page by page, those created last first."""
+        raise NotImplementedError
+
     async def _json(self, method: str, path: str, *, size: int = 0, **said: object) -> dict[str, object]:
-        """Make a call; return the object that it answers.
+        """Make a call; return the object that it answers; of a list, as `data`.
 
         Args:
             size: bytes that are sent, where they are many.
@@ -52,28 +79,40 @@ class SdkBatches:
             self._note(response)
             async with aclosing(response.aiter_bytes()) as chunks:
                 body = await whole_body(chunks, MOST_BYTES)
+        # A batch may tell an error of its own: within another object it is none of the call's.
+        whole = Response(status=response.status_code, headers={}, body=b'{"data":%s}' % body)
         try:
-            return payload(Response(status=response.status_code, headers={}, body=body), key=self._key)
+            answer = payload(whole, key=self._key)
+            said_of_it = mapping_in(answer["data"])
+            if said_of_it.get("error") and not said_of_it.get("id"):
+                raise refusal(replace(whole, body=body), key=self._key)
         except ProviderError as error:
             withhold(error, key=self._key)
             raise
+        return said_of_it or answer
 
-    async def _save(self, path: str, into: BinaryIO) -> None:
-        """Write the body of a page to a file; a last line without an end gets one.
+    async def _save(self, path: str, into: BinaryIO, batch: RemoteBatch) -> None:
+        """Write the body of a page of a batch's results to a file; a last line without an end gets one.
 
         Raises:
             ProviderError: also where the body is shorter or longer than was told.
+            StoreError: there is no room for it.
         """
-        async with self._sdk.exchange("get", path, within_s=86_400.0) as response:
+        async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
+            said = response.headers.get("content-length", "")
+            told = int(said) if said.isdigit() and "content-encoding" not in response.headers else None
+            check_room(into, told if told is not None else BYTES_PER_LINE * (batch.requests or 0), batch.id)
+            if told is not None:
+                under_way().allow(SMALL_S + told / BYTES_PER_S)
             size, last = 0, b"\n"
             async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
+                    under_way().heard()
                     await asyncio.to_thread(into.write, chunk)
                     size, last = size + len(chunk), chunk[-1:]
-            told = response.headers.get("content-length")
-            if told is not None and int(told) != size and "content-encoding" not in response.headers:
-                why = f"the file has {size:,} bytes, not {told}"
+            if told is not None and told != size:
+                why = f"the file has {size:,} bytes, not {told:,}"
                 raise ProviderError(ErrorKind.BAD_REPLY, why, http_status=response.status_code)
             if last != b"\n":
                 into.write(b"\n")
@@ -92,6 +131,7 @@ class SdkBatches:
 
     def _note(self, response: httpx2.Response) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
+        self._asked_s = retry_after_s(response.headers) or 0.0
         told = [response.headers.get(name, "") for name in ACCOUNTS]
         if any(told):
             self.account = sha256("\n".join(told).encode()).hexdigest()[:16]
@@ -117,6 +157,17 @@ class SdkBatches:
         """Say that a line tells no result: what it costs is unknown."""
         response = Response(status=status, headers={}, body=orjson.dumps(body))
         return bad_reply(response, why, kind=ErrorKind.SERVER_ERROR)
+
+
+def check_room(file: BinaryIO, size: int, batch_id: str) -> None:
+    """Raise StoreError where a download would not fit on the disk."""
+    free = shutil.disk_usage(Path(file.name).parent).free
+    if size + SPARE_BYTES > free:
+        raise StoreError(
+            f"{file.name}: the results of batch {batch_id} need about {size / 1e6:,.0f} MB, and "
+            f"{free / 1e6:,.0f} MB are free. Make room and run again: the batch stays with the provider, and "
+            "nothing is lost."
+        )
 
 
 def unstreamed(request: Request) -> Request:
@@ -150,12 +201,13 @@ async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> Asy
 
 
 def time_of(said: object) -> float | None:
-    """Return a time in seconds since 1970, or in RFC 3339, as seconds; None: it is none."""
+    """Return a time in seconds since 1970, or in RFC 3339 (of no zone: UTC), as seconds; None: it is none."""
     if isinstance(said, int | float) and not isinstance(said, bool):
         return float(said)
     if not isinstance(said, str):
         return None
     try:
-        return datetime.fromisoformat(said).timestamp()
+        found = datetime.fromisoformat(said)
     except ValueError:
         return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

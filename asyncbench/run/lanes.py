@@ -1,6 +1,6 @@
 """The lanes of a run: one for each model or group that is asked call by call, one for each with batches."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, cast
 
-from asyncbench.batches import BatchClock, BatchDesk, BatchLane, Harvest, LeftOpen
+from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, Harvest, LeftOpen
 from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
 from asyncbench.providers import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, Trial
@@ -23,17 +23,19 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
     """Return the lanes of a run; `stack` closes their connections."""
     grouped: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
+    accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
         asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
         left = run.left_open[model.alias]
+        account = accounts[model.provider, model.base_url, run.keys[model.alias]]
         if left.out:
             asker.history_of = partial(_unless_out, left.out, asker.history_of)
         if model.mode == BATCH:
-            lanes.append(_batches(run, asker, left, url_of(model), stack))
+            lanes.append(_batches(run, asker, left, account, url_of(model), stack))
             continue
         grouped.setdefault(model.limits.group or model.alias, []).append(asker)
         if left.done:  # the mode was another one: what is out is collected, and asked in no other way
-            lanes.append(_batches(run, replace(asker, trials=iter(())), left, url_of(model), stack))
+            lanes.append(_batches(run, replace(asker, trials=iter(())), left, account, url_of(model), stack))
     return [*(_lane(run, name, askers) for name, askers in grouped.items()), *lanes]
 
 
@@ -58,7 +60,12 @@ def _lane(run: RunState, name: str, askers: list[Asker]) -> Lane:
 
 
 def _batches(
-    run: RunState, asker: Asker, left: LeftOpen, simulator_url: str | None, stack: AsyncExitStack
+    run: RunState,
+    asker: Asker,
+    left: LeftOpen,
+    account: BatchAccount,
+    simulator_url: str | None,
+    stack: AsyncExitStack,
 ) -> BatchLane:
     model = asker.model
     clock = run.options.clock or BatchClock(_speed(model))
@@ -79,6 +86,7 @@ def _batches(
         batching=run.sweep.batch,
         say=run.screen.say,
         suspend=suspend,
+        shared=account,
     )
 
     def harvest(lane_model: LaneModel, again: Callable[[Turn], None]) -> Harvest:

@@ -266,9 +266,10 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
             "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
-    for name in dict.fromkeys(model.provider for model in run.models if model.mode == BATCH):
-        if not known_endpoints()[name].batch.proven:
-            yield f"batches of {name} are built by its documents and were never tried. Begin with --limit 10."
+    in_batches = [model for model in run.models if model.mode == BATCH]
+    untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
+    for name in dict.fromkeys(model.provider for model in untried):
+        yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."

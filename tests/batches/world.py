@@ -85,11 +85,11 @@ class Night:
         """Run until so many seconds have passed, then raise TimeoutError as if the process had died."""
         return self.run(clock=Forwarded(self.server, until_s=seconds), **options)
 
-    def undisturbed(self, **options):
+    def undisturbed(self, *, env=MappingProxyType({}), **options):
         """Ask the same in real time, in another folder; return its answers."""
         out = self.folder / "undisturbed"
         raw = {**self.raw, "out": str(out), "mode": "realtime"}
-        asyncio.run(run_as_told(raw, RunOptions(**options), env={}))
+        asyncio.run(run_as_told(raw, RunOptions(**options), env=env))
         return answers_in(out)
 
     @property

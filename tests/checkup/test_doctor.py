@@ -445,3 +445,33 @@ def test_the_commands_that_list_are_there():
     assert json.loads(asyncbench("models", "--json").stdout)[0]["name"] == "openai"
     assert "gpt-4.1-mini" in asyncbench("models", "openai").stdout
     assert asyncbench("models", "nobody").returncode == 2
+
+
+# ── batches ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_of_batches_doctor_says_how_large_and_pays_for_one_call_alone():
+    (one,) = await examine(models({"model": "simulated/oracle", "mode": "batch"}), env={})
+    batches = found(one.findings, "batches")
+    assert batches.state is FindingState.OK
+    assert "at most 50,000 requests and 200 MB" in batches.said
+    assert len(one.costs_usd) == 1
+    assert not [finding for finding in one.findings if finding.about == "stream"]
+
+
+@pytest.mark.parametrize(
+    ("place", "state", "said"),
+    [
+        ("together", FindingState.NOTE, "never tried"),
+        ("without", FindingState.NOTE, "no list: no_such_model: HTTP 404"),
+    ],
+)
+def test_doctor_looks_whether_a_batch_api_answers(place, state, said):
+    with forked(Settings()) as server:
+        entry = {"model": "together/oracle", "mode": "batch", "base_url": f"{server.url}/{place}/v1"}
+        (one,) = asyncio.run(examine(models(entry), env={"TOGETHER_API_KEY": KEY}))
+    batches = found(one.findings, "batches")
+    assert batches.state is state
+    assert said in batches.said
+    assert batches.way_out
+    assert one.fine

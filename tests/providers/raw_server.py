@@ -71,8 +71,8 @@ async def _read(reader: asyncio.StreamReader) -> Received:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     first, *lines = head.strip().split("\r\n")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    body = await reader.readexactly(int(headers["content-length"]))
-    return Received(path=first.split(" ")[1], headers=headers, body=orjson.loads(body))
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Received(path=first.split(" ")[1], headers=headers, body=orjson.loads(body or b"{}"))
 
 
 def head(status: int = 200, **headers: object) -> bytes:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from asyncbench.checkup.findings import FindingState
-from asyncbench.checkup.judging import of_settings
+from asyncbench.checkup.judging import of_batches, of_settings
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError
 from asyncbench.providers import (
@@ -23,14 +23,15 @@ from asyncbench.records import BATCH
 from asyncbench.sweeps.budget_bounds import check_budget
 from tests.providers.raw_server import answering, raw_server
 
-UNPROVEN = ("azure", "groq", "deepinfra")
-OWN_FORM = ("gemini", "xai", "mistral", "together", "openrouter", "fireworks")
+UNPROVEN = ("azure", "groq", "deepinfra", "together", "mistral", "novita", "maritaca", "http")
+OWN_FORM = ("gemini", "xai", "openrouter", "fireworks")
 AZURE = "https://r.openai.azure.com/openai/v1"
 
 
 def sweep(model, **keys):
     entry = {"model": model, "mode": "batch", "max_tokens": 100, **keys}
-    entry |= {"base_url": AZURE} if model.startswith("azure/") and "base_url" not in keys else {}
+    if model.startswith(("azure/", "http/")):
+        entry = {"base_url": AZURE, **entry}
     return sweep_from({"name": "s", "problems": ["p.parquet"], "models": [entry], "out": "o"})
 
 
@@ -45,7 +46,7 @@ def test_the_table_tells_who_has_batches_and_which_were_never_tried():
 def test_models_shows_it_as_text_and_json():
     lines = endpoint_lines({}, at=datetime(2026, 11, 22, tzinfo=UTC))
     told = {line["name"]: line["batches"] for line in json.loads(endpoints_as_json(lines))}
-    assert (told["openai"], told["azure"], told["mistral"], told["vllm"]) == (
+    assert (told["openai"], told["azure"], told["gemini"], told["vllm"]) == (
         "proven",
         "unproven",
         "own form",
@@ -62,13 +63,15 @@ def test_who_has_batches_may_be_asked_so(provider):
 
 @pytest.mark.parametrize("provider", OWN_FORM)
 def test_who_has_batches_of_another_form_is_refused_with_the_way_out(provider):
-    with pytest.raises(ConfigError, match=rf"mode: {provider} has batches of another form.*`mode: realtime`"):
+    with pytest.raises(ConfigError, match=rf"mode: {provider} has no batch API .*own form.*`mode: realtime`"):
         sweep(f"{provider}/some-model")
 
 
 @pytest.mark.parametrize("provider", ["deepseek", "vllm", "ollama"])
 def test_who_has_no_batches_is_refused_with_the_way_out(provider):
-    with pytest.raises(ConfigError, match=rf"{provider} has no batches.*`mode: realtime`"):
+    with pytest.raises(
+        ConfigError, match=rf"{provider} has no batch API.*`mode: realtime`.*`asyncbench models`"
+    ):
         sweep(f"{provider}/some-model")
 
 
@@ -79,26 +82,36 @@ def test_an_api_that_batches_do_not_take_is_refused_with_those_they_do():
         sweep("openai/davinci-002", api="completions")
 
 
-def settings_of(name, **keys):
+def finding_of(name, look=None, **keys):
     (model,) = sweep(name, **keys).models
-    endpoint = known_endpoints()[model.provider]
-    return list(of_settings(model, None, endpoint.quirks, endpoint.batch))
+    found = list(of_batches(model, known_endpoints()[model.provider], look))
+    return found[0] if found else None
 
 
 def test_doctor_says_what_was_never_tried():
-    def finding(name):
-        return next(one for one in settings_of(name) if one.about == "batches")
-
-    azure = finding("azure/gpt-5-mini")
+    azure = finding_of("azure/gpt-5-mini")
     assert azure.state is FindingState.NOTE
     assert "never tried" in azure.said
     assert "endpoint: /" in azure.said
-    assert "--limit 10" in azure.way_out
-    assert finding("openai/gpt-5-mini").state is FindingState.OK
+    assert "--limit 10" in str(azure.way_out)
+    assert finding_of("openai/gpt-5-mini").state is FindingState.OK
+
+
+def test_what_imitates_a_proven_vendor_at_another_address_was_never_tried():
+    gateway = finding_of("openai/gpt-5-mini", base_url="http://gateway:4000/v1")
+    assert gateway.state is FindingState.NOTE
+    assert "never tried" in gateway.said
 
 
 def test_in_real_time_doctor_says_nothing_of_batches():
-    assert all(one.about != "batches" for one in settings_of("azure/gpt-5-mini", mode="realtime"))
+    assert finding_of("azure/gpt-5-mini", mode="realtime") is None
+
+
+def test_the_price_to_set_is_the_part_that_the_page_tells():
+    (model,) = sweep("deepinfra/some-model").models
+    row = known_endpoints()["deepinfra"]
+    found = of_settings(model, None, row.quirks, part=row.batch.part)
+    assert "batch: 0.8" in str(next(finding.way_out for finding in found if finding.about == "price"))
 
 
 def test_a_row_limits_how_large_a_batch_is():

@@ -4,17 +4,26 @@ import asyncio
 import hashlib
 import time
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from asyncbench.config import load_sweep
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLedger
+from asyncbench.config import Batching, load_sweep
+from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError, StoreError
 from asyncbench.problems import open_set
 from asyncbench.prompting import request_for
-from asyncbench.providers import NotRun, Submission, certainly_not_created, open_batches
-from asyncbench.records import Reply
+from asyncbench.providers import (
+    NotRun,
+    RemoteBatch,
+    Submission,
+    certainly_not_created,
+    open_batches,
+)
+from asyncbench.providers.batch_calls import BatchState
+from asyncbench.records import Reply, Timeouts
 from asyncbench.sweeps.trials import asked_once, trials_of
-from tests.providers.raw_server import answering, raw_server
+from tests.providers.raw_server import answering, head, raw_server, sending
 from tests.sweep_files import problem_set, simulator
 
 KEY = "0123456789abcdef"
@@ -249,5 +258,108 @@ def test_a_reply_to_a_create_that_cannot_be_read_is_doubt(problems, tmp_path, ve
                 with pytest.raises(ProviderError) as failed:
                     await part.created()
                 assert not certainly_not_created(failed.value)
+
+    asyncio.run(check())
+
+
+RESULTS = RemoteBatch(
+    id="batch_1", state=BatchState.ENDED, status="completed", created_at=1.0, requests=9, files=("file-1",)
+)
+
+
+@both
+def test_a_download_for_which_the_disk_has_no_room_is_not_begun(problems, tmp_path, vendor):
+    async def check():
+        async with raw_server() as other:
+            other.manner = sending(head(content_length=10**17))
+            async with asked(None, problems, tmp_path, vendor, url=other.url) as part:
+                with pytest.raises(StoreError, match=r"need about .* MB are free.*nothing is lost"):
+                    await part.api.download(RESULTS, tmp_path / "results")
+            assert (tmp_path / "results").read_bytes() == b""
+
+    asyncio.run(check())
+
+
+@both
+def test_a_download_that_pauses_ends_though_its_time_is_not_over(problems, tmp_path, vendor, monkeypatch):
+    monkeypatch.setattr("asyncbench.providers.sdk.PAUSE_S", 0.2)
+
+    async def check():
+        async with raw_server() as other:
+            other.manner = sending(head(content_length=5_000) + b'{"custom_id": "a"}\n')
+            async with asked(None, problems, tmp_path, vendor, url=other.url) as part:
+                with pytest.raises(ProviderError, match="paused") as failed:
+                    await part.api.download(RESULTS, tmp_path / "results")
+                assert failed.value.kind is ErrorKind.TIMEOUT
+
+    asyncio.run(check())
+
+
+@both
+def test_a_sweep_s_short_wait_for_a_first_token_holds_for_no_upload_and_no_create(problems, tmp_path, vendor):
+    async def check():
+        async with raw_server() as other:
+            other.manner = answering(body={"id": "batch_1", "status": "validating", "created_at": 5})
+            async with asked(None, problems, tmp_path, vendor, url=other.url) as part:
+                part.api.uploads = False
+                part.api._sdk._endpoint = replace(part.api._sdk._endpoint, timeouts=Timeouts(first_byte=1e-9))
+                assert (await part.created()).id == "batch_1"
+
+    asyncio.run(check())
+
+
+def test_models_of_one_key_look_at_one_list(server, problems, tmp_path):
+    class Counted:
+        def __init__(self, api):
+            self.api, self.looks, self.poll_s = api, 0, 0
+
+        async def recent(self, since):
+            self.looks += 1
+            return await self.api.recent(since)
+
+    def desk(api, shared):
+        return BatchDesk(
+            alias="a",
+            api=api,
+            ledger=BatchLedger(tmp_path),
+            clock=BatchClock(),
+            batching=Batching(),
+            say=print,
+            suspend=print,
+            shared=shared,
+        )
+
+    async def check():
+        async with asked(server, problems, tmp_path, "simulated") as part:
+            batch, api, shared = await part.created(), Counted(part.api), BatchAccount()
+            first, second = desk(api, shared), desk(api, shared)
+            assert batch.id in {found.id for found in await first.latest()}
+            await second.latest()
+            assert api.looks == 1
+            await second.latest()  # the same model again: it wants to know more
+            await first.latest()
+            assert api.looks == 2
+
+    asyncio.run(check())
+
+
+def test_a_vendor_is_looked_at_no_sooner_than_it_wants(server, problems, tmp_path):
+    async def check():
+        async with asked(server, problems, tmp_path, "simulated-anthropic") as part:
+            batch = await part.created()
+            await part.api.recent(None)
+            assert part.api.poll_s == 0
+            await part.api.retrieve(batch.id)
+            assert part.api.poll_s == 10  # Retry-After of a batch that runs
+
+    asyncio.run(check())
+
+
+def test_an_error_under_200_may_have_cost_something(server, problems, tmp_path):
+    async def check():
+        async with asked(server, problems, tmp_path, "simulated", ["line_error_200=#3"]) as part:
+            [ended] = [line.ended for line in await part.lines() if isinstance(line.ended, ProviderError)]
+            assert ended.may_have_been_billed
+            assert ended.kind in WORTH_ANOTHER_TRY
 
     asyncio.run(check())

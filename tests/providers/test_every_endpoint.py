@@ -37,6 +37,7 @@ OTHERWISE: dict[str, Said] = {
     "dashscope": MAX_TOKENS | {"budget": {"thinking_budget": 2048}},
     "ollama": MAX_TOKENS | UNASKED,
     **dict.fromkeys(("deepseek", "together", "fireworks", "deepinfra", "moonshot", "zai"), MAX_TOKENS),
+    **dict.fromkeys(("novita", "maritaca"), MAX_TOKENS),
     **dict.fromkeys(("http", "lmstudio", "vllm", "simulated-http"), MAX_TOKENS),
 }
 EVERY = [

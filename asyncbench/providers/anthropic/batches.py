@@ -1,6 +1,6 @@
 """Anthropic's batches of messages: a batch is created of all its requests at once, and has no name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +39,7 @@ _STATUSES: Final[Mapping[str | None, int]] = {
 class AnthropicBatches(SdkBatches):
     """`/v1/messages/batches`."""
 
-    uploads, most_requests, most_bytes = False, MOST_REQUESTS, MOST_BYTES
+    uploads, pool, most_requests, most_bytes = False, False, MOST_REQUESTS, MOST_BYTES
 
     def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
         super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
@@ -66,14 +66,14 @@ class AnthropicBatches(SdkBatches):
     async def retrieve(self, batch_id: str) -> RemoteBatch:
         return _batch(await self._json("get", f"{PATH}/{batch_id}"))
 
-    async def recent(self, since: float) -> list[RemoteBatch]:
-        found, after = list[RemoteBatch](), ""
+    async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+        after = ""
         while True:
             page = await self._json("get", f"{PATH}?limit={PAGE}{after}")
             batches = [_batch(mapping_in(batch)) for batch in items(page.get("data"))]
-            found += [batch for batch in batches if batch.created_at >= since]
-            if not batches or not page.get("has_more") or batches[-1].created_at < since:
-                return found
+            yield batches
+            if not batches or not page.get("has_more"):
+                return
             after = f"&after_id={batches[-1].id}"
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
@@ -82,7 +82,7 @@ class AnthropicBatches(SdkBatches):
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         # Never from where `results_url` leads: the key goes to the host that the sweep names, and no other.
         with into.open("wb") as file:
-            await self._save(f"{PATH}/{batch.id}/results", file)
+            await self._save(f"{PATH}/{batch.id}/results", file, batch)
 
     async def first_custom_id(self, batch: RemoteBatch) -> str | None:
         line = await self._first_line(f"{PATH}/{batch.id}/results")

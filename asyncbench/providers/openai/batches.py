@@ -1,6 +1,10 @@
-"""OpenAI's batches, of chat completions and responses: a file is uploaded, and a batch created of it."""
+"""Batches as OpenAI has them, and those who imitate it: a file is uploaded, and a batch created of it.
 
-from collections.abc import Callable, Mapping
+How an imitation departs is data: `BatchWays`, of the endpoint table. What comes back is read for all alike.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +21,8 @@ from asyncbench.records import Request
 MOST_REQUESTS: Final = 50_000
 MOST_BYTES: Final = 200_000_000
 PAGE: Final = 100
+LATE_S: Final = 600.0  # after the end of a batch, for the id of its answers; then its file is sought by name
+GIVEN_UP_S: Final = 3600.0  # then there are none
 _ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 _ENDS: Final = ("completed_at", "failed_at", "expired_at", "cancelled_at")
 
@@ -26,69 +32,95 @@ class OpenAIBatches(SdkBatches):
 
     uploads = True
 
-    def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays) -> None:
+    def __init__(
+        self, endpoint: Endpoint, wire: Wire, now: Callable[[], float], ways: BatchWays, model_id: str
+    ) -> None:
         super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
-        self._path, self._created_for = f"/v1/{wire.path}", f"{ways.endpoint}{wire.path}"
+        self._ways, self._model_id = ways, model_id
         self.most_requests = ways.most_requests or MOST_REQUESTS
         self.most_bytes = ways.most_bytes or MOST_BYTES
+        self.pool, self._least_poll_s = ways.pool, ways.poll_s
 
     def line(self, custom_id: str, request: Request) -> bytes:
         body = self._wire.body(unstreamed(request))
-        return encoded({"custom_id": custom_id, "method": "POST", "url": self._path, "body": body})
+        if self._ways.lines == "bodies without model":
+            del body["model"]
+        if self._ways.lines != "calls":
+            return encoded({"custom_id": custom_id, "body": body})
+        url = f"/v1/{self._wire.path}"
+        return encoded({"custom_id": custom_id, "method": "POST", "url": url, "body": body})
 
     async def upload(self, path: Path, name: str, size: int) -> str:
         with path.open("rb") as file:
             said = await self._json(
                 "post",
-                "files",
+                self._ways.uploads_to,
                 size=size,
                 headers={"Content-Type": "multipart/form-data"},
-                body={"purpose": "batch"},
+                body={field: said.format(name=name) for field, said in self._ways.upload.items()},
                 files=[("file", (name, file, "application/jsonl"))],
             )
         return _id_of(said)
 
     async def uploaded(self, name: str, size: int) -> str | None:
-        page = await self._json("get", f"files?purpose=batch&order=desc&limit={PAGE}")
-        found = [mapping_in(file) for file in items(page.get("data"))]
-        same = (file for file in found if file.get("filename") == name and file.get("bytes") == size)
-        return next(map(_id_of, same), None)
+        found = await self._files("batch")
+        same = (file for file in found if (file.get("bytes") or file.get("size_bytes")) == size)
+        return next((_id_of(file) for file in same if file.get("filename") == name), None)
+
+    async def _files(self, purpose: str) -> list[dict[str, object]]:
+        """Return the files that were made last."""
+        queries = {
+            "after": f"?purpose={purpose}&order=desc&limit={PAGE}",
+            "numbered": f"?purpose={purpose}&page_size={PAGE}",
+            "whole": "",
+        }
+        page = await self._json("get", f"files{queries[self._ways.listed]}")
+        return [mapping_in(file) for file in items(page.get("data"))]
 
     async def create(self, submission: Submission) -> RemoteBatch:
-        metadata = {
-            "asyncbench": "1",
-            "batch_key": submission.key,
-            "requests": str(submission.requests),
-            "sha256": submission.sha256,
-        }
-        body = {
+        endpoint = f"{self._ways.endpoint}{self._wire.path}"
+        body: dict[str, object] = {
             "input_file_id": submission.file_id,
-            "endpoint": self._created_for,
+            "endpoint": endpoint,
             "completion_window": "24h",
-            "metadata": metadata,
         }
-        return _batch(await self._json("post", "batches", body=body))
+        if self._ways.path == "batch/jobs":
+            body = {"input_files": [submission.file_id], "endpoint": endpoint, "model": self._model_id}
+        if self._ways.metadata:
+            body["metadata"] = {
+                "asyncbench": "1",
+                "batch_key": submission.key,
+                "requests": str(submission.requests),
+                "sha256": submission.sha256,
+            }
+        return self._batch(await self._json("post", self._ways.path, body=body))
 
     async def retrieve(self, batch_id: str) -> RemoteBatch:
-        return _batch(await self._json("get", f"batches/{batch_id}"))
+        return await self._whole(await self._json("get", f"{self._ways.path}/{batch_id}"))
 
-    async def recent(self, since: float) -> list[RemoteBatch]:
-        found, after = list[RemoteBatch](), ""
+    async def _pages(self) -> AsyncGenerator[list[RemoteBatch]]:
+        number, last = 0, ""
         while True:
-            page = await self._json("get", f"batches?limit={PAGE}{after}")
-            batches = [_batch(mapping_in(batch)) for batch in items(page.get("data"))]
-            found += [batch for batch in batches if batch.created_at >= since]
-            if not batches or not page.get("has_more") or batches[-1].created_at < since:
-                return found
-            after = f"&after={batches[-1].id}"
+            queries = {
+                "after": f"?limit={PAGE}{last and f'&after={last}'}",
+                "numbered": f"?page={number}&page_size={PAGE}",
+                "whole": "",
+            }
+            page = await self._json("get", f"{self._ways.path}{queries[self._ways.listed]}")
+            batches = [await self._whole(mapping_in(batch)) for batch in items(page.get("data"))]
+            yield batches
+            more = len(batches) == PAGE if self._ways.listed == "numbered" else page.get("has_more")
+            if not batches or not more or self._ways.listed == "whole":
+                return
+            number, last = number + 1, batches[-1].id
 
     async def cancel(self, batch_id: str) -> RemoteBatch:
-        return _batch(await self._json("post", f"batches/{batch_id}/cancel"))
+        return self._batch(await self._json("post", f"{self._ways.path}/{batch_id}/cancel"))
 
     async def download(self, batch: RemoteBatch, into: Path) -> None:
         with into.open("wb") as file:
             for file_id in batch.files:
-                await self._save(f"files/{file_id}/content", file)
+                await self._save(f"files/{file_id}/content", file, batch)
 
     async def first_custom_id(self, batch: RemoteBatch) -> str | None:
         line = await self._first_line(f"files/{batch.files[0]}/content") if batch.files else b""
@@ -103,7 +135,9 @@ class OpenAIBatches(SdkBatches):
                 why = NotRun.EXPIRED if "expired" in code else NotRun.CANCELLED
                 return BatchLine(custom_id=custom_id, ended=why)
             return BatchLine(custom_id=custom_id, ended=self._refusal(said, 500))
-        status, body = count_in(response.get("status_code")) or 0, response.get("body")
+        body, status = response.get("body"), count_in(response.get("status_code")) or 0
+        if "status_code" not in response and body and not said.get("error"):
+            status = 200  # some write answers alone so
         if status >= 300:
             error = self._refusal(body, status)
             # What tells no usage was refused before any work, whatever it would mean for a single call.
@@ -115,6 +149,7 @@ class OpenAIBatches(SdkBatches):
         try:
             return BatchLine(custom_id=custom_id, ended=self._reply(body, status))
         except ProviderError as error:
+            error.may_have_been_billed = True  # the line says that it was answered
             return BatchLine(custom_id=custom_id, ended=error)
 
     async def delete_input(self, file_id: str) -> None:
@@ -124,6 +159,25 @@ class OpenAIBatches(SdkBatches):
             if error.http_status != 404:
                 raise
 
+    async def _whole(self, said: Mapping[str, object]) -> RemoteBatch:
+        """Return a batch; where it never tells where its answers are, with the file that has their name."""
+        batch = self._batch(said)
+        if batch.status != "completed" or batch.ended or batch.ended_at is None:
+            return batch
+        age_s = self._now() + self.skew_s - batch.ended_at
+        if age_s < LATE_S:
+            return batch
+        name = f"{batch.id}_output.jsonl"
+        found = [
+            text(file.get("id")) for file in await self._files("batch_output") if file.get("filename") == name
+        ]
+        if not any(found) and age_s < GIVEN_UP_S:
+            return batch
+        return replace(batch, state=BatchState.ENDED, files=(*filter(None, found[:1]), *batch.files))
+
+    def _batch(self, said: Mapping[str, object]) -> RemoteBatch:
+        return _batch(said, self._ways.words)
+
 
 def _id_of(said: Mapping[str, object]) -> str:
     """Return the id of what was made; where there is none, nobody knows what was made."""
@@ -132,17 +186,29 @@ def _id_of(said: Mapping[str, object]) -> str:
     return found
 
 
-def _batch(said: Mapping[str, object]) -> RemoteBatch:
+def _batch(said: Mapping[str, object], words: Mapping[str, str]) -> RemoteBatch:
+    """Read a batch, whichever of the known names its vendor has for what it tells."""
+    said = mapping_in(said.get("job")) or said  # Together's reply to a create
+    word = (text(said.get("status")) or "").lower()
+    status = words.get(word, word)
     counts, used = mapping_in(said.get("request_counts")), mapping_in(said.get("usage"))
-    metadata, status = mapping_in(said.get("metadata")), (text(said.get("status")) or "").lower()
-    total, done = count_in(counts.get("total")), count_in(counts.get("completed"))
-    failed = count_in(counts.get("failed"))
+    total, answered, failed = (
+        count_in(counts.get(name, said.get(own)))
+        for name, own in (
+            ("total", "total_requests"),
+            ("completed", "succeeded_requests"),
+            ("failed", "failed_requests"),
+        )
+    )
     told = count_in(used.get("input_tokens")), count_in(used.get("output_tokens"))
-    files = [text(said.get(name)) for name in ("output_file_id", "error_file_id")]
+    files = [text(said.get(name)) or text(said.get(f"{name}_id")) for name in ("output_file", "error_file")]
     # A batch may be complete before it tells where its answers are.
-    waits = status == "completed" and bool(done) and not files[0]
+    unsure = answered is None and not files[1]
+    waits = status == "completed" and not files[0] and bool(answered or unsure)
     ended = status in _ENDED and not waits
-    faults = items(mapping_in(said.get("errors")).get("data"))
+    faults = items(mapping_in(said.get("errors")).get("data")) or items(said.get("errors"))
+    if why := text(said.get("error")):
+        faults = [{"message": why}]
     return RemoteBatch(
         id=_id_of(said),
         state=BatchState.ENDED if ended else BatchState.RUNNING,
@@ -150,10 +216,12 @@ def _batch(said: Mapping[str, object]) -> RemoteBatch:
         created_at=time_of(said.get("created_at")) or 0.0,
         ended_at=next((at for name in _ENDS if (at := time_of(said.get(name)))), None),
         requests=total or None,
-        done=None if done is None else done + (failed or 0),
+        done=None if answered is None else answered + (failed or 0),
         files=tuple(file for file in files if file),
-        input_file_id=text(said.get("input_file_id")),
-        batch_key=text(metadata.get("batch_key")),
+        input_file_id=text(said.get("input_file_id"))
+        or text(next(iter(items(said.get("input_files"))), None)),
+        batch_key=text(mapping_in(said.get("metadata")).get("batch_key")),
         tokens=None if None in told or not ended else (told[0] or 0, told[1] or 0),
-        faults=tuple(mapping_in(fault) for fault in faults),
+        # What a batch tells that ran is a sum of what its lines tell.
+        faults=tuple(mapping_in(fault) for fault in faults) if status == "failed" else (),
     )
