@@ -31,6 +31,7 @@ from asyncbench.batches.standing import (
     PartStanding as PartStanding,
     Stand as Stand,
     left_in_batches as left_in_batches,
+    near_deletion as near_deletion,
     standings as standings,
     standings_in as standings_in,
     states_text as states_text,

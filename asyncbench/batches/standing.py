@@ -171,14 +171,21 @@ def left_in_batches(found: Sequence[PartStanding], *, now: float) -> list[str]:
     return lines
 
 
+def near_deletion(found: Iterable[PartStanding], *, now: float) -> list[str]:
+    """Return which results are deleted soon, in a sentence; empty: none are."""
+    ends = {one: one.deleted_at - now for one in found if one.deleted_at is not None}
+    near = [one for one, left_s in ends.items() if left_s < NEAR_S]
+    if not near:
+        return []
+    soonest_s = min(ends[one] for one in near)
+    when = f"in {days(soonest_s)}" if soonest_s > 0 else "by now, if the provider keeps its word"
+    return [f"The results of {_named(near)} are deleted {when}. Run again before that."]
+
+
 def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
     """Return what a person has to do about batches, a sentence each."""
     parts = [one for one in found if one.open]
-    lines = []
-    if near := [one for one in parts if one.deleted_at is not None and one.deleted_at - now < NEAR_S]:
-        soonest = min(one.deleted_at or now for one in near) - now
-        when = f"in {days(soonest)}" if soonest > 0 else "by now, if the provider keeps its word"
-        lines.append(f"The results of {_named(near)} are deleted {when}. Run again before that.")
+    lines = near_deletion(parts, now=now)
     if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "

@@ -13,7 +13,7 @@ from asyncbench.config.entry import ENV_VARIABLE, Entry, Name, Number
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
 
-News = Literal["finished", "suspended", "crashed"]
+News = Literal["finished", "suspended", "crashed", "batches"]
 NEWS: Final[tuple[News, ...]] = get_args(News)
 ADDRESS_RULE: Final = "an address that begins with https:// or http:// and names a host"
 LONGEST_TIMEOUT_S: Final = 60.0  # the end of a run waits that long for its last message
@@ -82,7 +82,8 @@ class NotifyEntry(Entry):
     on: _On | None = Field(
         default=None,
         description="The events that are told. `finished`: the run ended. `suspended`: a model was stopped. "
-        "`crashed`: the run died. Without it: all three.",
+        "`crashed`: the run died. `batches`: all were sent, one ended early or is in doubt, or results are "
+        "deleted soon. Without it: all.",
     )
     timeout: Annotated[Number, Field(le=LONGEST_TIMEOUT_S)] = Field(
         default=10.0, description="The most seconds for one message."

@@ -9,6 +9,7 @@ its own:
     progress · summary
     notify
     state
+    batch_news
     forecasts · askers
     lanes
     preparing · driving

@@ -13,6 +13,7 @@ from asyncbench.engine import Asker, Counters, LoopLag, Scheduler
 from asyncbench.errors import StoreError
 from asyncbench.files import discard, input_path
 from asyncbench.records import Model
+from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.interrupts import on_interrupt
 from asyncbench.run.lanes import lanes_of
 from asyncbench.run.state import RunState
@@ -76,16 +77,19 @@ async def drive(run: RunState, driven: Driven) -> None:
             screen.say(f"Stopping{_in_flight(driven)}. {_staying(driven)}Press Ctrl-C again to leave now.")
 
     run.salvage.stop = stop_for_the_disk
+    news = BatchNews(run, driven.counters)
     calls = min(MANY_CALLS, sum(model.limits.most_in_flight for model in run.models))
     async with asyncio.TaskGroup() as beside:
         tasks = [
             beside.create_task(run.salvage.tend(), name="store"),
             beside.create_task(screen.show(driven.counters, run.caps), name="screen"),
+            beside.create_task(news.watch(), name="news of batches"),
         ]
         with _deadline(run, scheduler), on_interrupt(interrupt), _rare_garbage_collection(calls):
             await scheduler.run()
         for task in tasks:
             task.cancel()
+        news.look(last=True)
 
 
 def _in_flight(driven: Driven) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from asyncbench.batches import PartStanding
 from asyncbench.config import News, Sweep
 from asyncbench.engine import Counters
 from asyncbench.errors import AsyncbenchError, StoreError
@@ -97,6 +98,13 @@ class Notifier:
         if way_on is not None:
             lines.append(f"fix it; after this run: {way_on}")
         self._tell("suspended", lines, model=alias, reason=shown, go_on=way_on)
+
+    def batches(self, what: str, lines: Sequence[str], parts: Sequence[PartStanding]) -> None:
+        """Tell how batches stand; `what` is news of them: sent, ended, doubt or deleted_soon."""
+        way_on = self._way_on()
+        said = [*lines, *[f"to collect: {way_on}"] * (way_on is not None)]
+        told = [{"batch_id": part.batch_id, "part": part.part, "trials": part.trials} for part in parts]
+        self._tell("batches", said, what=what, batches=told, go_on=way_on)
 
     def _finished(
         self, code: Exit, error: AsyncbenchError | None = None, *, left_open: int | None = None

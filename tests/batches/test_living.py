@@ -1,6 +1,7 @@
 """Living with batches: they are sent and left, looked at while nobody runs, collected by running again."""
 
 import json
+import sys
 import time
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from asyncbench.batches import BatchLedger, BatchPart, Stand, Step, left_in_batc
 from asyncbench.reports import status_of
 from asyncbench.run import Exit
 from tests.batches.test_limits import Interrupting, priced
-from tests.batches.world import VENDORS, Forwarded
+from tests.batches.world import VENDORS, Forwarded, page
 
 OPENAI, ANTHROPIC = VENDORS
 DAY_S = 86_400.0
@@ -162,3 +163,47 @@ def test_a_person_is_warned_a_week_before_results_are_deleted(night):
     unnamed = replace(part, deleted_at=created_at + 29 * DAY_S)
     assert "in 5 days" in warnings_on([unnamed], now=created_at + 24 * DAY_S)[0]
     assert "30 days" in left_in_batches([part], now=created_at)[2]
+
+
+# ── notify ───────────────────────────────────────────────────────────────────────────────────
+
+
+def told_by(asked, **options):
+    """What people are told of batches by a run: (what, first line, batches)."""
+    file = asked.folder / "told.jsonl"
+    file.write_text("")
+    program = f"import sys; open({str(file)!r}, 'a').write(sys.stdin.read() + chr(10))"
+    asked.raw["notify"] = {"command": [sys.executable, "-c", program], "on": ["batches"]}
+    asked.run(**options)
+    messages = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {message["event"] for message in messages} <= {"batches"}
+    return [(told["what"], told["text"], len(told["batches"])) for told in messages]
+
+
+def test_people_are_told_once_that_all_batches_are_sent(night):
+    asked = night(OPENAI, batch={"max_requests": 6})
+    [(what, text, batches)] = told_by(asked, limit=12, detach=True)
+    assert (what, batches) == ("sent", 2)
+    assert "all batches are sent" in text
+    assert "12 trials stay in batches" in text
+    assert "to collect: cd " in text
+    assert told_by(asked, limit=12) == []
+
+
+def test_people_are_told_of_a_batch_that_ended_early_and_of_a_doubt(night):
+    asked = night(OPENAI, "expires=#1:0.5", play={"speedup": 60})
+    [(what, text, _)] = told_by(asked, limit=12)
+    assert what == "ended"
+    assert f"batch {asked.truth[0]['batch_id']} expired" in text
+    doubtful = night(ANTHROPIC, "create_dropped=#1")
+    [(what, text, _)] = told_by(doubtful, limit=6)
+    assert (what, doubtful.parts[0].key in text) == ("doubt", True)
+
+
+def test_people_are_told_that_results_are_deleted_soon(night, server):
+    asked = night(OPENAI, "file_expired=#1", batch={"fallback": "none"})
+    asked.run(limit=6)  # its results are not found
+    page(server, "/clock", {"forward_s": 25 * DAY_S})
+    [(what, text, _)] = told_by(asked, limit=6)
+    assert what == "deleted_soon"
+    assert "are deleted in 5 days. Run again before that" in text

@@ -523,7 +523,7 @@ def test_a_command_or_an_address_is_named_in_short_or_at_length(given, command, 
     notify = sweep_from(small(given)).notify
     assert notify is not None
     assert (notify.command, notify.address({"HOOK": " http://h/1\n"})) == (command, address)
-    assert notify.on == {"finished", "suspended", "crashed"}
+    assert notify.on == {"finished", "suspended", "crashed", "batches"}
 
 
 def test_a_bare_on_is_the_key_and_not_a_truth_value(tmp_path):
@@ -555,7 +555,7 @@ def test_a_bare_on_is_the_key_and_not_a_truth_value(tmp_path):
         ),
         pytest.param({"command": "  "}, "'command'", id="no-word"),
         pytest.param({"url": f"http://h/{SECRET}"}, "Known keys: command, webhook", id="an-unknown-key"),
-        pytest.param({"command": "true", "on": ["done"]}, "'finished', 'suspended' or 'crashed'", id="event"),
+        pytest.param({"command": "true", "on": ["done"]}, "'crashed' or 'batches'", id="event"),
         pytest.param({"command": "true", "on": []}, "'on'", id="no-event"),
         pytest.param({"command": "true", "timeout": 0}, "'timeout' must be more than 0, not ", id="no-time"),
         pytest.param({"command": "true", "timeout": 61}, "must be at most 60, not ", id="too-much-time"),
