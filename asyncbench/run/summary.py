@@ -223,7 +223,7 @@ class Summary:
             f"simulator: {stats['requests']:,} requests, up to {stats['max_in_flight']:,} at once, "
             f"{stats['delivered']:,} answered"
             for stats in self.seen
-            if stats["requests"] or not self.batches
+            if stats["requests"] or all(counters.batches is None for counters in self.models.values())
         ]
         if any(counters.faults or counters.grader_errors for counters in self.models.values()):
             lines.append(f"the first fault of each kind with its traceback: {self.out / FAULTS}")

@@ -310,7 +310,7 @@ def test_the_commands_write_and_read_the_same(tmp_path):
     file = sweep_file(tmp_path, problem_set(tmp_path, trials=1), "simulated/oracle")
     done = asyncbench_here("export", file, "--batch-files", "openai", "--out", tmp_path / "r", "--limit", 4)
     assert done.returncode == 0, done.stderr
-    assert "4 requests in 1 files" in done.stdout
+    assert "4 requests in 1 file," in done.stdout
     (folder,) = Path(tmp_path / "r").iterdir()
     lines = [answered(one, one["problem"]["expected"]) for one in json_lines(folder / "map.jsonl")]
     results = written(tmp_path / "x.jsonl", lines)

@@ -54,7 +54,8 @@ class ExportedBatches(Report):
 
     def _notes(self) -> Iterator[str]:
         for model in self.models:
-            yield f"{model.folder}: {model.requests:,} requests in {model.files:,} files, and {MAP}"
+            files = f"{model.files:,} file{'s' * (model.files != 1)}"
+            yield f"{model.folder}: {model.requests:,} requests in {files}, and {MAP}"
         yield (
             "Submit the files, and save what comes back. `asyncbench import batch RESULTS --requests FOLDER "
             "--out IMPORTED` reads it, and `asyncbench run SWEEP --reuse IMPORTED` takes the answers over."
