@@ -189,7 +189,7 @@ class _MapEntry:
     """What our map tells of a request."""
 
     draft: Draft
-    names: tuple[str, str, str]  # provider, model id and alias
+    names: tuple[str, ...]  # provider, model id, alias and wire format
     condition: Condition
     repeat: int
     trial_id: str
@@ -209,7 +209,12 @@ def _entry(fields: Fields) -> _MapEntry:
     problem.pop("problem_id", None)
     return _MapEntry(
         draft=Draft(**problem | {"operands": tuple(problem.get("operands", ()))}),
-        names=(text(fields, "provider"), text(fields, "model_id"), text(fields, "model")),
+        names=(
+            text(fields, "provider"),
+            text(fields, "model_id"),
+            text(fields, "model"),
+            text(fields, "api"),
+        ),
         condition=_condition(text(fields, "condition"), text(fields, "style")),
         repeat=int(told(fields, "repeat")),
         trial_id=text(fields, "trial_id"),
@@ -235,9 +240,9 @@ def _known(fields: Fields, entry: _MapEntry) -> Requested:
 def _asked(fields: Fields, model: str | None, drafting: Drafting) -> Requested:
     """Return a request of another program: its problem is found by its question."""
     body = _body(fields)
-    provider = "anthropic" if "params" in fields else "openai"
-    model_id = text(body, "model")
-    if model is not None:
+    if model is None:
+        provider, model_id = "anthropic" if "params" in fields else "openai", text(body, "model")
+    else:
         provider, _, model_id = model.partition("/")
         if provider not in known_endpoints() or not model_id:
             raise ConfigError(f"--model {model}: name a provider and a model, such as openai/gpt-4o")
@@ -250,7 +255,7 @@ def _asked(fields: Fields, model: str | None, drafting: Drafting) -> Requested:
     system = [said for role, said in texts if role in ("system", "developer") and isinstance(said, str)]
     return Requested(
         draft=drafting(questions[-1]),
-        model=_model(fields, provider, model_id, model_id),
+        model=_model(fields, provider, model_id, model_id, _api(fields)),
         condition=_said_first(system[0] if system else None),
     )
 
@@ -264,11 +269,19 @@ def _body(fields: Fields) -> Fields:
     return inner(fields, "params" if "params" in fields else "body")
 
 
-def _model(fields: Fields, provider: str, model_id: str, alias: str) -> Model:
-    body = _body(fields)
-    api = "messages" if "params" in fields else _APIS.get(text(fields, "url"))
-    if api is None:
+def _api(fields: Fields) -> str:
+    """Return the wire format of a request; where a vendor's lines have no url, their body tells."""
+    if "params" in fields:
+        return "messages"
+    if "url" not in fields:
+        return "responses" if "input" in _body(fields) else "chat"
+    if (api := _APIS.get(text(fields, "url"))) is None:
         raise ValueError(f"'url' is {fields['url']!r}, none of {', '.join(_APIS)}")
+    return api
+
+
+def _model(fields: Fields, provider: str, model_id: str, alias: str, api: str) -> Model:
+    body = _body(fields)
     names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
     longest = next((body[name] for name in names if isinstance(body.get(name), int)), None)
     return _same_model(provider, model_id, alias, api, longest, body.get("temperature"))
