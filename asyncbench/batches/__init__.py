@@ -23,6 +23,7 @@ from asyncbench.batches.desk import (
     BatchClock as BatchClock,
     BatchDesk as BatchDesk,
 )
+from asyncbench.batches.enqueued import FIRST_TOKENS as FIRST_TOKENS
 from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step

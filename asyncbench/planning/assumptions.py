@@ -39,7 +39,10 @@ def assumptions_of(
     if batched := [plan.batches for plan in plans if plan.batches is not None]:
         yield "batches: a provider promises them within 24 hours; most end within one, some within minutes"
         if any(one.enqueued_tokens is None for one in batched):
-            yield "all prompts fit into the provider's queue at once (set `enqueued_tokens` under `batch`)"
+            yield (
+                "all prompts fit into the provider's queue at once; else each further filling takes up to 24 "
+                "hours more (set `enqueued_tokens` under `batch`, as the limits page of your account says)"
+            )
         yield "a batch that was sent is paid: a budget, a deadline and `stop_when` stop further ones only"
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"

@@ -5,14 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from asyncbench.batches import FIRST_TOKENS
 from asyncbench.config import Batching
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace
+from asyncbench.providers import known_endpoints
 from asyncbench.records import BATCH, Model
 from asyncbench.shown import Sheet, dollars, duration
 
 SOONEST_S: Final = 120.0  # no batch that was seen ended sooner
 LATEST_S: Final = 86_400.0  # the window of a batch; what it has not run by then is asked again
+VALIDATED_S: Final = 60.0  # until a batch is accepted, after which twice as much may be sent
 LINE_BYTES: Final = 250  # of a request beside its texts
 BATCHES: Final = "batches"  # what a model waits for that is asked in them
 HEAD: Final = (
@@ -61,12 +64,12 @@ def batch_plan_of(
     limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
     rounds = _rounds(batching, needs)
     return BatchPlan(
-        parts=max(math.ceil(needs.trials / batching.max_requests), math.ceil(size / batching.max_bytes)),
+        parts=_parts(model, batching, needs.trials, size),
         bytes=size,
         prompt_tokens=prompts,
         enqueued_tokens=limit,
         enqueued_share=None if limit is None else prompts / limit,
-        soonest_s=rounds * SOONEST_S,
+        soonest_s=rounds * SOONEST_S + _learning_s(model, batching, prompts),
         latest_s=rounds * LATEST_S,
         realtime_usd=realtime_usd,
         realtime_s=pace(model.limits, needs, longest_s=longest_s).seconds,
@@ -78,6 +81,22 @@ def pace_of(model: Model, batching: Batching, needs: Needs, *, longest_s: float)
     if model.mode != BATCH or not needs.trials:
         return pace(model.limits, needs, longest_s=longest_s)
     return LanePace(_rounds(batching, needs) * LATEST_S, BATCHES)
+
+
+def _parts(model: Model, batching: Batching, trials: int, size: int) -> int:
+    """Return how many files a model takes: the sweep's limits of one hold, and the provider's."""
+    requests, most_bytes = known_endpoints()[model.provider].most_of_a_batch
+    counts = math.ceil(trials / min(batching.max_requests, requests))
+    return max(counts, math.ceil(size / min(batching.max_bytes, most_bytes)))
+
+
+def _learning_s(model: Model, batching: Batching, prompts: int) -> float:
+    """Return the seconds until all is sent where the provider's queue is not known: it is learnt."""
+    endpoint = known_endpoints()[model.provider]
+    limited = endpoint.via != "anthropic" and endpoint.batch.pool
+    if batching.enqueued_tokens is not None or not limited or prompts <= FIRST_TOKENS:
+        return 0.0
+    return math.ceil(math.log2(prompts / FIRST_TOKENS)) * VALIDATED_S
 
 
 def _rounds(batching: Batching, needs: Needs) -> int:

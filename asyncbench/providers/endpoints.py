@@ -68,6 +68,8 @@ class BatchWays:
 
 
 _PAIRS: Final = ("upload", "words")
+# Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
+LARGEST_BATCHES: Final = {"openai": (50_000, 200_000_000), "anthropic": (100_000, 256_000_000)}
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens
 BYTES_OF_A_TOKEN: Final = 64  # at most, of a model that may write more than those: likewise
 # So long an idle connection is kept: many servers (uvicorn, Node.js) close after 5 s and do not say so.
@@ -143,6 +145,12 @@ class KnownEndpoint:
     def batches_proven_at(self, base_url: str | None) -> bool:
         """Whether batches were held against recordings of this very server, not of one that imitates it."""
         return self.batch.proven and (self.simulated or self.is_at(base_url))
+
+    @property
+    def most_of_a_batch(self) -> tuple[int, int]:
+        """The most requests, and bytes, of one batch."""
+        requests, size = LARGEST_BATCHES["anthropic" if self.via == "anthropic" else "openai"]
+        return self.batch.most_requests or requests, self.batch.most_bytes or size
 
     @property
     def apis(self) -> tuple[str, ...]:

@@ -74,9 +74,12 @@ class BatchesStatus:
             f"{part.trials:,}",
             f"{part.answered:,}" if part.answered else MISSING,
             days(self._age_s(part)),
-            MISSING if part.window_ends_at is None else days(part.window_ends_at - self.at),
-            MISSING if part.deleted_at is None else days(part.deleted_at - self.at),
+            self._left(part.window_ends_at) if (part.window_ends_at or self.at) >= self.at else "overdue",
+            self._left(part.deleted_at),
         )
+
+    def _left(self, at: float | None) -> str:
+        return MISSING if at is None else days(at - self.at)
 
     def _age_s(self, part: PartStanding) -> float:
         return self.at - (part.created_at or part.prepared_at)

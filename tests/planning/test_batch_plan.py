@@ -1,11 +1,15 @@
 """A plan shows batches beside real time: dollars, hours as a range, parts, bytes, the provider's queue."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from asyncbench import run_sweep
+from asyncbench.config.batching import Batching
 from asyncbench.planning import plan
+from asyncbench.planning.batch_plan import batch_plan_of
+from asyncbench.planning.estimates import Needs
 from tests.sweep_files import problem_set, sweep
 
 PRICE = {"input": 1.0, "output": 10.0, "batch": 0.5}
@@ -51,6 +55,22 @@ def test_parts_are_as_many_as_requests_and_bytes_need(planned, batch, parts):
     size = later.batches.bytes
     assert 144 * 250 < size < 144 * 1_000
     assert later.batches.parts == (-(-size // 10_000) if parts is None else parts)
+
+
+def test_a_file_holds_no_more_than_its_provider_takes():
+    claude = {"model": "anthropic/claude-haiku-4-5", "mode": "batch", "max_tokens": 9}
+    [openai, anthropic] = sweep(Path("out"), Path("p"), LATER, claude).models
+    most = Batching(max_requests=10**6, max_bytes=10**9)
+    needs = Needs(trials=100_001, input_tokens=10_240_000)
+    of_openai, of_anthropic = (
+        batch_plan_of(model, most, needs, characters=180_000_000, realtime_usd=1.0, longest_s=1.0)
+        for model in (openai, anthropic)
+    )
+    assert of_openai is not None
+    assert of_anthropic is not None
+    assert (of_openai.parts, of_anthropic.parts) == (3, 2)
+    # The queue is learnt from 80,000 tokens on, twice as much a minute; Anthropic's holds requests.
+    assert (of_openai.soonest_s, of_anthropic.soonest_s) == (120 + 7 * 60, 120)
 
 
 def test_the_share_of_the_queue_is_told_where_its_limit_is(planned):

@@ -9,7 +9,7 @@ import orjson
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.anthropic.client import AnthropicProvider
 from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
-from asyncbench.providers.endpoints import Endpoint
+from asyncbench.providers.endpoints import LARGEST_BATCHES, Endpoint
 from asyncbench.providers.failures import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.model_rules import SAMPLING_VERSION, needs_sampling_version
@@ -17,8 +17,6 @@ from asyncbench.providers.sdk_batches import SdkBatches, bytes_of, line_object, 
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Request
 
-MOST_REQUESTS: Final = 100_000
-MOST_BYTES: Final = 256_000_000
 PAGE: Final = 1000
 PATH: Final = "v1/messages/batches"
 _BEFORE, _AFTER = b'{"requests":[', b"]}"
@@ -39,7 +37,8 @@ _STATUSES: Final[Mapping[str | None, int]] = {
 class AnthropicBatches(SdkBatches):
     """`/v1/messages/batches`."""
 
-    uploads, pool, most_requests, most_bytes = False, False, MOST_REQUESTS, MOST_BYTES
+    uploads, pool = False, False
+    most_requests, most_bytes = LARGEST_BATCHES["anthropic"]
 
     def __init__(self, endpoint: Endpoint, wire: Wire, now: Callable[[], float]) -> None:
         super().__init__(AnthropicProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)

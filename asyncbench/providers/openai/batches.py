@@ -10,7 +10,7 @@ from typing import Final
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers.batch_calls import BatchLine, BatchState, NotRun, RemoteBatch, Submission
-from asyncbench.providers.endpoints import BatchWays, Endpoint
+from asyncbench.providers.endpoints import LARGEST_BATCHES, BatchWays, Endpoint
 from asyncbench.providers.failures import encoded
 from asyncbench.providers.loose_json import count_in, items, mapping_in, text
 from asyncbench.providers.openai.client import OpenAIProvider
@@ -18,8 +18,6 @@ from asyncbench.providers.sdk_batches import SdkBatches, line_object, time_of, u
 from asyncbench.providers.wire import Wire
 from asyncbench.records import Request
 
-MOST_REQUESTS: Final = 50_000
-MOST_BYTES: Final = 200_000_000
 PAGE: Final = 100
 LATE_S: Final = 600.0  # after the end of a batch, for the id of its answers; then its file is sought by name
 GIVEN_UP_S: Final = 3600.0  # then there are none
@@ -37,8 +35,8 @@ class OpenAIBatches(SdkBatches):
     ) -> None:
         super().__init__(OpenAIProvider(endpoint, wire), wire, key=endpoint.api_key, now=now)
         self._ways, self._model_id = ways, model_id
-        self.most_requests = ways.most_requests or MOST_REQUESTS
-        self.most_bytes = ways.most_bytes or MOST_BYTES
+        requests, size = LARGEST_BATCHES["openai"]
+        self.most_requests, self.most_bytes = ways.most_requests or requests, ways.most_bytes or size
         self.pool, self._least_poll_s = ways.pool, ways.poll_s
 
     def line(self, custom_id: str, request: Request) -> bytes:
