@@ -51,7 +51,9 @@ def followed(tmp_path_factory):
     place = tmp_path_factory.mktemp("published")
     shutil.copytree(ROOT / "data", place / "data")
     with pytest.MonkeyPatch.context() as patched, any_provider_simulated(patched):
-        patched.setattr("vl_convert.svg_to_png", lambda *_, **__: b"")  # drawn elsewhere: it takes long
+        # Pictures of every kind are drawn by tests/charts: here it takes longer than all else.
+        patched.setattr("vl_convert.vegalite_to_svg", lambda _: '<svg width="9" height="9"/>')
+        patched.setattr("vl_convert.svg_to_png", lambda *_, **__: b"")
         patched.setenv("COLUMNS", "100")
         patched.chdir(place)
         reader = Reader(patched)
