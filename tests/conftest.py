@@ -1,6 +1,5 @@
 """What every test shares: the golden data, and a guard that refuses any socket but loopback."""
 
-import fcntl
 import ipaddress
 import os
 import socket
@@ -82,18 +81,12 @@ def recorded_runs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     once for all processes of a test run.
     """
     from asyncbench.exchange import import_files
-    from tests.recorded import write_jsonl
+    from tests.recorded import made_once, write_jsonl
 
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "recorded-runs"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "complete").exists():
-            files = write_jsonl(golden, folder / "files")
-            import_files("llm-arithmetic", files, folder / "results")
-            (folder / "complete").touch()
-    return folder
+    def make(folder: Path) -> None:
+        import_files("llm-arithmetic", write_jsonl(golden, folder / "files"), folder / "results")
+
+    return made_once(tmp_path_factory, "recorded-runs", make)
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,29 @@
 """The recorded runs of llm_arithmetic as files of that project: what several tests import."""
 
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 SINCE_LATER = ("attempts", "failed_to_get_reply", "extra_context")  # keys that older files lack
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that is made once for all processes of a test run; not to be changed."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            make(folder)
+            (folder / "complete").touch()
+    return folder
 
 
 def write_jsonl(golden: Path, folder: Path) -> list[Path]:

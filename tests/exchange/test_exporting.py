@@ -235,18 +235,15 @@ def test_no_way_of_asking_has_a_word_in_the_format_of_the_sums(tmp_path):
 # the sums of each run
 
 
-def recorded_sums(published, imported, tmp_path):
-    """The sums that an export writes of all recorded runs, by model."""
-    done = export_folder("llm-arithmetic", imported, tmp_path / "out")
-    (path,) = done.summaries
-    assert Path(path).name == "aggregate.jsonl"
-    records = lines(Path(path))
-    assert len(records) == len(done.files) == len(published) == 26
-    return dict(zip([Path(file.path).stem for file in done.files], records, strict=True))
+def recorded_sums(published, written_again):
+    """The sums that an export writes of all recorded runs, by run."""
+    records = lines(written_again / "aggregate.jsonl")
+    assert len(runs_in(written_again)) == len(published) == 26
+    return dict(zip([path.stem for path in published], records, strict=True))
 
 
-def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, imported, tmp_path):
-    record = recorded_sums(published, imported, tmp_path)["gpt-4.1-nano-2025-04-14_2025-05-11_16-04"]
+def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, written_again):
+    record = recorded_sums(published, written_again)["gpt-4.1-nano-2025-04-14_2025-05-11_16-04"]
     assert list(record) == ["model", "date", "trials_per_cell", "overall", "per_category", "cells"]
     assert (record["model"], record["date"], record["trials_per_cell"]) == (
         *("gpt-4.1-nano-2025-04-14", "2025-05-11_16-04"),
@@ -286,8 +283,8 @@ def test_the_sums_of_each_run_are_those_that_the_benchmark_recorded(published, i
     assert overall["total_cost"] == pytest.approx(0.0038619)
 
 
-def test_the_sums_agree_with_the_report_over_all_depths(published, imported, tmp_path):
-    records = recorded_sums(published, imported, tmp_path)
+def test_the_sums_agree_with_the_report_over_all_depths(published, imported, written_again):
+    records = recorded_sums(published, written_again)
     report = json.loads(llm_arithmetic_report_on(imported, min_depth=2).as_json())
     assert len(report["rows"]) == len(records)
     for row in report["rows"]:

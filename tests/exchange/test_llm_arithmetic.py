@@ -86,14 +86,6 @@ def test_every_generation_says_again_what_it_said(golden, imported):
     assert len(generations) == 4
 
 
-@pytest.fixture(scope="module")
-def written_again(imported, tmp_path_factory):
-    """The files that the results folder was exported to; not to be changed."""
-    folder = tmp_path_factory.mktemp("exported")
-    export_folder("llm-arithmetic", imported, folder)
-    return folder
-
-
 def test_an_export_gives_the_files_back_to_the_byte(published, written_again):
     names = {path.name for path in published}
     assert {path.name for path in written_again.iterdir()} == names | {"aggregate.jsonl"}
