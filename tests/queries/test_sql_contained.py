@@ -165,11 +165,18 @@ def test_a_query_changes_nothing_and_reads_nothing_but_the_folder(around, name):
     with pytest.raises(ConfigError, match=r"^sql: ") as caught:
         sql(around / "night", query)
     assert OUTSIDE not in str(caught.value)
+    assert tree(around) == before
+    assert variable_of_ours is GLOBAL_OF_OURS
+
+
+@pytest.mark.one_in(9)
+@pytest.mark.parametrize("name", ESCAPES)
+def test_the_command_refuses_such_a_query_in_one_line(around, name):
+    before, query = tree(around), escape(name, around)
     done = asyncbench_here("sql", around / "night", query.replace("\0", "\n"), "--csv")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert OUTSIDE not in done.stderr
     assert tree(around) == before
-    assert variable_of_ours is GLOBAL_OF_OURS
 
 
 def test_what_passed_the_check_of_a_query_could_open_no_file_either(around):
