@@ -116,6 +116,11 @@ class Reconciled(Report):
                 yield f"Columns not read: {listed(export.unread)}. Name those that count with --columns."
         zone = f"UTC{self.utc_offset_h:+g} h" if self.utc_offset_h else "UTC"
         yield f"A day is a day of {zone}, and a call counts when it began. Gap: the file minus the folder."
+        if batched := self.whole.ours.batched:
+            yield (
+                f"{batched:,} requests were in batches: each counts when its batch was created, and may be "
+                "billed on the day after."
+            )
         shares = {name: self.gap_share(measure) for measure, name in MEASURES.items()}
         told = ", ".join(f"{name} {share:.2%}" for name, share in shares.items() if share is not None)
         left = sum(part.told.usd or 0.0 for part in self.left_out if part.why != NOT_THEIRS)  # of the bill

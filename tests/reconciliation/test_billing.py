@@ -211,6 +211,7 @@ def test_batches_that_are_billed_in_full_are_recognised_and_counted(tmp_path):
     others = [line for line in billed(folder) if "mini" not in line["model"]]
     faithful = compared(folder, [*of_mini, *others])
     assert faithful.close
+    assert "20 requests were in batches: each counts when its batch was created" in faithful.as_text()
     found = compared(folder, [*scaled(of_mini, cost_usd=2), *others])
     (cause,) = [one for one in found.causes if one.name == "batches billed as calls in real time"]
     assert cause.share == pytest.approx(1)
