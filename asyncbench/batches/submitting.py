@@ -15,7 +15,7 @@ from asyncbench.batches.desk import NO_PAGE, NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import BatchPart, Step
 from asyncbench.batches.packing import trial_of
-from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.errors import WORTH_ANOTHER_TRY, ErrorKind, ProviderError
 from asyncbench.providers import RemoteBatch, Submission, certainly_not_created
 from asyncbench.records import REALTIME
 
@@ -53,6 +53,10 @@ class Submitting:
                 return await self._without_batches(part, error.message)
             self._failures[part.key] += 1
             again = self._failures[part.key] - 1
+            if again + 1 >= MOST_REFUSALS and error.kind not in WORTH_ANOTHER_TRY and not in_doubt:
+                self._desk.suspend(
+                    f"{error.kind.value}: no file of requests could be uploaded: {error.message}"
+                )
             return self._desk.failed(error, again=again, looking=part.in_doubt)
         self._failures[part.key] = 0
         return wait_s

@@ -62,12 +62,14 @@ class BatchWays:
         for name in self.__slots__:
             said = getattr(self, name)
             if name != "proven" and said != getattr(plain, name):
-                pairs = ", ".join(f"{key}={value}" for key, value in said.items()) if name in _PAIRS else said
-                told.append(f"{name}: {said if said is False else pairs or 'none'}")
-        return ", ".join(told)
+                if isinstance(said, Mapping):
+                    said = ", ".join(f"{key}={value}" for key, value in said.items())
+                elif isinstance(said, Collection) and not isinstance(said, str):
+                    said = " or ".join(said)
+                told.append(f"{name}: {said}")
+        return "; ".join(told)
 
 
-_PAIRS: Final = ("upload", "words")
 # Requests and bytes of the largest batch, by whose form it has; their pages of 2026.
 LARGEST_BATCHES: Final = {"openai": (50_000, 200_000_000), "anthropic": (100_000, 256_000_000)}
 MOST_BYTES: Final = 8_000_000  # sixteen times the text of 128,000 tokens

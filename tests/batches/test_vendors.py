@@ -90,3 +90,12 @@ def test_answers_whose_id_is_never_told_are_found_by_the_name_of_their_file(nigh
     asked = night("simulated", "output_late=#1:9999999")
     assert asked.run(limit=6).exit is Exit.COMPLETE, asked.screen.lines
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_an_upload_that_is_refused_for_good_stops_the_model_with_its_reason(night):
+    asked = night("simulated", play={"max_bytes": 100})
+    summary = asked.run(limit=6)
+    assert summary.exit is Exit.UNFINISHED
+    [model] = summary.models.values()
+    assert "no file of requests could be uploaded" in model.suspended
+    assert (asked.attempts, asked.truth) == ([], [])
