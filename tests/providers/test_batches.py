@@ -49,6 +49,7 @@ class Asked:
         play = {"speedup": 36_000, "faults": list(faults)}
         model = {"model": f"{vendor}/oracle", "params": {"simulate": {"batch": play}}, "max_tokens": 100}
         model |= {} if api is None else {"api": api}
+        model |= {} if "simulated" in vendor else {"base_url": f"{server.url}/{vendor}/v1"}
         sweep = load_sweep({"name": "x", "problems": [str(problems)], "models": [model]})
         sets = asked_once([open_set(problems)])
         self.trials = list(trials_of(sweep, sweep.models[0], sets, limit=requests))
@@ -361,5 +362,22 @@ def test_an_error_under_200_may_have_cost_something(server, problems, tmp_path):
             [ended] = [line.ended for line in await part.lines() if isinstance(line.ended, ProviderError)]
             assert ended.may_have_been_billed
             assert ended.kind in WORTH_ANOTHER_TRY
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("vendor", [*VENDORS, "mistral", "groq", "together"])
+def test_every_batch_is_listed_whatever_its_vendor_has_for_pages(problems, tmp_path, vendor, monkeypatch):
+    monkeypatch.setattr("asyncbench.providers.openai.batches.PAGE", 2)
+    monkeypatch.setattr("asyncbench.providers.anthropic.batches.PAGE", 2)
+
+    async def check():
+        with simulator(problems) as own:
+            async with asked(own, problems, tmp_path, vendor) as part:
+                made = [(await part.created()).id for _ in range(5)]
+                listed = [batch.id for batch in await part.api.recent(0)]
+                assert sorted(listed) == sorted(made)
+                page = [batch.id for batch in await part.api.recent(None)]
+                assert page == (listed if vendor in ("groq", "together") else listed[:2])
 
     asyncio.run(check())
