@@ -168,8 +168,8 @@ def with_mode(
     for model in asked:
         if fault := batch_complaint(model, known_endpoints()[model.provider]):
             raise ConfigError(
-                f"{given_as} {mode}: {fault}, set the `mode` of the others in the sweep, and leave out "
-                f"{given_as}. Or ask only the others with --models"
+                f"{given_as} {mode}: {fault}. {given_as} is for all models that are asked: leave this one "
+                "out with --models, or set the `mode` of each model in the sweep instead"
             )
     return replace(sweep, models=tuple(asked))
 

@@ -59,7 +59,7 @@ def test_a_mode_is_for_the_models_that_are_asked():
         "realtime",
     ]
     with pytest.raises(
-        ConfigError, match=r"--mode batch: xai has batches of another form.* leave out --mode"
+        ConfigError, match=r"--mode batch: xai has no batch API.* leave this one out with --models"
     ):
         with_mode(sweep, "batch", given_as="--mode")
     with pytest.raises(ConfigError, match="mode 'fast': unknown mode"):
