@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
     from asyncbench.reports import compare_on as compare, inspect_problems, report, status_of as status
-    from asyncbench.run import run_sweep
+    from asyncbench.run import cancel_batches, run_sweep
     from asyncbench.store import (
         iter_attempts,
         iter_grades,
@@ -57,6 +57,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 # Where each function is, and its name there; loaded when first used: `import asyncbench` stays quick.
 _HOMES = {
+    "cancel_batches": ("asyncbench.run", "cancel_batches"),
     "compare": ("asyncbench.reports", "compare_on"),
     "doctor": ("asyncbench.checkup", "doctor"),
     "export_batches": ("asyncbench.exchange", "export_batches"),
@@ -93,6 +94,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "cancel_batches",
     "compare",
     "doctor",
     "export_batches",

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from asyncbench.commands import (
     SweepCommand,
+    cancel,
     compact,
     compare_two,
     doctor,
@@ -41,7 +42,7 @@ from asyncbench.files import NO_ROOM, unwritten
 
 # In the order of use, as `--help` lists them.
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run},
+    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "cancel": cancel},
     "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
     "Data": {
         "generate": generate,

@@ -7,15 +7,20 @@ imports only from lines above its own:
     ledger
     packing · desk · enqueued
     harvest · submitting
-    books · polling · standing
+    books · cancelling · standing
+    polling
+    switching
     lane
 """
 
 from asyncbench.batches.books import (
     LeftOpen as LeftOpen,
+    abandon as abandon,
+    ask_abandoned as ask_abandoned,
     copy_given_up as copy_given_up,
     hold_again as hold_again,
     left_open as left_open,
+    most_usd_of as most_usd_of,
     trials_out as trials_out,
 )
 from asyncbench.batches.desk import (
@@ -38,3 +43,4 @@ from asyncbench.batches.standing import (
     states_text as states_text,
     warnings_on as warnings_on,
 )
+from asyncbench.batches.switching import LEAST_S as LEAST_S, Switch as Switch, switch_s as switch_s

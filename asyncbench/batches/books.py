@@ -1,14 +1,16 @@
-"""What earlier runs left open in batches: which trials are out, and what is set aside for them."""
+"""What earlier runs left open in batches: trials that are out, what is set aside for them, and doubts."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import fsum
 from pathlib import Path
 
 from asyncbench.batches.harvest import hold_of
-from asyncbench.batches.ledger import BatchLedger, Step
+from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.batches.packing import manifest_rows
-from asyncbench.engine import Cap, Hold, Ledger
+from asyncbench.engine import Account, Cap, Hold, Ledger
+from asyncbench.errors import ConfigError
 from asyncbench.files import write_durably
 from asyncbench.store import without_rows
 
@@ -18,31 +20,54 @@ class LeftOpen:
     """What earlier runs left of one alias."""
 
     out: frozenset[str]  # trials that are in an open part: not to be asked in any other way
+    abandoned: frozenset[str]  # trials that may have been asked, and are left by a person's word
     done: Mapping[str, frozenset[str]]  # by open part: trials whose end an earlier run wrote down
     rounds: Counter[str]  # parts that trials were in without an answer
-    holds: tuple[Hold, ...]  # for requests that are, or may be, out
+    holds: tuple[Hold, ...]  # for requests that are out
+    doubted: tuple[Hold, ...]  # for those that may have been, and of which nothing will be heard
 
 
 def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
     """Return what earlier runs left of an alias in a folder that is held for writing."""
-    out, done, holds = set[str](), dict[str, frozenset[str]](), list[Hold]()
+    out, abandoned = set[str](), set[str]()
+    done, holds, doubted = dict[str, frozenset[str]](), list[Hold](), list[Hold]()
     rounds = Counter[str]()
     for part in ledger.of(alias):
-        doubtful = part.step is Step.GIVEN_UP  # it may have cost what was set aside, for good
-        if not (part.open or doubtful or part.unanswered):
+        given_up = part.step in (Step.GIVEN_UP, Step.ABANDONED)
+        if not (part.open or given_up or part.unanswered or part.twins):
             continue
         rows = manifest_rows(ledger.path(part, "manifest"))
-        if part.unanswered and not part.open:
-            rounds.update(row["trial_id"] for row in rows)
+        each = [hold_of(row) for row in rows]
+        holds += part.open_twins * each
+        doubted += (part.paid_twins + given_up) * each
+        if part.step is Step.ABANDONED:
+            abandoned.update(row["trial_id"] for row in rows)
+        if not part.open:
+            if part.unanswered:
+                rounds.update(row["trial_id"] for row in rows)
             continue
-        calls = {(row["trial_id"], row["attempt"]) for row in rows} if part.open else set()
+        calls = {(row["trial_id"], row["attempt"]) for row in rows}
         waiting = without_rows(calls, folder)
         ended = {trial_id for trial_id, _ in calls - waiting}
         holds += [hold_of(row) for row in rows if row["trial_id"] not in ended]
-        if part.open:
-            out |= {trial_id for trial_id, _ in waiting}
-            done[part.key] = frozenset(ended)
-    return LeftOpen(out=frozenset(out), done=done, rounds=rounds, holds=tuple(holds))
+        out |= {trial_id for trial_id, _ in waiting}
+        done[part.key] = frozenset(ended)
+    return LeftOpen(
+        out=frozenset(out),
+        abandoned=frozenset(abandoned),
+        done=done,
+        rounds=rounds,
+        holds=tuple(holds),
+        doubted=tuple(doubted),
+    )
+
+
+def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None:
+    """Return what parts may cost at most, USD; None: that is not known of all their requests."""
+    rows = (row for part in parts for row in manifest_rows(ledger.path(part, "manifest")))
+    most = [row["most_usd"] for row in rows]
+    known = [usd for usd in most if usd is not None]
+    return fsum(known) if len(known) == len(most) else None
 
 
 def trials_out(folder: Path) -> frozenset[str]:
@@ -58,12 +83,13 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
     for folder in folders:
         ledger = BatchLedger(folder)
         for part in ledger.parts.values():
-            if part.step is Step.GIVEN_UP and part.key not in merged.parts:
+            if part.step in (Step.GIVEN_UP, Step.ABANDONED) and part.key not in merged.parts:
                 at, manifest = part.at, ledger.path(part, "manifest").read_bytes()
+                step = part.step
                 merged.write(part, Step.PREPARED, at=at)
                 place = merged.path(part, "manifest")
                 write_durably(place, manifest, temporary=place.with_suffix(".new"))
-                merged.write(part, Step.GIVEN_UP, at=at)
+                merged.write(part, step, at=at)
     merged.sync()
     merged.close()
 
@@ -74,11 +100,54 @@ def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen]) -> None:
         return
     for alias, left in found.items():
         account = ledger.account_of(alias)
-        for hold in left.holds:
+        for hold in (*left.holds, *left.doubted):
             if account is not None:
                 account.hold_again(hold)
             else:
                 _hold_for_all(ledger.caps, hold)
+        for hold in left.doubted:
+            if account is not None:
+                account.settle(hold, None)
+
+
+class Reserves:
+    """What is set aside for a model's parts beside what their lines settle.
+
+    A second batch of a part costs as much again, until it has ended without doing anything. What may have
+    been spent, and nobody will know in this run, counts as spent: waiting would not bring it back.
+    """
+
+    def __init__(self, ledger: BatchLedger, alias: str, account: Account | None) -> None:
+        self._ledger, self._alias, self._account = ledger, alias, account
+        self._twins = {part.key: part.open_twins for part in ledger.of(alias)}  # `hold_again` has done so
+        self._doubted = set[str]()
+
+    def follow_twins(self) -> None:
+        """Set aside, or give back, what second batches have changed."""
+        for part in self._ledger.of(self._alias):
+            before, self._twins[part.key] = self._twins.get(part.key, 0), part.open_twins
+            if self._account is None or part.open_twins == before:
+                continue
+            for hold in self._holds(part):
+                if part.open_twins > before:
+                    self._account.hold_again(hold)
+                else:
+                    self._account.settle(hold, None if part.paid_twins else 0.0)
+
+    def doubt(self, part: BatchPart, done: Collection[str] = ()) -> None:
+        """Count as spent what is set aside for a part that is left to later runs.
+
+        `done`: its trials whose end is written down.
+        """
+        if self._account is None or part.key in self._doubted:
+            return
+        self._doubted.add(part.key)
+        for hold in self._holds(part, done):
+            self._account.settle(hold, None)
+
+    def _holds(self, part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
+        rows = manifest_rows(self._ledger.path(part, "manifest"))
+        return [hold_of(row) for row in rows if row["trial_id"] not in done]
 
 
 def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
@@ -86,3 +155,39 @@ def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
     for cap in caps:
         if cap.kind == "sweep":
             cap.reserved += hold.amount
+
+
+# ── a person's word ──────────────────────────────────────────────────────────────────────────
+
+
+def abandon(ledger: BatchLedger, keys: Collection[str], *, at: float) -> list[BatchPart]:
+    """Leave the trials of parts in doubt unanswered; what was set aside for them stays so.
+
+    Raises:
+        ConfigError: a part is not there, or not in doubt. Nothing was done then.
+    """
+    parts = [_doubtful(ledger, key, "--abandon") for key in keys]
+    for part in parts:
+        ledger.write(part, Step.ABANDONED, at=at)
+    return parts
+
+
+def ask_abandoned(ledger: BatchLedger, keys: Collection[str], *, at: float) -> None:
+    """Open the trials of abandoned parts again; parts in doubt stay so until nothing is found of them.
+
+    Raises:
+        ConfigError: a part is not there, or neither in doubt nor abandoned. Nothing was done then.
+    """
+    for part in [_doubtful(ledger, key, "--resubmit") for key in keys]:
+        if part.step is Step.ABANDONED:
+            ledger.write(part, Step.GIVEN_UP, at=at)
+
+
+def _doubtful(ledger: BatchLedger, key: str, option: str) -> BatchPart:
+    allowed = [part for part in ledger.parts.values() if part.in_doubt or part.step is Step.ABANDONED]
+    if (part := ledger.parts.get(key)) in allowed and part is not None:
+        return part
+    known = f"In doubt: {', '.join(part.key for part in allowed)}" if allowed else "None is in doubt"
+    raise ConfigError(
+        f"{option} {key}: {'no such part' if part is None else 'this part is not in doubt'}. {known}."
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,6 +65,7 @@ class BatchDesk:
     say: Callable[[str], None]  # to a person
     suspend: Callable[[str], None]  # the model: nothing more is asked of it
     shared: BatchAccount = field(default_factory=BatchAccount)
+    resubmit: Collection[str] = ()  # keys of parts that somebody wants sent again, if there is no trace
     looked_at: float = -math.inf  # UTC of the list that this desk saw last
     due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
     unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found

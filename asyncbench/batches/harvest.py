@@ -74,11 +74,15 @@ class Harvest:
         return True
 
     async def reopen(self, part: BatchPart) -> None:
-        """Bring back the trials of a part that was never sent: they were not asked."""
+        """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
+        account = self.model.asker.account
         rows = await asyncio.to_thread(manifest_rows, self.desk.ledger.path(part, "manifest"))
         trials = await self._trials_of(rows)
         for row in rows:
             self.model.counters.in_batches -= 1
+            if part.step is Step.GIVEN_UP and account is not None:
+                account.hold_again(hold_of(row))
+                account.settle(hold_of(row), None)  # it may be spent
             if (trial := trials.get(row["trial_id"])) is not None:
                 turn = self._turn(row, trial, sent_at=part.at)
                 self.model.attempts.unpack(turn)

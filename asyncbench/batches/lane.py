@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from asyncbench.batches.books import Reserves
+from asyncbench.batches.cancelling import WAIT_S, Cancelling
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.harvest import Harvest, hold_of
@@ -20,6 +22,7 @@ from asyncbench.batches.packing import PartWriter, tokens_of
 from asyncbench.batches.polling import Polling
 from asyncbench.batches.standing import counts_of
 from asyncbench.batches.submitting import Submitting
+from asyncbench.batches.switching import Switch, Switching
 from asyncbench.engine import Asker, Lane, LaneModel, Turn
 from asyncbench.errors import ProviderError
 from asyncbench.records import REALTIME, History, Trial
@@ -43,6 +46,8 @@ class BatchLane:
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
     turn: str | None = None
     leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
+    ends: bool = False  # cancels what is open, and asks nothing
+    switch: Switch | None = None  # before a deadline, to real time; None: batches have their time
     _stopped: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[Turn] = field(default_factory=list)  # for real time
@@ -55,6 +60,10 @@ class BatchLane:
     _submitting: Submitting = field(init=False)
     _harvest: Harvest = field(init=False)
     _polling: Polling = field(init=False)
+    _cancelling: Cancelling = field(init=False)
+    _switching: Switching = field(init=False)
+    _reserves: Reserves = field(init=False)
+    _ends_at: float = math.inf  # UTC: for how long it is waited for what was cancelled
 
     async def run(self) -> None:
         """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
@@ -62,20 +71,34 @@ class BatchLane:
         self._model = LaneModel(self.askers[0])
         self._pool = EnqueuedPool(desk.batching.enqueued_tokens, known=desk.api.pool)
         self._submitting = Submitting(desk, self._pool)
-        self._polling = Polling(desk, self._pool, self._submitting)
+        self._cancelling = Cancelling(desk)
+        self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
+        self._polling = Polling(desk, self._pool, self._submitting, self._cancelling)
+        self._switching = Switching(desk, self.switch, self._polling, self.askers[0], ends=self.ends)
         self._harvest = self.harvest(self._model, self._again)
+        if self.ends:
+            self._ends_at = desk.clock.now() + WAIT_S * desk.clock.real_s
+        async with asyncio.TaskGroup() as beside:
+            await self._look_after_batches(beside)
+        if not self._stopped:
+            self._model.closing.accept()
+            await self._ask_the_rest()
+
+    async def _look_after_batches(self, beside: asyncio.TaskGroup) -> None:
+        """Go on round by round; what must not wait for batches any more is asked beside them."""
         feeding = asyncio.create_task(self._model.queue.feed(lambda: READ_AHEAD, self._changed.set))
+        asking: asyncio.Task[None] | None = None
         try:
             while not self._stopped and (wait_s := await self._round(feeding)) is not None:
+                asks = self._left and self._switching.begins_none and self._model.exhausted
+                if asks and (asking is None or asking.done()):
+                    asking = beside.create_task(self._ask_the_rest())
                 await self._wait(wait_s)
         finally:
             feeding.cancel()
             with suppress(asyncio.CancelledError):
                 await feeding
             self._empty_writer()
-        if not self._stopped:
-            self._model.closing.accept()
-            await self._ask_the_rest()
 
     def stop(self) -> None:
         """Begin nothing more; batches that were created go on."""
@@ -91,15 +114,23 @@ class BatchLane:
         if feeding.done():
             feeding.result()  # raises what the reader did
         desk = self.desk
+        if desk.clock.now() > self._ends_at:
+            return None
+        for part in self._switching.late():
+            await self._cancelling.begin(part)
         for part in desk.ledger.of(desk.alias):
             if not self._stopped and self._goes_on(part) and desk.is_due(part):
                 await self._advance(part)
         polled_s = await self._polling.poll() if not self._stopped else math.inf
+        self._reserves.follow_twins()
         packed = await self._pack()
+        for part in desk.ledger.open_of(desk.alias):
+            if desk.due.get(part.key) == math.inf:
+                self._reserves.doubt(part, self._harvest.done.get(part.key, ()))
         going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
         if packed or self._polling.news or any(map(desk.is_due, going)):
             return 0.0
-        if self.leaves and not self._may_send_more():
+        if self.leaves and not self._switching.begins_none and not self._may_send_more():
             self._stopped = True  # what is out is for the next run
             return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
@@ -121,10 +152,12 @@ class BatchLane:
 
     def _goes_on(self, part: BatchPart) -> bool:
         """Whether a part has a step before it that is not waiting for its batch to end."""
-        if part.step in (Step.COLLECTED, Step.CLEANING):
+        if part.step in (Step.COLLECTED, Step.CLEANING) or (part.unsent and self._switching.begins_none):
             return True
-        if not part.open or part.submitted or self.desk.blind:
+        if not part.open or self.desk.blind:
             return False
+        if part.submitted:
+            return self._cancelling.is_due(part)
         return bool(part.batch_id) or part.in_doubt or not self._model.counters.over
 
     async def _advance(self, part: BatchPart) -> None:
@@ -132,6 +165,13 @@ class BatchLane:
             wait_s = await self._clean(part)
         elif part.step in (Step.ENDED, Step.DOWNLOADING):
             wait_s = await self._collect(part)
+        elif part.submitted:
+            wait_s = await self._cancelling.ask(part.batch_id or "")
+            self._polling.soon()
+        elif part.unsent and self._switching.begins_none:
+            await self.desk.note(part, Step.NEVER_CREATED)
+            await self._harvest.reopen(part)
+            wait_s = await self._clean(part)
         else:
             wait_s = await self._submitting.advance(part)
             if part.step in (Step.NEVER_CREATED, Step.GIVEN_UP):
@@ -157,7 +197,7 @@ class BatchLane:
 
     async def _clean(self, part: BatchPart) -> float:
         """Delete what is no longer needed: the upload, and our copies of what was sent and came."""
-        if part.step is Step.COLLECTED:
+        if part.step is not Step.CLEANING:
             await self.desk.note(part, Step.CLEANING)
         if part.file_id is not None:
             try:
@@ -206,7 +246,7 @@ class BatchLane:
                 await self._model.closing.close(turn, answered.attempt, answered.reply)
             elif queue.gives_up(turn):
                 queue.skip(turn)
-            elif self._has_had_its_rounds(turn):
+            elif self._has_had_its_rounds(turn) or self._switching.begins_none:
                 self._left.append(turn)
             elif not self._put_in(turn):
                 queue.put_back(turn)
@@ -215,7 +255,8 @@ class BatchLane:
                 return await self._finish()
         if self._model.counters.over:
             self._empty_writer()
-        return await self._finish() if queue.dry and not queue.turns else False
+        no_more = self._switching.begins_none or (queue.dry and not queue.turns)
+        return await self._finish() if no_more else False
 
     def _has_had_its_rounds(self, turn: Turn) -> bool:
         turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
@@ -291,7 +332,8 @@ class BatchLane:
 
     def _again(self, turn: Turn) -> None:
         """Ask a trial again that a batch did not answer: in another one, or in real time."""
-        if turn.rounds >= self.desk.batching.rounds or self.desk.shared.absent is not None:
+        absent = self.desk.shared.absent is not None
+        if turn.rounds >= self.desk.batching.rounds or absent or self._switching.begins_none:
             self._left.append(turn)
         else:
             self._model.queue.put_back(turn)
@@ -300,13 +342,15 @@ class BatchLane:
 
     async def _ask_the_rest(self) -> None:
         """Ask the rest in real time, if the sweep wants that: all their parts have ended."""
-        if not self._left or self.desk.batching.fallback != REALTIME or self._model.counters.over:
+        late = self._switching.begins_none
+        if not self._left or self.ends or self._stopped or self._model.counters.over:
             return
+        if not late and self.desk.batching.fallback != REALTIME:
+            return
+        rounds = f"{len(self._left):,} trials were not answered in {self.desk.batching.rounds} batches each"
+        why = f"there is no time for batches of {len(self._left):,} trials" if late else rounds
         if self.desk.shared.absent is None:
-            self.desk.say(
-                f"{self.desk.alias}: {len(self._left):,} trials were not answered in "
-                f"{self.desk.batching.rounds} batches each. Asking them in real time, at the full price."
-            )
+            self.desk.say(f"{self.desk.alias}: {why}. Asking them in real time, at the full price.")
         known = {
             turn.request.trial.trial_id: History(attempts=turn.attempts, cost_usd=turn.cost_usd)
             for turn in self._left

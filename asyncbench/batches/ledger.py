@@ -62,11 +62,15 @@ class Step(StrEnum):
     TWIN = "twin"  # a second batch of the same part: it is cancelled
     TWIN_ENDED = "twin_ended"
     CANCELLING = "cancelling"
-    GIVEN_UP = "given_up"  # in doubt for good: somebody decided to ask again, or not at all
+    GIVEN_UP = "given_up"  # in doubt for good: somebody decided to ask again
+    ABANDONED = "abandoned"  # in doubt for good: somebody decided not to ask again
 
 
 CLOSED: Final = frozenset(
-    {Step.COLLECTED, Step.CLEANING, Step.CLEANED, Step.NEVER_CREATED, Step.GIVEN_UP}
+    {
+        *(Step.COLLECTED, Step.CLEANING, Step.CLEANED, Step.NEVER_CREATED),
+        *(Step.GIVEN_UP, Step.ABANDONED),
+    }
 )  # nothing of the part is in flight any more
 _UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
 _BESIDE: Final = frozenset(
@@ -102,7 +106,8 @@ class BatchPart:
     used: tuple[int, int] | None = None  # input and output tokens, as the vendor sums them up
     struck: set[str] = field(default_factory=set)  # batches that are not this one
     twins: dict[str, bool] = field(default_factory=dict)  # further batches of this part → whether they ended
-    cancelled: bool = False  # asked to
+    paid_twins: int = 0  # those that ended, and may have cost something
+    cancelled_at: float | None = None  # when it was about to be
     unanswered: int = 0  # lines that were not answered, once it was collected
     refusals: int = 0  # of its create, in a row
     why: str = ""  # of the last refusal
@@ -122,6 +127,11 @@ class BatchPart:
     def unsent(self) -> bool:
         """Whether there is certainly no batch of it, and one was to be."""
         return self.batch_id is None and self.step in _UNSENT
+
+    @property
+    def open_twins(self) -> int:
+        """How many further batches of it have not ended."""
+        return sum(not ended for ended in self.twins.values())
 
     @property
     def in_doubt(self) -> bool:
@@ -157,8 +167,9 @@ class BatchPart:
                 self.struck.add(said["batch_id"])
             case Step.TWIN | Step.TWIN_ENDED:
                 self.twins[said["batch_id"]] = step is Step.TWIN_ENDED
+                self.paid_twins += step is Step.TWIN_ENDED and any(said["used"] or (1,))
             case Step.CANCELLING:
-                self.cancelled = True
+                self.cancelled_at = at
 
 
 class BatchLedger:

@@ -4,6 +4,7 @@ import math
 import random
 from typing import Final
 
+from asyncbench.batches.cancelling import Cancelling
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
@@ -18,9 +19,13 @@ WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 class Polling:
     """The polls of one model."""
 
-    def __init__(self, desk: BatchDesk, pool: EnqueuedPool, submitting: Submitting) -> None:
+    def __init__(
+        self, desk: BatchDesk, pool: EnqueuedPool, submitting: Submitting, cancelling: Cancelling
+    ) -> None:
         self.news = False  # the latest poll changed something
-        self._desk, self._pool, self._submitting = desk, pool, submitting
+        self.latest: dict[str, RemoteBatch] = {}  # by batch that is running: as it was seen last
+        self._desk, self._pool = desk, pool
+        self._submitting, self._cancelling = submitting, cancelling
         self._due_at = 0.0
         self._failures = 0
 
@@ -39,7 +44,7 @@ class Polling:
         try:
             await self._look_at(parts)
             self._failures = 0
-            youngest = max(part.created_at or 0.0 for part in parts)
+            youngest = max(part.cancelled_at or part.created_at or 0.0 for part in parts)
             wait_s = desk.look_again_s(desk.clock.since(youngest))
             wait_s *= 1 + JITTER * random.random()  # noqa: S311  spreads polls in time; guards nothing
         except ProviderError as error:
@@ -47,6 +52,10 @@ class Polling:
             wait_s = desk.failed(error, again=self._failures - 1, looking=True)
         self._due_at = desk.clock.now() + wait_s * desk.clock.real_s
         return wait_s
+
+    def soon(self) -> None:
+        """Let the next poll be the one of a young batch: something was asked of an old one."""
+        self._due_at = 0.0
 
     async def _look_at(self, parts: list[BatchPart]) -> None:
         desk = self._desk
@@ -78,9 +87,12 @@ class Polling:
             if batch.ended:
                 self.news = True
                 await desk.note(part, Step.TWIN_ENDED, batch_id=batch.id, used=batch.tokens)
+            else:
+                await self._cancelling.ask(batch.id)
             return
         if not part.submitted:
             return
+        self.latest[batch.id] = batch
         if batch.requests is not None:  # it was validated
             self._pool.accepted(
                 sum(other.tokens for other in desk.ledger.open_of(desk.alias) if other.batch_id)
@@ -89,6 +101,7 @@ class Polling:
             self._write_down(part, batch)
             return
         self.news = True
+        del self.latest[batch.id]
         if full := next((fault for fault in batch.faults if SAYS_FULL.search(str(fault))), None):
             # Nothing was run, and the upload can be submitted again.
             await desk.note(part, Step.STRUCK, batch_id=batch.id)
@@ -125,5 +138,3 @@ class Polling:
                 "asyncbench cancels the second one; what it has done already may be billed. Something "
                 "between you and the provider repeats calls."
             )
-            if not batch.ended:
-                await desk.api.cancel(batch.id)

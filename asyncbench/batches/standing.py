@@ -82,8 +82,11 @@ def standings_in(folder: Path, *, running: bool, now: float | None = None) -> li
 
 def standings(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
     """Return how all parts stand that were not given back unsent."""
-    parts = (part for part in ledger.parts.values() if part.step is not Step.NEVER_CREATED)
-    return [standing_of(part, running=running, now=now) for part in parts]
+    return [
+        standing_of(part, running=running, now=now)
+        for part in ledger.parts.values()
+        if part.batch_id or part.open or part.step in (Step.GIVEN_UP, Step.ABANDONED)
+    ]
 
 
 def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
@@ -116,7 +119,7 @@ def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
 def _state(part: BatchPart) -> Stand:
     match part.step:
         case Step.SUBMITTED:
-            if part.cancelled or part.status in ("cancelling", "canceling"):
+            if part.cancelled_at is not None or part.status in ("cancelling", "canceling"):
                 return Stand.CANCELLING
             young = part.status == "" and part.file_id is not None
             return Stand.VALIDATING if young or part.status == "validating" else Stand.RUNNING

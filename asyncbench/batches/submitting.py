@@ -219,10 +219,12 @@ class Submitting:
 
     async def _without_trace(self, part: BatchPart) -> float:
         desk = self._desk
-        if desk.batching.on_doubt == "resubmit":
+        wanted = part.key in desk.resubmit
+        if wanted or desk.batching.on_doubt == "resubmit":
+            who = "you want" if wanted else "`on_doubt: resubmit` says"
             desk.say(
-                f"{desk.alias}: no trace of a batch of {part.requests:,} requests. As `on_doubt: resubmit` "
-                "says, they are sent again: if it exists, it is paid twice."
+                f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}). As "
+                f"{who}, they are sent again: if it exists, it is paid twice."
             )
             await desk.note(part, Step.GIVEN_UP)
             return 0.0
@@ -233,7 +235,9 @@ class Submitting:
             desk.say(
                 f"{desk.alias}: no trace of a batch of {part.requests:,} requests (part {part.key}), which "
                 f"may exist all the same. {ended}They are not sent again, so that nothing is paid twice. "
-                "Look into your provider's console; to send them again, set `batch: {on_doubt: resubmit}`."
+                f"Look into your provider's console. To send them again: run with --resubmit {part.key}, or "
+                "set `batch: {on_doubt: resubmit}`. To leave them: `asyncbench cancel FOLDER --abandon "
+                f"{part.key}`."
             )
         return math.inf
 

@@ -24,7 +24,12 @@ from asyncbench.commands.reading import (
     report as report,
     sql as sql,
 )
-from asyncbench.commands.running import plan as plan, run as run, status as status
+from asyncbench.commands.running import (
+    cancel as cancel,
+    plan as plan,
+    run as run,
+    status as status,
+)
 from asyncbench.commands.starting import init as init
 from asyncbench.commands.sweep_flags import SweepCommand as SweepCommand
 from asyncbench.commands.terminal import harmless as harmless, withheld as withheld

@@ -24,6 +24,7 @@ from asyncbench.commands.terminal import (
     environment_of,
     harmless,
     interruptible,
+    show,
 )
 from asyncbench.errors import ConfigError, StoreError
 
@@ -138,6 +139,12 @@ Detach = Annotated[
         "--detach", help="Leave batches as soon as all are sent. Models in real time are asked to the end."
     ),
 ]
+Resubmit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PART,…", help="Send these parts again if nobody finds their batch. This may pay them twice."
+    ),
+]
 AcceptLoss = Annotated[
     bool,
     typer.Option("--accept-loss", help="If files of the results folder are lost, ask those trials again."),
@@ -155,6 +162,7 @@ def run(
     ignore: Ignore = None,
     accept_loss: AcceptLoss = False,
     detach: Detach = False,
+    resubmit: Resubmit = None,
     env_file: EnvFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -197,12 +205,17 @@ def run(
         reuse=reuse,
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
+        resubmit=_keys(resubmit),
         typed=True,
     )
-    screen = default_screen(quiet=quiet or as_json)
-    summary = awaited(run_as_told(sweep, options, env=env, screen=screen))
+    summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))
     _show_end(summary, typed=sweep_file is None, quiet=quiet, as_json=as_json)
     raise typer.Exit(summary.exit)
+
+
+def _keys(typed: str | None) -> list[str]:
+    """Return the keys of parts that are named."""
+    return [key.strip() for key in typed.split(",")] if typed else []
 
 
 def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
@@ -309,3 +322,53 @@ def status(
 
     found = status_of(folder)
     typer.echo(found.as_json() if as_json else found.as_text())
+
+
+def cancel(
+    folder: Folder,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
+    abandon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART,…", help="Only give up these parts, of which nobody knows whether they were sent."
+        ),
+    ] = None,
+    env_file: EnvFile = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Cancel the open batches of a sweep, and collect what they have done.
+
+    asyncbench cancel results/overnight
+
+    asyncbench cancel results/overnight --abandon 0f3a51c2b4d6e879
+
+    Requests that were answered are billed, and their answers collected. A provider may take half an hour to
+    end a batch. Ctrl-C leaves it: cancel or run again to go on. The exit code is 3 if a batch is still open.
+
+    A later run asks what was not answered. It does not ask the trials of a part that you gave up: they may be
+    paid already. For that there is `asyncbench run SWEEP --resubmit PART`.
+    """
+    from asyncbench.run import cancel_as_told, default_screen, price_of_cancelling, sweep_in
+
+    sweep, told = sweep_in(folder), price_of_cancelling(folder)
+    if told is not None and not (yes or abandon):
+        typer.echo(f"These batches are open:\n{told}", err=True)
+        with interruptible("nothing was cancelled"):
+            if not _confirmed("Cancel them?"):
+                typer.echo("nothing was cancelled")
+                raise typer.Exit(0)
+    env = environment_of(env_file, sweep.models)
+    screen = default_screen(quiet=quiet or as_json)
+    found = awaited(cancel_as_told(folder, _keys(abandon), env=env, screen=screen))
+    show(found, as_json=as_json)
+    raise typer.Exit(found.exit)
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, or there is nobody
+        if sys.stdin.isatty():
+            raise KeyboardInterrupt from None
+        raise ConfigError("this command asks first, and nobody answered. Add --yes") from None

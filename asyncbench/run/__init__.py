@@ -15,8 +15,15 @@ its own:
     preparing · driving
     settling · summing_up
     sweep_run
+    cancelling
 """
 
+from asyncbench.run.cancelling import (
+    cancel_as_told as cancel_as_told,
+    cancel_batches as cancel_batches,
+    price_of_cancelling as price_of_cancelling,
+    sweep_in as sweep_in,
+)
 from asyncbench.run.costs import spent_text as spent_text
 from asyncbench.run.options import RunOptions as RunOptions
 from asyncbench.run.progress import default_screen as default_screen

@@ -28,8 +28,12 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
         asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
         left = run.left_open[model.alias]
         account = accounts[model.provider, model.base_url, run.keys[model.alias]]
-        if left.out:
-            asker.history_of = partial(_unless_out, left.out, asker.history_of)
+        if left.out or left.abandoned:
+            asker.history_of = partial(_unless_out, left.out | left.abandoned, asker.history_of)
+        if run.options.ends:
+            none = replace(asker, trials=iter(()))
+            lanes.append(_batches(run, none, left, account, url_of(model), stack))
+            continue
         if model.mode == BATCH:
             lanes.append(_batches(run, asker, left, account, url_of(model), stack))
             continue
@@ -87,6 +91,7 @@ def _batches(
         say=run.screen.say,
         suspend=suspend,
         shared=account,
+        resubmit=run.options.resubmit,
     )
 
     def harvest(lane_model: LaneModel, again: Callable[[Turn], None]) -> Harvest:
@@ -110,6 +115,7 @@ def _batches(
         rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
         turn=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
+        ends=run.options.ends,
     )
 
 

@@ -26,6 +26,8 @@ class RunOptions:
     ignore: Collection[str] = ()
     accept_loss: bool = False
     detach: bool = False  # leaves batches as soon as they are sent
+    resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
+    ends: bool = False  # cancels open batches, and asks nothing
     clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import yaml
 
-from asyncbench.batches import BatchLedger, hold_again, left_open, trials_out
+from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, left_open, trials_out
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
@@ -128,6 +128,8 @@ async def prepare(run: RunState) -> None:
     run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
     await asyncio.to_thread(_take_up_batches, run)
+    if options.ends:
+        return
     for cap in run.caps:
         cap.typed = options.budget_name
     await asyncio.to_thread(_describe, run)
@@ -146,6 +148,7 @@ def _take_up_batches(run: RunState) -> None:
     """Read what earlier runs left in batches, and set aside again what it may cost."""
     run.batches = BatchLedger(run.store.folder)
     run.batches.remove_strays()
+    ask_abandoned(run.batches, run.options.resubmit, at=time.time())
     aliases = {model.alias for model in run.models} | {part.alias for part in run.batches.parts.values()}
     run.left_open = {alias: left_open(run.batches, alias, run.store.folder) for alias in sorted(aliases)}
     hold_again(run.ledger, run.left_open)
@@ -270,6 +273,12 @@ def _cautions(run: RunState) -> Iterator[str]:
     untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
     for name in dict.fromkeys(model.provider for model in untried):
         yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
+    for part in run.batches.parts.values():
+        if part.step is Step.ABANDONED:
+            yield (
+                f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
+                f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
+            )
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."

@@ -30,6 +30,7 @@ async def run_sweep(
     reuse: Path | str | None = None,
     ignore: Collection[str] = (),
     accept_loss: bool = False,
+    resubmit: Collection[str] = (),
     env: Mapping[str, str] | None = None,
     progress: bool | None = None,
     screen: Screen | None = None,
@@ -42,18 +43,16 @@ async def run_sweep(
         sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
         limit: ask each model at most this many problems. [all]
         pilot: ask only this many problems of each task and length, once each: enough for `plan` to forecast.
-        models: the aliases of the models to ask. [all]
-        mode: how these models are asked, as a sweep file says it. [as the sweep says of each]
+        models, mode: the aliases of the models to ask [all], and how, as a sweep file says it [its own].
         detach: return as soon as all batches are sent that can be; the next run collects them.
         budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
-        retry: ask trials with these outcomes again. If the new call fails, the old reply stays.
-        max_tokens: with `truncated` in `retry`: a higher `max_tokens` for these trials.
+        retry, max_tokens: ask trials with these outcomes again; those that were `truncated` with this limit.
         reuse: another results folder. Its complete answers to the same trials are copied instead of asked.
         ignore: `max_tokens`: with `reuse`, also copy answers of another `max_tokens`, but no longer ones.
         accept_loss: ask again what is missing or damaged in the folder. What it cost still counts.
+        resubmit: keys of parts in doubt. Those of which no batch is found are sent again, perhaps paid twice.
         env: where API keys are looked up, by variable name. [this process's environment]
-        progress: whether to show how far it is, in a pipe as lines. [on a terminal and in a notebook]
-        screen: an object of your own that shows the progress instead.
+        progress, screen: whether to show how far it is [on a terminal, in a notebook], or your own way to.
 
     Returns:
         A `Summary`: counters for each model, USD, seconds and the exit code.
@@ -74,6 +73,7 @@ async def run_sweep(
         reuse=None if reuse is None else Path(reuse),
         ignore=ignore,
         accept_loss=accept_loss,
+        resubmit=resubmit,
     )
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
 

@@ -4,7 +4,8 @@ import pytest
 
 from asyncbench.batches import Step
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.batches.test_limits import priced
+from tests.batches.world import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 
@@ -75,3 +76,21 @@ def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
     assert asked.run(limit=6).exit is Exit.COMPLETE
     assert sorted(batch["status"] for batch in asked.truth) == ["cancelled", "completed"]
     assert any("two batches of the same part" in line for line in asked.screen.lines)
+
+
+def test_of_two_batches_of_one_part_both_reserves_are_kept_until_both_have_ended(night):
+    asked = priced(night(OPENAI, "create_twice=#1", play={"latency_s": 4000}), budget_usd=1)
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(100, limit=6)  # both are open when it dies
+    reserved = list[int]()
+
+    class Watching(Forwarded):
+        async def sleep(self, seconds):
+            await super().sleep(seconds)
+            reserved.append(asked.ledger.caps[0].reserved)
+
+    with asked.watched():
+        assert asked.run(limit=6, clock=Watching(asked.server)).exit is Exit.COMPLETE
+    assert reserved[0] == 2 * min(reserved)
+    assert set(reserved) == {min(reserved), 2 * min(reserved)}
+    assert asked.ledger.caps[0].reserved == 0

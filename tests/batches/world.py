@@ -6,15 +6,18 @@ import itertools
 import math
 import time
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import orjson
+import pytest
 
 from asyncbench import read_attempts, read_trials
 from asyncbench.batches import BatchClock, BatchLedger
-from asyncbench.run import RunOptions, run_as_told
+from asyncbench.run import RunOptions, cancel_as_told, preparing, run_as_told
+from asyncbench.sweeps import open_ledger
 from tests.sweep_files import Said, entry
 
 _NAMES = itertools.count(2)
@@ -74,12 +77,29 @@ class Night:
     def of(cls, server, raw):
         """Return a night as another process began it."""
         night = cls.__new__(cls)
-        night.server, night.raw, night.screen = server, raw, Said()
+        night.server, night.raw, night.screen, night.out = server, raw, Said(), Path(raw["out"])
         return night
 
     def run(self, *, env=MappingProxyType({}), clock=None, **options):
         told = RunOptions(clock=clock or Forwarded(self.server), **options)
         return asyncio.run(run_as_told(self.raw, told, env=env, screen=self.screen))
+
+    def cancel(self, *abandoned, clock=None):
+        clock = clock or Forwarded(self.server)
+        told = cancel_as_told(self.out, abandoned, env={}, screen=self.screen, clock=clock)
+        return asyncio.run(told)
+
+    @contextmanager
+    def watched(self):
+        """Let `ledger` be that of the runs that begin while the body lasts."""
+
+        def opened(*given):
+            self.ledger = open_ledger(*given)
+            return self.ledger
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(preparing, "open_ledger", opened)
+            yield
 
     def run_for(self, seconds, **options):
         """Run until so many seconds have passed, then raise TimeoutError as if the process had died."""

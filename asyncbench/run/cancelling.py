@@ -1,0 +1,223 @@
+"""cancel_batches(): ends the open batches of a results folder, and collects what they have done."""
+
+import asyncio
+import shlex
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from asyncbench.batches import BatchClock, BatchLedger, BatchPart, abandon, most_usd_of
+from asyncbench.config import Sweep, load_sweep
+from asyncbench.engine import Counters
+from asyncbench.run.costs import cost_text
+from asyncbench.run.driving import drivable, drive
+from asyncbench.run.options import RunOptions
+from asyncbench.run.preparing import open_run, prepare
+from asyncbench.run.progress import Quiet, Screen, screen_for
+from asyncbench.run.state import RunState
+from asyncbench.run.summary import Exit
+from asyncbench.run.sweep_run import first_cause
+from asyncbench.shown import Report, dollars
+from asyncbench.store import SWEEP_FILE, Store, read_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Report):
+    """What became of the batches of a results folder that were cancelled."""
+
+    out: Path
+    sweep: Sweep
+    batches: int  # that were open
+    requests: int  # in those that have ended, or were never sent; not those that earlier runs took in
+    answered: int  # of them: trials that are closed now
+    counters: Counters
+    still_open: Sequence[BatchPart]
+    abandoned: Sequence[BatchPart] = ()
+    interrupted: bool = False
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code: batches that are still open leave the work unfinished."""
+        if self.interrupted:
+            return Exit.INTERRUPTED
+        return Exit.UNFINISHED if self.still_open else Exit.COMPLETE
+
+    def _notes(self) -> Iterator[str]:
+        for part in self.abandoned:
+            yield (
+                f"part {part.key} is given up: its {part.requests:,} trials stay unanswered, and what they "
+                f"may have cost counts as spent. To ask them all the same: run with --resubmit {part.key}"
+            )
+        if not (self.batches or self.abandoned or self.still_open):
+            yield f"{self.out}: no batch is open"
+        if self.batches:
+            yield (
+                f"{self.batches - len(self.still_open):,} of {self.batches:,} batches ended: "
+                f"{self.answered:,} of {self.requests:,} requests were answered, {cost_text(self.counters)}"
+            )
+        if left := self.requests - self.answered:
+            file = self.out / SWEEP_FILE if self.sweep.file is None else self.sweep.file
+            yield f"{left:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
+        for part in self.still_open:
+            yield f"still open: {_sentence(part)}"
+        if self.still_open:
+            yield "what they have done is billed. To go on, cancel or run again"
+
+    def _data(self) -> Mapping[str, object]:
+        return {
+            "out": str(self.out),
+            "batches": self.batches,
+            "requests": self.requests,
+            "answered": self.answered,
+            "cost_usd": self.counters.cost_usd,
+            "unpriced_attempts": self.counters.unpriced,
+            "still_open": list(map(_told, self.still_open)),
+            "abandoned": list(map(_told, self.abandoned)),
+            "exit": int(self.exit),
+        }
+
+
+async def cancel_batches(
+    folder: Path | str,
+    *,
+    abandon: Collection[str] = (),
+    env: Mapping[str, str] | None = None,
+    progress: bool | None = None,
+) -> Cancelled:
+    """Cancel the open batches of a results folder, wait until they have ended, and collect their answers.
+
+        print(asyncio.run(ab.cancel_batches("results/night")).as_text())  # in a notebook: await it
+
+    What a batch has done by then is billed. Providers take up to half an hour to end one, and so long is
+    waited. Parts that were not sent yet are given back. A later run asks what was not answered.
+
+    Args:
+        folder: the results folder.
+        abandon: keys of batches of which nobody knows whether they exist. Their trials stay unanswered, and
+            what they may have cost counts as spent. Nothing else is cancelled then.
+        env: where API keys are looked up, by variable name. [this process's environment]
+        progress: as for `run_sweep`.
+
+    Returns:
+        A `Cancelled`: what was answered, what is still open, USD and the exit code.
+
+    Raises:
+        ConfigError: It cannot begin, for example without a key; or a part is not in doubt.
+        StoreError: The folder is in use, or cannot be written.
+    """
+    return await cancel_as_told(Path(folder), abandon, env=env, screen=screen_for(progress))
+
+
+async def cancel_as_told(
+    folder: Path,
+    abandoned: Collection[str] = (),
+    *,
+    env: Mapping[str, str] | None = None,
+    screen: Screen | None = None,
+    clock: BatchClock | None = None,
+) -> Cancelled:
+    """Do what `cancel_batches` does, which says what the arguments are and what is raised."""
+    sweep = sweep_in(folder)
+    if abandoned:
+        return await asyncio.to_thread(_abandon, folder, sweep, abandoned)
+    ledger, screen = BatchLedger(folder), screen or Quiet()
+    aliases = {part.alias for part in ledger.parts.values() if part.open}
+    asked = [model.alias for model in sweep.models if model.alias in aliases]
+    for alias in sorted(aliases.difference(asked)):
+        screen.say(
+            f"{alias}: the sweep has no such model any more, so its batches cannot be cancelled here. Cancel "
+            "them in your provider's console."
+        )
+    if not asked:
+        return _cancelled(folder, sweep, ledger)
+    bare = replace(sweep, deadline=None, notify=None, stop_when=None)  # they are for who asks
+    options = RunOptions(models=asked, ends=True, clock=clock, typed=True)
+    run = await open_run(bare, options, env=env, screen=screen)
+    try:
+        return await _cancel(run, sweep)
+    except BaseExceptionGroup as errors:
+        raise first_cause(errors) from None
+    finally:
+        await asyncio.to_thread(run.salvage.close)
+
+
+async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
+    await prepare(run)
+    done = {key: len(ids) for left in run.left_open.values() for key, ids in left.done.items()}
+    out = {part.key: part.requests - done[part.key] for part in run.batches.parts.values() if part.open}
+    async with drivable(run) as driven:
+        await drive(run, driven)
+        counters = Counters.summed(list(driven.counters.values()))
+    found = _cancelled(run.store.folder, sweep, run.batches, out, counters)
+    return replace(found, interrupted=driven.scheduler.stopped)
+
+
+def _cancelled(
+    folder: Path,
+    sweep: Sweep,
+    ledger: BatchLedger,
+    out: Mapping[str, int] = {},
+    counters: Counters | None = None,
+) -> Cancelled:
+    """Return what became of the parts of a ledger; `out`: requests that were, by part."""
+    counters = counters or Counters()
+    return Cancelled(
+        out=folder,
+        sweep=sweep,
+        batches=len(out),
+        requests=sum(count for key, count in out.items() if not ledger.parts[key].open),
+        answered=counters.outcomes.total(),
+        counters=counters,
+        still_open=[part for part in ledger.parts.values() if part.open],
+    )
+
+
+def _abandon(folder: Path, sweep: Sweep, keys: Collection[str]) -> Cancelled:
+    with Store.reopen(folder) as store:
+        ledger = BatchLedger(store.folder)
+        parts = abandon(ledger, keys, at=time.time())
+        ledger.close()
+    return replace(_cancelled(folder, sweep, ledger), abandoned=parts, still_open=())
+
+
+# ── beforehand ───────────────────────────────────────────────────────────────────────────────
+
+
+def sweep_in(folder: Path) -> Sweep:
+    """Return the sweep that was run in a results folder; raises ConfigError: it is none."""
+    read_manifest(folder)
+    return replace(load_sweep(folder / SWEEP_FILE), out=folder)
+
+
+def price_of_cancelling(folder: Path) -> str | None:
+    """Return which batches are open, and what is billed all the same; None: none is."""
+    ledger = BatchLedger(folder)
+    if not (parts := [part for part in ledger.parts.values() if part.open]):
+        return None
+    requests, most_usd = sum(part.requests for part in parts), most_usd_of(ledger, parts)
+    upto = "" if most_usd is None else f", up to {dollars(most_usd)} in all"
+    return "\n".join(
+        [
+            *(f"  {_sentence(part)}" for part in parts),
+            f"Requests that were answered are billed, those too that are on their way: of {requests:,} "
+            f"requests nobody knows how many{upto}. Their answers are collected. The others are not billed.",
+        ]
+    )
+
+
+def _sentence(part: BatchPart) -> str:
+    name = part.batch_id or f"part {part.key}"
+    state = "in doubt" if part.in_doubt else "not sent yet" if part.unsent else part.status or "running"
+    where = f" (part {part.key})" if part.batch_id else ""
+    return f"{part.alias}: {name}{where}, {part.requests:,} requests, {state}"
+
+
+def _told(part: BatchPart) -> dict[str, object]:
+    return {
+        "part": part.key,
+        "model": part.alias,
+        "batch_id": part.batch_id,
+        "requests": part.requests,
+        "step": part.step.value,
+    }
