@@ -45,7 +45,7 @@ class Problem(Draft):
 
 
 MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many
-REALTIME, BATCH = "realtime", "batch"  # how a model is asked: call by call, or in batches
+REALTIME, BATCH, AUTO = "realtime", "batch", "auto"  # how a model is asked: auto in batches if there is time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Model:
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
     replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
-    mode: str = REALTIME  # or batch; changes no trial
+    mode: str = REALTIME  # or batch, or auto; changes no trial
     compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
 
     @property

@@ -48,7 +48,7 @@ Dollars = Annotated[
 Share = Annotated[float, Field(ge=0.001, lt=1, strict=False)]  # narrower takes more answers than are asked
 Name = Annotated[str, Field(min_length=1)]
 Streaming = Literal[True, False, "auto"]
-Mode = Literal["realtime", "batch"]
+Mode = Literal["realtime", "batch", "auto"]
 Keys = dict[str, object]
 
 E = TypeVar("E", bound=Entry)

@@ -209,8 +209,8 @@ class WhomEntry(Entry):
     mode: Mode | None = Field(
         default=None,
         description="How the model is asked. `realtime`: call by call. `batch`: in batches of the provider, "
-        "which cost less and take up to a day. Without it, the `mode` of the provider under `limits` "
-        "applies, or else that of the sweep.",
+        "which cost less and take up to a day. `auto`: in batches as far as possible. Without it, the `mode` "
+        "of the provider under `limits` applies, or else that of the sweep.",
     )
     problems: Problems | None = Field(
         default=None, min_length=1, description="Problem sets for this model only, instead of the sweep's."

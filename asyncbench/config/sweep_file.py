@@ -69,8 +69,10 @@ class SweepEntry(Entry):
     mode: Mode = Field(
         default="realtime",
         description="How models are asked. `realtime`: call by call. `batch`: in batches of the provider, "
-        "which cost less and take up to a day. The `mode` of a model or, under `limits`, of a provider "
-        "wins. It changes no trial: what was answered in one mode is not asked again in the other.",
+        "which cost less and take up to a day. `auto`: in batches where the provider has any, and the rest "
+        "in real time before the `deadline`, if the budget can pay that. The `mode` of a model or, under "
+        "`limits`, of a provider wins. It changes no trial: what was answered in one mode is not asked again "
+        "in the other.",
     )
     batch: BatchEntry = Field(
         default_factory=BatchEntry,

@@ -1,13 +1,16 @@
 """The assumptions and the warnings of a plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecasting import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
-from asyncbench.records import Condition, Model
+from asyncbench.records import AUTO, Condition, Model
+from asyncbench.shown import duration
+from asyncbench.sweeps import why_in_real_time
 
 
 def assumptions_of(
@@ -44,8 +47,27 @@ def assumptions_of(
                 "hours more (set `enqueued_tokens` under `batch`, as the limits page of your account says)"
             )
         yield "a batch that was sent is paid: a budget, a deadline and `stop_when` stop further ones only"
+    yield from _switches_of(rest, plans)
     if any(model.alias in sweep.max_tokens_demanded for model in rest.models):
         yield "*: the model's longest reply: Anthropic requires max_tokens, and the sweep sets none"
+
+
+def _switches_of(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:
+    """Yield when models leave batches for real time, and why some are not asked in them at all."""
+    for model in rest.sweep.models:
+        if model.mode == AUTO and (why := why_in_real_time(rest.sweep, model)):
+            yield f"{model.alias}: `mode: auto` asks it in real time: {why}"
+    for plan in plans:
+        if plan.batches is None or (wait_s := plan.batches.switch_in_s) is None:
+            continue
+        if wait_s == 0:
+            yield f"{plan.model}: the deadline leaves no time for batches: all is asked in real time"
+            continue
+        at = datetime.fromtimestamp(rest.at_s + wait_s).astimezone()
+        yield (
+            f"{plan.model}: batches have time until {at:%a %H:%M}, {duration(wait_s)} from now. What is not "
+            "answered then is asked in real time, at the full price, if the budget can pay that"
+        )
 
 
 def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:

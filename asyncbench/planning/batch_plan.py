@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from asyncbench.batches import FIRST_TOKENS
+from asyncbench.batches import FIRST_TOKENS, LEAST_S, switch_s
 from asyncbench.config import Batching
 from asyncbench.planning.estimates import Needs
 from asyncbench.planning.guesses import LanePace, pace
@@ -37,6 +37,7 @@ class BatchPlan:
     latest_s: float
     realtime_usd: float | None  # None: no price is known
     realtime_s: float
+    switch_in_s: float | None = None  # when the rest is asked in real time; None: batches have their time
 
 
 def batch_plan_of(
@@ -47,6 +48,7 @@ def batch_plan_of(
     characters: int,
     realtime_usd: float | None,
     longest_s: float,
+    within_s: float | None = None,
 ) -> BatchPlan | None:
     """Return what a model takes in batches; None: it is asked in real time.
 
@@ -57,12 +59,13 @@ def batch_plan_of(
         characters: of all that they say.
         realtime_usd: what they would cost in real time.
         longest_s: one of them would take so long there.
+        within_s: seconds to the deadline for which batches are left; None: they are not.
     """
     if model.mode != BATCH:
         return None
     size = characters + LINE_BYTES * needs.trials
     limit, prompts = batching.enqueued_tokens, round(needs.input_tokens)
-    rounds = _rounds(batching, needs)
+    rounds, realtime_s = _rounds(batching, needs), pace(model.limits, needs, longest_s=longest_s).seconds
     return BatchPlan(
         parts=_parts(model, batching, needs.trials, size),
         bytes=size,
@@ -72,15 +75,29 @@ def batch_plan_of(
         soonest_s=rounds * SOONEST_S + _learning_s(model, batching, prompts),
         latest_s=rounds * LATEST_S,
         realtime_usd=realtime_usd,
-        realtime_s=pace(model.limits, needs, longest_s=longest_s).seconds,
+        realtime_s=realtime_s,
+        switch_in_s=_switch_in_s(realtime_s, within_s),
     )
 
 
-def pace_of(model: Model, batching: Batching, needs: Needs, *, longest_s: float) -> LanePace:
-    """Return how long a model takes: in batches, until the last of them must have ended."""
-    if model.mode != BATCH or not needs.trials:
-        return pace(model.limits, needs, longest_s=longest_s)
-    return LanePace(_rounds(batching, needs) * LATEST_S, BATCHES)
+def pace_of(
+    model: Model, batching: Batching, needs: Needs, *, longest_s: float, within_s: float | None = None
+) -> LanePace:
+    """Return how long a model takes: in batches, until the last of them must have ended.
+
+    `within_s`: seconds to the deadline for which batches are left, if they are.
+    """
+    at_once = pace(model.limits, needs, longest_s=longest_s)
+    if model.mode != BATCH or not needs.trials or _switch_in_s(at_once.seconds, within_s) == 0:
+        return at_once
+    return LanePace(min(_rounds(batching, needs) * LATEST_S, within_s or math.inf), BATCHES)
+
+
+def _switch_in_s(realtime_s: float, within_s: float | None) -> float | None:
+    """Return the seconds until batches are left, 0: none is begun; None: they have their time."""
+    if within_s is None:
+        return None
+    return 0.0 if within_s < LEAST_S else max(0.0, within_s - switch_s(realtime_s))
 
 
 def _parts(model: Model, batching: Batching, trials: int, size: int) -> int:

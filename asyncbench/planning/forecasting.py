@@ -36,7 +36,10 @@ def drawing_of(rest: Remainder, model: Model, *, draws: int) -> Drawing | None:
     each = [draws_of(trials, draws=draws, seed=f"{model.alias} {i}") for i, trials in enumerate(rests)]
     drawn = [Needs.of_all(needs) for needs in zip([Needs()] * draws, *each, strict=True)]
     longest_s = max((trials.seen.longest_call_s for trials in rests), default=0.0)
-    paces = [pace_of(model, rest.sweep.batch, needs, longest_s=longest_s) for needs in drawn]
+    within_s = rest.switches_s(model)
+    paces = [
+        pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s) for needs in drawn
+    ]
     seconds = [lane.seconds for lane in paces]
     spent = Needs.of_all(use.used for use in known)
     forecast = Forecast(

@@ -19,6 +19,7 @@ from asyncbench.sweeps import (
     asked_by_model,
     cell_of,
     check_conditions,
+    has_mode_auto,
     open_sources,
     places_of,
     sources_of,
@@ -61,6 +62,11 @@ class Remainder:
     left: Mapping[str, Left]  # by alias
     seen: Mapping[Way, SeenUse]
     at_s: float  # when it will be asked, for prices: UTC, seconds since 1970
+    ends_s: float | None = None  # until the deadline; None: there is none
+
+    def switches_s(self, model: Model) -> float | None:
+        """Return the seconds until the deadline for which a model leaves batches; None: it does not."""
+        return self.ends_s if has_mode_auto(self.sweep, model.alias) else None
 
     def conditions_of(self, model: Model) -> dict[str, Condition]:
         """Return the conditions of a model by their names."""

@@ -31,8 +31,10 @@ from asyncbench.sweeps import (
     check_replays,
     check_sets,
     chosen_models,
+    in_their_modes,
     most_for,
     still_skipped,
+    within_s as seconds_to_deadline,
 )
 
 AS_A_CELL: Final = 16  # replies that take as long to weigh as a cell takes to draw
@@ -70,7 +72,7 @@ def plan(
         StoreError: The results folder cannot be read.
     """
     sweep = with_mode(bounded_plan(load_sweep(sweep), budget_usd, deadline), mode, models=models)
-    asked = chosen_models(sweep, models)
+    asked = in_their_modes(sweep, chosen_models(sweep, models))
     check_replays(sweep, asked)
     check_owner(sweep.out, sweep=sweep.name)
     begun = is_results_folder(sweep.out)
@@ -108,7 +110,14 @@ def plan_of(
     left = left_by_model(sweep, models, sets, limit=limit, finished=finished, skipped=skipped)
     closed = {(alias, name): ids for alias, of_model in left.items() for name, ids in of_model.ids.items()}
     seen = seen_in(sweep.out, closed) if closed else {}
-    rest = Remainder(sweep=sweep, models=models, left=left, seen=seen, at_s=time.time())
+    rest = Remainder(
+        sweep=sweep,
+        models=models,
+        left=left,
+        seen=seen,
+        at_s=time.time(),
+        ends_s=seconds_to_deadline(sweep),
+    )
     replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
     works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in left.items()]
     drawings = {
@@ -168,7 +177,8 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
     guesses = list(_guesses(rest, model, rates))
     needs = Needs.of_all(guess.needs for guess in guesses)
     longest_s = max((guess.call_s for guess in guesses), default=0.0)
-    lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s)
+    within_s = rest.switches_s(model)
+    lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
     asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
     sources = [known.source for known in asked if known is not None]
     source = sources[0] if len(sources) == len(asked) else None  # who says what it costs
@@ -209,6 +219,7 @@ def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> Model
             characters=sum(guess.characters for guess in guesses),
             realtime_usd=total(guess.realtime_usd for guess in guesses),
             longest_s=longest_s,
+            within_s=within_s,
         ),
     )
     return plan if drawing is None or not count else plan.forecast_by(drawing.forecast)

@@ -1,8 +1,9 @@
 """What a run forecasts: before its first call all that is open, at its end what the rest would take."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from asyncbench.batches import BatchClock, Switch
 from asyncbench.errors import StoreError
 from asyncbench.planning import (
     Outlook,
@@ -14,9 +15,11 @@ from asyncbench.planning import (
     rates_asked,
     read_forecasts,
 )
+from asyncbench.records import BATCH, Model
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse
 from asyncbench.store import known_trials
+from asyncbench.sweeps import has_mode_auto
 
 FORECAST_UNASKED = 30_000  # trials of a sweep, or finished: to count more would hold up its first call
 
@@ -60,10 +63,30 @@ def rest_usd_of(run: RunState, use: BudgetUse) -> float | None:
     return sum(known) if len(known) == len(costs) else None
 
 
-def _quick_plan(run: RunState, finished: Collection[str]) -> Plan:
+def switches_of(run: RunState) -> dict[str, Switch]:
+    """Return what is known of the models that leave batches for real time before the deadline, by alias."""
+    models = [model for model in run.models if model.mode == BATCH and has_mode_auto(run.sweep, model.alias)]
+    if run.within_s is None or not models:
+        return {}
+    ends_at = (run.options.clock or BatchClock()).now() + run.within_s
+    return {
+        plan.model: Switch(
+            ends_at=ends_at,
+            trials=plan.left,
+            trial_s=plan.batches.realtime_s / (plan.left or 1),
+            trial_usd=None
+            if plan.batches.realtime_usd is None
+            else plan.batches.realtime_usd / (plan.left or 1),
+        )
+        for plan in _quick_plan(run, run.store.finished, models).models
+        if plan.batches is not None
+    }
+
+
+def _quick_plan(run: RunState, finished: Collection[str], models: Sequence[Model] | None = None) -> Plan:
     return plan_of(
         run.sweep,
-        run.models,
+        run.models if models is None else models,
         run.sets,
         limit=run.options.limit,
         finished=finished,

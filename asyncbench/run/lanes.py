@@ -116,6 +116,7 @@ def _batches(
         turn=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
         ends=run.options.ends,
+        switch=run.switches.get(model.alias),
     )
 
 

@@ -16,9 +16,9 @@ from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, lef
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
-from asyncbench.records import BATCH, REALTIME
+from asyncbench.records import AUTO, BATCH, REALTIME
 from asyncbench.run.faults import Faults
-from asyncbench.run.forecasts import write_forecast
+from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
@@ -51,6 +51,7 @@ from asyncbench.sweeps import (
     chosen_models,
     corrected,
     held_models,
+    in_their_modes,
     keys_for,
     named,
     named_before,
@@ -63,6 +64,7 @@ from asyncbench.sweeps import (
     sets_in_folder,
     take_over,
     trials_of,
+    why_in_real_time,
 )
 
 EARLIER: Final = "earlier_graders"  # in a manifest: name → the digests that its source had before
@@ -75,7 +77,7 @@ async def open_run(
     name = options.budget_name
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
     sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
-    models = chosen_models(sweep, options.models)
+    models = in_their_modes(sweep, chosen_models(sweep, options.models))
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
@@ -135,6 +137,7 @@ async def prepare(run: RunState) -> None:
     await asyncio.to_thread(_describe, run)
     if options.pilot is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
+    run.switches = await asyncio.to_thread(switches_of, run)
     cautions = _cautions(run)
     while (caution := await asyncio.to_thread(next, cautions, None)) is not None:
         run.screen.say(caution)  # at once: what comes next may raise
@@ -273,6 +276,10 @@ def _cautions(run: RunState) -> Iterator[str]:
     untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
     for name in dict.fromkeys(model.provider for model in untried):
         yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
+    asked = {model.alias for model in run.models}
+    for model in run.sweep.models:
+        if model.alias in asked and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
+            yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
     for part in run.batches.parts.values():
         if part.step is Step.ABANDONED:
             yield (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from asyncbench.batches import BatchLedger, LeftOpen
+from asyncbench.batches import BatchLedger, LeftOpen, Switch
 from asyncbench.config import Sweep
 from asyncbench.engine import Cap, Ledger
 from asyncbench.problems import ProblemSet
@@ -42,6 +42,7 @@ class RunState:
     started_s: float = field(init=False)  # of `time.monotonic`
     batches: BatchLedger = field(init=False)
     left_open: Mapping[str, LeftOpen] = field(default_factory=dict)  # in batches by earlier runs, by alias
+    switches: Mapping[str, Switch] = field(default_factory=dict)  # from batches to real time, by alias
     ledger: Ledger | None = None  # None: there is no budget
     before: Before | None = None  # None: no rule stops a cell
     grading: asyncio.Lock = field(default_factory=asyncio.Lock)  # of all models: graders of one's own

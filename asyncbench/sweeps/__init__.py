@@ -18,6 +18,12 @@ from asyncbench.sweeps.budget_bounds import (
     unpriced as unpriced,
 )
 from asyncbench.sweeps.grading import corrected as corrected, graded as graded, outgraded as outgraded
+from asyncbench.sweeps.modes import (
+    has_mode_auto as has_mode_auto,
+    in_their_modes as in_their_modes,
+    why_in_real_time as why_in_real_time,
+    within_s as within_s,
+)
 from asyncbench.sweeps.preflight import (
     HUB as HUB,
     cautions_on as cautions_on,
