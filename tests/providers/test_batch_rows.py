@@ -124,6 +124,14 @@ def test_a_row_limits_how_large_a_batch_is():
     assert limits("groq/llama-3.3-70b-versatile") == (50_000, 100_000_000)
 
 
+def test_a_row_says_how_long_to_wait_between_two_looks():
+    looks = {
+        name: open_batches(sweep(f"{name}/m").models[0], key="k", simulator_url=None).poll_s
+        for name in ("openai", "azure", "together")
+    }
+    assert looks == {"openai": 0, "azure": 60, "together": 30}
+
+
 @pytest.mark.parametrize(
     ("provider", "created_for"), [("azure", "/chat/completions"), ("groq", "/v1/chat/completions")]
 )
