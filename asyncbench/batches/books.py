@@ -78,18 +78,21 @@ def trials_out(folder: Path) -> frozenset[str]:
 
 
 def copy_given_up(folders: Iterable[Path], out: Path) -> None:
-    """Note in a new folder the parts in doubt for good of others: they may have cost what was set aside."""
+    """Note in a new folder what others will never know of: parts in doubt, and twins, that may have cost."""
     merged = BatchLedger(out)
     for folder in folders:
         ledger = BatchLedger(folder)
         for part in ledger.parts.values():
-            if part.step in (Step.GIVEN_UP, Step.ABANDONED) and part.key not in merged.parts:
-                at, manifest = part.at, ledger.path(part, "manifest").read_bytes()
-                step = part.step
-                merged.write(part, Step.PREPARED, at=at)
-                place = merged.path(part, "manifest")
-                write_durably(place, manifest, temporary=place.with_suffix(".new"))
-                merged.write(part, step, at=at)
+            given_up, twins = part.step in (Step.GIVEN_UP, Step.ABANDONED), [*part.twins][: part.paid_twins]
+            if not (given_up or twins) or part.key in merged.parts:
+                continue
+            at, step, place = part.at, part.step, merged.path(part, "manifest")
+            manifest = ledger.path(part, "manifest").read_bytes()
+            merged.write(part, Step.PREPARED, at=at)
+            write_durably(place, manifest, temporary=place.with_suffix(".new"))
+            for batch_id in twins:
+                merged.write(part, Step.TWIN_ENDED, at=at, batch_id=batch_id, used=None)
+            merged.write(part, step if given_up else Step.CLEANED, at=at)
     merged.sync()
     merged.close()
 

@@ -101,3 +101,15 @@ def test_a_merged_folder_keeps_what_a_batch_in_doubt_may_have_cost(night):
     assert [part.step for part in asked.parts] == [Step.GIVEN_UP]
     (cap,) = asked.run(limit=6).budget.ledger.caps
     assert cap.doubted > 0
+
+
+def test_a_merged_folder_keeps_what_a_second_batch_of_a_part_may_have_cost(night):
+    asked = night(OPENAI, "create_twice=#1", "cancel_completes=1", play=SLOW, budget_usd=10)
+    asked.raw["models"][0] |= {"price": {"input": 1, "output": 1, "batch": 0.5}, "max_tokens": 100}
+    (before,) = asked.run(limit=6).budget.ledger.caps
+    assert (asked.parts[0].paid_twins, before.doubted > 0) == (1, True)
+    shutil.copytree(asked.out, asked.folder / "copy")
+    merge_folders([asked.out, asked.folder / "copy"], asked.folder / "both")
+    asked.raw["out"] = str(asked.folder / "both")
+    (cap,) = asked.run(limit=6).budget.ledger.caps
+    assert (cap.reserved, cap.doubted, cap.spent) == (before.reserved, before.doubted, before.spent)

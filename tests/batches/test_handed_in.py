@@ -67,10 +67,14 @@ def test_results_fetched_by_hand_end_a_batch_that_the_provider_deleted(night, ve
     assert {part.step for part in asked.parts} == {Step.CLEANED}
 
 
-def test_results_fetched_by_hand_settle_a_doubt(night):
+@pytest.mark.parametrize("abandoned", [False, True], ids=["that waits", "that was abandoned"])
+def test_results_fetched_by_hand_settle_a_doubt(night, abandoned):
     asked = night(ANTHROPIC, "create_reply_dropped=#1", "unlisted=#1:1e7")
     assert asked.run(limit=6).exit is Exit.UNFINISHED
     assert any("no trace" in line for line in asked.screen.lines)
+    if abandoned:
+        asked.cancel(*[part.key for part in asked.parts])
+        assert [part.step for part in asked.parts] == [Step.ABANDONED]
     hand_in_results(files_of(asked, ANTHROPIC), asked.out)
     assert asked.run(limit=6).exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)

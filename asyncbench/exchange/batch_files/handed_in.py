@@ -156,7 +156,7 @@ class _Fetched:
         key = custom_id[TRIAL_DIGITS:]
         if (part := self.ledger.parts.get(key)) is None:
             raise ValueError(f"custom_id {custom_id!r} is of no batch of this folder")
-        if not part.open:
+        if not part.open and part.step is not Step.ABANDONED:
             self._closed[key] += 1
             return
         fetched = self.parts.get(key) or self._begin(part)

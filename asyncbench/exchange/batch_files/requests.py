@@ -114,10 +114,11 @@ def export_batches(
 
 
 def _not_open(folder: Path, model: Model) -> frozenset[str]:
-    """Return the trials of a model that are finished, or in a batch of a run: nothing is paid twice."""
+    """Return the trials of a model that are finished, or may be in a batch: nothing is paid twice."""
     if not is_results_folder(folder):
         return frozenset()
-    return known_trials(folder).finished | left_open(BatchLedger(folder), model.alias, folder).out
+    left = left_open(BatchLedger(folder), model.alias, folder)
+    return known_trials(folder).finished | left.out | left.abandoned
 
 
 def _folder_of(model: Model, out: Path) -> Path:
