@@ -10,6 +10,7 @@ from asyncbench.charts import write_figures
 from asyncbench.exchange import import_files
 from asyncbench.published.integer_addition.report import integer_addition_report_on
 from asyncbench.records import Reply, Usage
+from asyncbench.store.folder import Store
 from tests.exchange.made import result_file
 from tests.published.test_integer_addition_report import add, asked, folder, keep, result
 
@@ -42,9 +43,11 @@ def pictures_of(folder):
     return {picture.name: picture for picture in integer_addition_report_on(folder).pictures()}
 
 
-@pytest.fixture
-def sums(folder):
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory):
     """Sums of many sizes: those with a carry are wrong; the longest replies were cut or never came."""
+    folder = tmp_path_factory.mktemp("sums")
+    Store.open(folder, sweep="night").close()
     operands = [(1, 2), (5, 5), (123456, 1), (999999, 1), (12345678901, 12345678901)]
     problems = asked(folder, *(add(*pair) for pair in operands))
     texts = [
