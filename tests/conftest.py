@@ -11,7 +11,15 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, settings
 
-LONGEST = ("tests/test_published_table.py", "tests/crash/", "tests/test_cli.py", "tests/store/test_matrix.py")
+LONGEST = (
+    *("tests/test_published_table.py", "tests/crash/", "tests/test_cli.py", "tests/docs/test_published.py"),
+    *(
+        "tests/test_volume.py",
+        "tests/test_secrets.py",
+        "tests/store/test_sealing.py",
+        "tests/docs/test_blocks.py",
+    ),
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 # No test asserts a time: on a busy machine drawing and running an example may take seconds.
