@@ -192,8 +192,9 @@ def warnings_on(found: Sequence[PartStanding], *, now: float) -> list[str]:
     if doubtful := [one for one in parts if one.state is Stand.IN_DOUBT]:
         lines.append(
             f"{_named(doubtful)}: nobody knows yet whether a batch was created. A run looks for it, and "
-            "sends nothing twice. If a run finds no trace: look into your provider's console, then set "
-            "`batch: {on_doubt: resubmit}`, which may pay twice."
+            "sends nothing twice. If a run finds no trace: look into your provider's console. To send it "
+            "again: run with --resubmit PART, which may pay twice. To leave it: `asyncbench cancel FOLDER "
+            "--abandon PART`."
         )
     if waiting := [one for one in parts if one.state is Stand.POOL]:
         lines.append(

@@ -86,8 +86,8 @@ def _how(
         str | None,
         typer.Option(
             metavar="MODE",
-            help="Ask call by call (realtime), or in batches of the provider (batch), which cost less and "
-            "take up to a day. Also beside a sweep file, for all its models.",
+            help="Ask call by call (realtime), in batches of the provider (batch), which cost less and take "
+            "up to a day, or in batches as far as the deadline allows (auto). Also beside a sweep file.",
         ),
     ] = None,
 ) -> None: ...

@@ -50,6 +50,7 @@ from asyncbench.sweeps import (
     check_sets,
     chosen_models,
     corrected,
+    has_mode_auto,
     held_models,
     in_their_modes,
     keys_for,
@@ -286,6 +287,11 @@ def _cautions(run: RunState) -> Iterator[str]:
                 f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
                 f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
             )
+    if run.options.detach and any(has_mode_auto(run.sweep, model.alias) for model in run.models):
+        yield (
+            "`mode: auto` leaves batches for real time only while a run goes on. You detach: run again well "
+            "before the deadline."
+        )
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."

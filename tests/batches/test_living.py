@@ -68,6 +68,12 @@ def test_a_doubt_is_left_to_the_next_run(night, server):
     assert f"part {asked.parts[0].key}: nobody knows yet whether a batch was created" in said
 
 
+def test_who_detaches_is_told_that_nobody_leaves_batches_for_a_deadline(night):
+    asked = night(OPENAI, mode="auto", deadline="10h")
+    asked.run(limit=6, detach=True)
+    assert [line for line in asked.screen.lines if "run again well before the deadline" in line]
+
+
 # ── Ctrl-C ───────────────────────────────────────────────────────────────────────────────────
 
 
