@@ -337,7 +337,7 @@ def cancel(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Cancel the open batches of a sweep, and collect what they have done.
+    """Cancel open batches, and collect what they have done.
 
     asyncbench cancel results/overnight
 
