@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from asyncbench import plan
 from asyncbench.batches import Step
 from asyncbench.run import Exit
 from tests.batches.world import VENDORS, Forwarded, page
@@ -67,6 +68,17 @@ def test_a_request_that_the_batch_lost_is_asked_again_and_its_cost_is_unknown(ni
     assert rows[("lost", True)] >= 1
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_of_a_batch_that_expires_half_done_the_answers_are_kept_and_the_rest_is_asked_once(night, vendor):
+    asked = night(vendor, "expires=#1:0.5")
+    assert asked.run(limit=12).exit is Exit.COMPLETE
+    assert asked.answers == asked.undisturbed(limit=12)
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    rows = Counter((row["status"], row["cost_usd"]) for row in asked.attempts if row["status"] == "expired")
+    assert rows == {("expired", 0.0): 6}
+    assert sorted(batch["status"] for batch in asked.truth)[-1] in ("ended", "expired")
+
+
 def priced(asked, **keys):
     asked.raw["models"][0] |= {"price": {"input": 2, "output": 10}, "max_tokens": 50}
     asked.raw |= keys
@@ -87,6 +99,19 @@ def test_a_budget_holds_whole_parts_and_gets_back_what_they_did_not_cost(night, 
     cap = summary.budget.ledger.caps[0]
     counters = next(iter(summary.models.values()))
     assert (cap.reserved, counters.in_flight, counters.in_batches) == (0, 0, 0)
+    asked.raw["budget_usd"] = 1
+    assert asked.run().exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_budget_a_third_of_the_plan_is_kept_and_leaves_the_rest_for_more_money(night, vendor):
+    asked = priced(night(vendor, batch={"max_requests": 10}))
+    planned_usd = plan(asked.raw).models[0].cost_usd or 0.0
+    asked.raw["budget_usd"] = planned_usd / 3
+    assert asked.run().exit is Exit.BUDGET
+    assert 0 < spent(asked) <= planned_usd / 3
+    assert 0 < len(asked.answers) < 72
     asked.raw["budget_usd"] = 1
     assert asked.run().exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
