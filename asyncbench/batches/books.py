@@ -154,10 +154,15 @@ class Reserves:
 
 
 def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:
-    """Set aside for a model that left the sweep: whose its provider's cap is is not known any more."""
+    """Count for a model that left the sweep, which may cost it; nothing settles it in this run.
+
+    Whose its provider's cap is is not known any more.
+    """
     for cap in caps:
         if cap.kind == "sweep":
-            cap.reserved += hold.amount
+            cap.spent += hold.amount
+            cap.doubted += hold.amount
+            cap.doubted_calls += 1
 
 
 # ── a person's word ──────────────────────────────────────────────────────────────────────────

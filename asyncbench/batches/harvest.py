@@ -16,7 +16,7 @@ from asyncbench.engine import BatchOfCall, Hold, LaneModel, Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
 from asyncbench.pricing import picodollars
-from asyncbench.providers import BatchLine, NotRun, fault_error
+from asyncbench.providers import BatchLine, NotRun, RemoteBatch, fault_error
 from asyncbench.records import BATCH, Attempt, Ended, History, Reply, Trial
 
 LINES_AT_ONCE: Final = 50  # then others have their turn in the event loop
@@ -87,6 +87,7 @@ class Harvest:
                 turn = self._turn(row, trial, sent_at=part.at)
                 self.model.attempts.unpack(turn)
                 self.again(turn)
+        self.desk.ledger.path(part, "jsonl").unlink(missing_ok=True)
 
     # ── the file ─────────────────────────────────────────────────────────────────────────────
 
@@ -96,13 +97,12 @@ class Harvest:
         batch = await desk.api.retrieve(part.batch_id or "")
         await desk.api.download(batch, draft)
         with storing(results):
+            if lacks := await asyncio.to_thread(_lacking, draft, part, batch):
+                draft = _fullest(draft, results.with_suffix(".most"))
+                if self._short[part.key] < PATIENCE:
+                    self._short[part.key] += 1
+                    raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} of the results did not come")
             await asyncio.to_thread(sync_to_disk, draft)
-            # Who counts nothing has a line for each request of what was completed.
-            wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
-            lacks = await asyncio.to_thread(_lacking, draft, wanted)
-            if lacks and self._short[part.key] < PATIENCE:
-                self._short[part.key] += 1
-                raise ProviderError(ErrorKind.BAD_REPLY, f"{lacks:,} lines of the results did not come")
             draft.replace(results)
             await asyncio.to_thread(sync_to_disk, results.parent)
 
@@ -261,17 +261,30 @@ def has_results(part: BatchPart, desk: BatchDesk) -> bool:
     return bool(part.files) if desk.api.uploads else part.status != GONE
 
 
-def _lacking(draft: Path, wanted: int) -> int:
-    """Return how many lines a file lacks of those that are wanted: a cut body tells nothing else.
+def _fullest(draft: Path, best: Path) -> Path:
+    """Keep a download that lacks results if it is the longest so far; return that one."""
+    if not best.exists() or draft.stat().st_size >= best.stat().st_size:
+        draft.replace(best)
+    return best
 
-    The last line does not count if it was cut itself.
+
+def _lacking(draft: Path, part: BatchPart, batch: RemoteBatch) -> int:
+    """Return how many results a file lacks of those that the vendor counts: a cut body tells nothing else.
+
+    Only lines of the part that can be read count, each once. Of those that were not run there need be none.
     """
-    found, last = 0, b"{}"
+    found, ran = set[str](), set[str]()
     with draft.open("rb") as lines:
         for line in lines:
-            found, last = found + 1, line
-    try:
-        orjson.loads(last)
-    except orjson.JSONDecodeError:
-        found -= 1
-    return max(0, wanted - found)
+            try:
+                said = orjson.loads(line)
+                custom_id = said["custom_id"]
+            except (orjson.JSONDecodeError, TypeError, KeyError):
+                continue
+            if (trial_id := trial_of(str(custom_id), part.key)) is not None:
+                found.add(trial_id)
+                if said.get("response") or said.get("result"):
+                    ran.add(trial_id)
+    # Who counts nothing has a line for each request of what was completed.
+    wanted = part.requests if batch.done is None and batch.status == "completed" else batch.done or 0
+    return 0 if len(found) >= part.requests else max(0, wanted - len(ran))

@@ -17,7 +17,7 @@ from asyncbench.batches.cancelling import WAIT_S, Cancelling
 from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.harvest import Harvest, hold_of
-from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
+from asyncbench.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
 from asyncbench.batches.packing import PartWriter, tokens_of
 from asyncbench.batches.polling import Polling
 from asyncbench.batches.standing import counts_of
@@ -52,6 +52,7 @@ class BatchLane:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[Turn] = field(default_factory=list)  # for real time
     _writer: PartWriter | None = None
+    _no_room: bool = False  # for the next trial, in the pool that open parts hold
     _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
     _inner: Lane | None = None  # once batches are done with
@@ -134,7 +135,8 @@ class BatchLane:
             self._stopped = True  # what is out is for the next run
             return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
-        if not going and polled_s == math.inf and self._model.exhausted and self._writer is None:
+        waits = not (self._model.exhausted or self._no_room) or self._writer is not None
+        if not going and polled_s == math.inf and not waits:
             return None
         return min([polled_s, RETRY_S, *(-desk.clock.since(desk.due[part.key]) for part in going)])
 
@@ -174,7 +176,7 @@ class BatchLane:
             wait_s = await self._clean(part)
         else:
             wait_s = await self._submitting.advance(part)
-            if part.step in (Step.NEVER_CREATED, Step.GIVEN_UP):
+            if part.step in NOTHING:
                 await self._harvest.reopen(part)
         self.desk.put_off(part, wait_s)
 
@@ -204,7 +206,7 @@ class BatchLane:
                 await self.desk.api.delete_input(part.file_id)
             except ProviderError:
                 return math.inf  # the next run tries again; the vendor deletes it in 30 days
-        for suffix in ("jsonl", "results"):
+        for suffix in ("jsonl", "results", "part", "most"):
             self.desk.ledger.path(part, suffix).unlink(missing_ok=True)
         await self.desk.note(part, Step.CLEANED)
         return math.inf
@@ -275,7 +277,9 @@ class BatchLane:
             self._latest.clear()
         writer = self._writer
         held = sum(part.tokens for part in desk.ledger.open_of(desk.alias))
-        if not self._pool.fits(writer.tokens + tokens_of(turn), held=held) and (writer.rows or held):
+        full = not self._pool.fits(writer.tokens + tokens_of(turn), held=held)
+        self._no_room = full and bool(held)
+        if full and (writer.rows or held):
             return False
         if not model.money.affords(turn):
             if turn.hold.amount and model.asker.account is not None:

@@ -73,6 +73,7 @@ CLOSED: Final = frozenset(
     }
 )  # nothing of the part is in flight any more
 _UNSENT: Final = frozenset({Step.PREPARED, Step.UPLOADING, Step.UPLOADED, Step.REFUSED})
+NOTHING: Final = frozenset({Step.NEVER_CREATED, Step.GIVEN_UP})  # is what became of a part, as far as we know
 _BESIDE: Final = frozenset(
     {Step.SEEN, Step.STRUCK, Step.TWIN, Step.TWIN_ENDED, Step.CANCELLING}
 )  # change no place
@@ -109,7 +110,7 @@ class BatchPart:
     paid_twins: int = 0  # those that ended, and may have cost something
     cancelled_at: float | None = None  # when it was about to be
     unanswered: int = 0  # lines that were not answered, once it was collected
-    refusals: int = 0  # of its create, in a row
+    refusals: int = 0  # of its create
     why: str = ""  # of the last refusal
     restored: bool = False  # an earlier run prepared it
 
@@ -155,7 +156,7 @@ class BatchPart:
                 self.status, self.counted, self.done = said["status"], said["counted"], said["done"]
             case Step.SUBMITTED:
                 self.status, self.counted, self.done = "", False, None
-                self.batch_id, self.created_at, self.refusals = said["batch_id"], said["created_at"], 0
+                self.batch_id, self.created_at = said["batch_id"], said["created_at"]
             case Step.ENDED:
                 self.status, self.ended_at = said["status"], said["ended_at"]
                 self.files = tuple(said["files"])
@@ -236,9 +237,13 @@ class BatchLedger:
             self._segment.close()
 
     def remove_strays(self) -> None:
-        """Remove the files of parts that were never prepared: nothing was sent of them."""
+        """Remove what nobody reads: of parts that were never prepared all, of those that became nothing the
+        requests.
+        """
         for path in self.folder.glob("*.*"):
-            if path.is_file() and path.name.partition(".")[0] not in self.parts:
+            part = self.parts.get(path.name.partition(".")[0])
+            needless = part is None or (part.step in NOTHING and path.suffix == ".jsonl")
+            if path.is_file() and needless:
                 path.unlink()
 
     def _follow(self, line: dict[str, Any], part: BatchPart | None = None) -> None:  # Any: JSON of our own

@@ -82,9 +82,17 @@ class Submitting:
     async def _submit(self, part: BatchPart) -> float:
         """Create a batch, if the pool has room; a run that is left meanwhile waits for the reply."""
         desk = self._desk
+        if part.requests > 1 and not self._pool.fits(part.tokens, held=0):
+            await desk.note(
+                part, Step.NEVER_CREATED
+            )  # packed before the limit was known: smaller ones will fit
+            return 0.0
         others = [other for other in desk.ledger.of(desk.alias) if other.batch_id and other.open]
         if others and not self._pool.fits(part.tokens, held=sum(other.tokens for other in others)):
-            return POLLS_S
+            lost = all(
+                desk.due.get(other.key) == math.inf for other in others
+            )  # nobody looks at them any more
+            return math.inf if lost else POLLS_S
         if not desk.api.account:
             await desk.latest()  # tells the vendor's time, and who we are to it
         creating = asyncio.create_task(self._create(part, alone=not others))
@@ -206,7 +214,14 @@ class Submitting:
         for batch in maybe:
             if not batch.ended:
                 continue
-            said = await desk.api.first_custom_id(batch)
+            try:
+                said = await desk.api.first_custom_id(batch)
+            except ValueError:
+                continue  # it cannot be read, so it proves nothing
+            except ProviderError as error:
+                if error.http_status == NOT_FOUND and desk.is_gone(part):
+                    continue  # nor can what was deleted
+                raise
             if said is not None and trial_of(said, part.key) is not None:
                 await self._adopt(part, batch)
                 return 0.0

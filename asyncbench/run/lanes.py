@@ -23,13 +23,15 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
     """Return the lanes of a run; `stack` closes their connections."""
     grouped: dict[str, list[Asker]] = {}  # the models of a group together, every other by itself
     lanes: list[AnyLane] = []
+    # Of all aliases: under another one the same model is asked the same trials.
+    out = frozenset[str]().union(*(left.out | left.abandoned for left in run.left_open.values()))
     accounts: defaultdict[object, BatchAccount] = defaultdict(BatchAccount)
     for model in run.models:
         asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
         left = run.left_open[model.alias]
         account = accounts[model.provider, model.base_url, run.keys[model.alias]]
-        if left.out or left.abandoned:
-            asker.history_of = partial(_unless_out, left.out | left.abandoned, asker.history_of)
+        if out:
+            asker.history_of = partial(_unless_out, out, asker.history_of)
         if run.options.ends:
             none = replace(asker, trials=iter(()))
             lanes.append(_batches(run, none, left, account, url_of(model), stack))

@@ -273,25 +273,7 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}: their cost stays unknown{outside}. "
             "Set price: {input: ..., output: ...} in the sweep (USD per million tokens)."
         )
-    in_batches = [model for model in run.models if model.mode == BATCH]
-    untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
-    for name in dict.fromkeys(model.provider for model in untried):
-        yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
-    asked = {model.alias for model in run.models}
-    for model in run.sweep.models:
-        if model.alias in asked and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
-            yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
-    for part in run.batches.parts.values():
-        if part.step is Step.ABANDONED:
-            yield (
-                f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
-                f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
-            )
-    if run.options.detach and any(has_mode_auto(run.sweep, model.alias) for model in run.models):
-        yield (
-            "`mode: auto` leaves batches for real time only while a run goes on. You detach: run again well "
-            "before the deadline."
-        )
+    yield from _cautions_on_batches(run)
     for model in run.models:
         if not model.simulated and (why := is_moving_alias(model.model_id)):
             yield f"{why}. The report shows which model answered."
@@ -312,3 +294,32 @@ def _cautions(run: RunState) -> Iterator[str]:
             f"{run.room.had_it:,} trials were cut off at {run.room.max_tokens:,} tokens or more already: "
             "they are not asked again"
         )
+
+
+def _cautions_on_batches(run: RunState) -> Iterator[str]:
+    in_batches = [model for model in run.models if model.mode == BATCH]
+    untried = [m for m in in_batches if not known_endpoints()[m.provider].batches_proven_at(m.base_url)]
+    for name in dict.fromkeys(model.provider for model in untried):
+        yield f"batches of {name} are built by documents and were never tried. Begin with --limit 10."
+    asked = {model.alias for model in run.models}
+    for model in run.sweep.models:
+        if model.alias in asked and model.mode == AUTO and (why := why_in_real_time(run.sweep, model)):
+            yield f"{model.alias}: `mode: auto` asks it in real time: {why}."
+    for part in run.batches.parts.values():
+        if part.step is Step.ABANDONED:
+            yield (
+                f"{part.alias}: {part.requests:,} trials of part {part.key} were abandoned and are not "
+                f"asked. To ask them: --resubmit {part.key}. If its batch exists, they are paid twice."
+            )
+    if run.options.detach and any(has_mode_auto(run.sweep, model.alias) for model in run.models):
+        yield (
+            "`mode: auto` leaves batches for real time only while a run goes on. You detach: run again well "
+            "before the deadline."
+        )
+    here = {model.alias for model in run.sweep.models}
+    for alias, left in run.left_open.items():
+        if left.out and alias not in here:
+            yield (
+                f"{len(left.out):,} trials are in batches of {alias}, which is not in the sweep any more. "
+                f"They are asked in no other way. To collect them, put {alias} back and run again."
+            )

@@ -9,8 +9,12 @@ import orjson
 import pytest
 
 from asyncbench.batches.ledger import BatchLedger
+from asyncbench.batches.packing import PartWriter
 from asyncbench.providers import open_batches
 from asyncbench.run import lanes
+from asyncbench.store import folder as folders
+from asyncbench.store.folder import Store
+from asyncbench.store.salvage import Salvage
 
 
 class CutError(Exception):
@@ -74,7 +78,22 @@ def cutting(at=None, *, kills=False):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lanes, "open_batches", opened)
         patch.setattr(BatchLedger, "note", noted)
+        _leave_all_as_it_was(cutter, patch)
         yield cutter
+
+
+def _leave_all_as_it_was(cutter, patch):
+    """Let a run that was cut off tidy nothing up on its way out: a killed process would not."""
+
+    def unless_cut(place, name, instead=lambda *_: None):
+        usual = getattr(place, name)
+        patch.setattr(place, name, lambda *given: (instead if cutter.cut else usual)(*given))
+
+    unless_cut(PartWriter, "abandon")
+    unless_cut(Salvage, "_free_reserve")
+    unless_cut(Store, "close", lambda store: store._held.close())  # the system lets a lock go
+    unless_cut(folders, "take_away")
+    unless_cut(folders, "_close_journal", lambda journal, _folder: journal.segment.close())
 
 
 if __name__ == "__main__":  # a run that is really killed: point, URL of the simulator, night

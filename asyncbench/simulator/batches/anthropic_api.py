@@ -130,7 +130,7 @@ def _batch(batch: ServedBatch, course: Course, base: str) -> Json:
         counts = {
             "processing": 0,
             "succeeded": outcome.answered,
-            "errored": outcome.failed,
+            "errored": batch.requests - outcome.answered - outcome.canceled - outcome.expired,
             "canceled": outcome.canceled,
             "expired": outcome.expired,
         }

@@ -61,7 +61,8 @@ def _stored(
     ids: dict[str, str] = {}
     for name in ("output", "error"):
         size = paths[name].stat().st_size
-        if not size and not (name == "error" and Kind.EMPTY_ERROR_FILE in batch.met):
+        always = name == "output" and RESULT_WIRES[batch.vendor].one_file
+        if not size and not always and not (name == "error" and Kind.EMPTY_ERROR_FILE in batch.met):
             paths[name].unlink()
             continue
         ids[name] = file_id = new_id("file-")

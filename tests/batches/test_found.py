@@ -1,0 +1,60 @@
+"""What drawn nights have found, each played by itself."""
+
+import pytest
+
+from asyncbench.batches import Step
+from asyncbench.run import Exit
+from tests.batches.world import VENDORS
+
+OPENAI, ANTHROPIC = VENDORS
+
+
+def check(asked, *, limit):
+    assert asked.answers == asked.undisturbed(limit=limit)
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_trial_in_a_batch_is_not_asked_under_another_alias(night):
+    asked = night(OPENAI)
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(30, limit=6)
+    asked.raw["models"][0]["alias"] = "renamed"
+    assert asked.run(limit=12).exit is Exit.UNFINISHED
+    assert len(asked.answers) == 6
+    [said] = [line for line in asked.screen.lines if "not in the sweep any more" in line]
+    assert said.startswith("6 trials are in batches of simulated/")
+    del asked.raw["models"][0]["alias"]
+    assert asked.run(limit=12).exit is Exit.COMPLETE
+    check(asked, limit=12)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_of_downloads_that_all_lack_something_the_fullest_is_taken(night, vendor):
+    # The last line can never be read, so that each download lacks it; the last one lacks nearly all.
+    asked = night(vendor, "line_broken=#6", "content_cut_in_line=#9", batch={"rounds": 4})
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.answers == asked.undisturbed(limit=6)
+    assert sorted(asked.billed.values()) == [1, 1, 1, 1, 1, 2]  # whose answer nobody could read
+
+
+def test_a_cut_answer_is_missed_among_lines_that_were_not_run(night):
+    faults = ("expires=#1:0.5", "line_foreign=#6", "content_wrong_length=#1")
+    asked = night(OPENAI, *faults, batch={"rounds": 4}, play={"speedup": 60})
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    check(asked, limit=6)
+
+
+def test_a_run_ends_though_a_batch_in_doubt_holds_all_of_the_pool(night):
+    asked = night(ANTHROPIC, "create_dropped=#1", batch={"max_requests": 6, "enqueued_tokens": 60})
+    assert asked.run(limit=30).exit is Exit.UNFINISHED
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_part_that_is_larger_than_the_pool_is_packed_anew(night):
+    asked = night(OPENAI, play={"enqueued_tokens": 100}, batch={"max_requests": 20})
+    assert asked.run(limit=12).exit is Exit.COMPLETE
+    check(asked, limit=12)
+    assert sum("pool of enqueued tokens is full" in line for line in asked.screen.lines) <= 3
+    left = {path.suffix for path in (asked.out / "batches").glob("*.*")}
+    assert left == {".manifest"}  # also of the part that became no batch
+    assert Step.NEVER_CREATED in {part.step for part in asked.parts}
