@@ -27,6 +27,7 @@ SLOWEST_BYTES: Final = 100_000.0  # a second, of a create
 MOST_REFUSALS: Final = 3
 WOULD_HAVE_ENDED_S: Final = 90_000.0
 POLLS_S: Final = 60.0
+STALE_S: Final = 60.0  # so old may the vendor's time be, before a create
 NOT_ALLOWED: Final = 405
 _ORGANIZATION: Final = re.compile(r"\borg-[\w-]+")  # no id of it gets to the disk
 
@@ -93,8 +94,8 @@ class Submitting:
                 desk.due.get(other.key) == math.inf for other in others
             )  # nobody looks at them any more
             return math.inf if lost else POLLS_S
-        if not desk.api.account:
-            await desk.latest()  # tells the vendor's time, and who we are to it
+        if not desk.api.account or abs(self._vendor_now - desk.api.told_at) > STALE_S:
+            await self._ask_the_time()
         creating = asyncio.create_task(self._create(part, alone=not others))
         try:
             return await asyncio.shield(creating)
@@ -102,9 +103,21 @@ class Submitting:
             await asyncio.wait([creating])
             raise
 
+    @property
+    def _vendor_now(self) -> float:
+        return self._desk.clock.now() + self._desk.api.skew_s
+
+    async def _ask_the_time(self) -> None:
+        """List batches, which tells the vendor's time, and who we are to it: our clock may have been set."""
+        try:
+            await self._desk.api.recent(None)
+        except ProviderError as error:
+            if error.http_status not in NO_PAGE:
+                raise
+
     async def _create(self, part: BatchPart, *, alone: bool) -> float:
         desk = self._desk
-        server_at = desk.clock.now() + desk.api.skew_s
+        server_at = desk.api.told_at or desk.clock.now()
         await desk.note(part, Step.SUBMITTING, server_at=server_at, account=desk.api.account)
         submission = Submission(
             path=desk.ledger.path(part, "jsonl"),
@@ -261,11 +274,15 @@ class Submitting:
         looked = self._looked.get(part.key, 0)
         if looked >= len(self._looks_s):
             return 0.0
-        return max(0.0, self._looks_s[looked] - self._desk.clock.since(part.at))
+        return max(0.0, self._looks_s[looked] - self._age_s(part))
+
+    def _age_s(self, part: BatchPart) -> float:
+        """Return how long ago a part in doubt was submitted, by the vendor's clock: ours may be set."""
+        return (self._vendor_now - part.intended_at) / self._desk.clock.real_s
 
     def _looks_again(self, part: BatchPart) -> bool:
         """Count a look that found nothing; return whether there is another one to come."""
-        age_s = self._desk.clock.since(part.at)
+        age_s = self._age_s(part)
         self._looked[part.key] = sum(due_s <= age_s for due_s in self._looks_s)
         return self._looked[part.key] < len(self._looks_s)
 

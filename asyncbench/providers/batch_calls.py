@@ -81,6 +81,7 @@ class BatchApi(Protocol):
     most_bytes: int
     pool: bool  # whether the prompt tokens of unfinished batches are limited
     account: str  # a hash of whose batches are seen, as the latest reply told; empty: none told
+    told_at: float  # UTC by the vendor's clock, as the latest reply told; 0: none told
     skew_s: float  # by which the vendor's clock is ahead of ours, as the latest reply told
 
     @property

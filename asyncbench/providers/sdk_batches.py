@@ -43,7 +43,7 @@ class SdkBatches:
 
     def __init__(self, sdk: SdkProvider, wire: Wire, *, key: str, now: Callable[[], float]) -> None:
         self._sdk, self._wire, self._key, self._now = sdk, wire, key, now
-        self.skew_s, self.account = 0.0, ""
+        self.told_at, self.skew_s, self.account = 0.0, 0.0, ""
         self._least_poll_s = self._asked_s = 0.0
 
     async def aclose(self) -> None:
@@ -136,7 +136,8 @@ class SdkBatches:
         if any(told):
             self.account = sha256("\n".join(told).encode()).hexdigest()[:16]
         if date := email.utils.parsedate_tz(response.headers.get("date", "")):
-            self.skew_s = email.utils.mktime_tz(date) - self._now()
+            self.told_at = float(email.utils.mktime_tz(date))
+            self.skew_s = self.told_at - self._now()
 
     def _reply(self, body: object, status: int) -> Reply:
         """Return the reply that a line holds; raises ProviderError."""

@@ -3,8 +3,9 @@
 import pytest
 
 from asyncbench.batches import Step
+from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run import Exit
-from tests.batches.world import VENDORS
+from tests.batches.world import VENDORS, Forwarded
 
 OPENAI, ANTHROPIC = VENDORS
 
@@ -58,3 +59,25 @@ def test_a_part_that_is_larger_than_the_pool_is_packed_anew(night):
     left = {path.suffix for path in (asked.out / "batches").glob("*.*")}
     assert left == {".manifest"}  # also of the part that became no batch
     assert Step.NEVER_CREATED in {part.step for part in asked.parts}
+
+
+@pytest.mark.parametrize("step_s", [7200.0, -7200.0])
+def test_a_clock_that_is_set_before_a_create_hides_no_batch(night, monkeypatch, step_s):
+    asked = night(ANTHROPIC, "create_reply_dropped=#1")
+
+    class Set(Forwarded):
+        ahead_s = 0.0
+
+        def now(self):
+            return super().now() + self.ahead_s
+
+    clock, recent = Set(asked.server), SdkBatches.recent
+
+    async def listed(api, since):
+        found = await recent(api, since)
+        clock.ahead_s = step_s
+        return found
+
+    monkeypatch.setattr(SdkBatches, "recent", listed)
+    assert asked.run(limit=6, clock=clock).exit is Exit.COMPLETE
+    check(asked, limit=6)
