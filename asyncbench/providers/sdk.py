@@ -1,9 +1,11 @@
 """What both SDKs are given and give back: they are made by one generator and sit on httpx2."""
 
+import os
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -128,17 +130,25 @@ def http_client(make: Callable[..., httpx2.AsyncClient], endpoint: Endpoint) -> 
     `Call` keeps all deadlines but one. A plain number would also limit the wait for a free connection, and
     start a timer at every chunk.
     """
+    trust_env = trusts_environment(endpoint)
     client = make(
+        verify=_trusted(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         limits=httpx2.Limits(
             max_connections=endpoint.connections,
             max_keepalive_connections=endpoint.connections,
             keepalive_expiry=KEEPALIVE_S,
         ),
         timeout=httpx2.Timeout(None, connect=endpoint.timeouts.connect),
-        trust_env=trusts_environment(endpoint),
+        trust_env=trust_env,
         follow_redirects=False,
     )
     return pooled(client, endpoint)
+
+
+@cache
+def _trusted(trust_env: bool, *_of_environment: str | None) -> ssl.SSLContext:
+    """Return what clients trust, read once: its many certificates take longer than all else of a client."""
+    return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 def trusts_environment(endpoint: Endpoint) -> bool:

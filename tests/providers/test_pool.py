@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import httpx2
+import openai
 import orjson
 import pytest
 
@@ -346,6 +347,21 @@ def test_no_proxy_stands_before_a_server_on_this_machine(host):
 @pytest.mark.parametrize("base_url", [None, "https://localhost.test/v1", "http://10.0.0.1:8000"])
 def test_the_proxy_of_the_environment_stands_before_all_others(base_url):
     assert sdk.trusts_environment(Endpoint(base_url=base_url, api_key=""))
+
+
+async def test_clients_share_what_they_trust_until_the_environment_names_something_else(
+    tmp_path, monkeypatch
+):
+    def client():
+        return sdk.http_client(openai.DefaultAioHttpClient, Endpoint(base_url=None, api_key=""))
+
+    async with client() as first, client() as second:
+        assert first._transport.ssl_context is second._transport.ssl_context
+        assert first._transport.ssl_context.verify_mode is ssl.CERT_REQUIRED
+    (tmp_path / "none.pem").write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(ssl.SSLError):
+        client()
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
