@@ -50,6 +50,8 @@ class BatchAccount:
     listed: list[RemoteBatch] = field(default_factory=list)  # the batches that were created last
     listed_at: float = -math.inf  # UTC
     unlisted: bool = False  # the provider has no list
+    seen_by: str = ""  # a hash of whose batches the list holds; empty: it does not tell
+    skew_s: float = 0.0  # by which the vendor's clock was ahead of ours then
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -91,6 +93,9 @@ class BatchDesk:
                         raise
                     shared.listed, shared.unlisted = [], True
                 shared.listed_at = self.clock.now()
+                shared.seen_by, shared.skew_s = self.api.account, self.api.skew_s
+            elif not self.api.account:  # its own calls had no reply so far
+                self.api.account, self.api.skew_s = shared.seen_by, shared.skew_s
         self.looked_at = shared.listed_at
         return shared.listed
 

@@ -190,12 +190,12 @@ class Submitting:
         if part.step is Step.FENCED and (wait_s := AFTER_FENCE_S - desk.clock.since(part.at)) > 0:
             return wait_s
         listed = await desk.api.recent(part.intended_at - SLOW_CLOCK_S)
-        if self._sees_others(part):
-            return math.inf
         found = sorted(ours(part, listed), key=lambda batch: batch.created_at)
         if found:
             await self._adopt(part, found[0])
             desk.say(f"{desk.alias}: found batch {found[0].id}, which asyncbench was not sure of.")
+        elif self._sees_others(part):
+            return math.inf
         elif part.step is Step.FENCED:
             await desk.note(part, Step.NEVER_CREATED)
         elif self._looks_again(part):
@@ -213,8 +213,6 @@ class Submitting:
         if part.key not in self.untraced and (wait_s := self._next_look_s(part)) > 0:
             return wait_s
         listed = await desk.api.recent(part.intended_at - BEFORE_S)
-        if self._sees_others(part):
-            return math.inf
         until = part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
             batch
@@ -241,6 +239,8 @@ class Submitting:
             await desk.note(part, Step.STRUCK, batch_id=batch.id)
         if any(not batch.ended for batch in maybe):
             return desk.look_again_s(desk.clock.since(part.at))
+        if self._sees_others(part):
+            return math.inf
         if self._looks_again(part):
             return self._next_look_s(part)
         return await self._without_trace(part)
@@ -287,15 +287,17 @@ class Submitting:
         return self._looked[part.key] < len(self._looks_s)
 
     def _sees_others(self, part: BatchPart) -> bool:
-        """Whether the key sees the batches of another project than the one that the part went to."""
-        account = self._desk.api.account
-        if not part.account or not account or account == part.account:
+        """Whether the key may see the batches of another project than the one that the part went to.
+
+        Where the provider never names a project, all keys see the same.
+        """
+        if self._desk.api.account == part.account:
             return False
         if part.key not in self.untraced:
             self.untraced.add(part.key)
             self._desk.say(
                 f"{self._desk.alias}: part {part.key} was sent with a key of another project or workspace, "
-                "so its batch cannot be seen. Run again with that key."
+                "or of one that is not known, so its batch cannot be seen. Run again with that key."
             )
         return True
 

@@ -3,6 +3,7 @@
 import pytest
 
 from asyncbench.batches import Step
+from asyncbench.providers import sdk_batches
 from asyncbench.run import Exit
 from tests.batches.test_limits import priced
 from tests.batches.world import VENDORS, Forwarded
@@ -69,6 +70,26 @@ def test_a_key_of_another_workspace_proves_nothing(night, vendor):
     assert len(asked.parts) == len(asked.truth) == 1
     assert asked.run(limit=6, env={"KEY": "key@one"}).exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
+def test_the_second_model_of_a_key_concludes_nothing_with_another_or_an_unknown_one(night, monkeypatch, told):
+    asked = night(ANTHROPIC, "create_reply_dropped=#1", batch={"on_doubt": "resubmit"})
+    model = {**asked.raw["models"][0], "key_env": "KEY"}
+    other = {**model, "model": f"{ANTHROPIC}/noisy-1", "params": {}}
+    asked.raw["models"] = [{**other, "alias": "first"}, {**model, "alias": "second"}]
+    if not told:
+        monkeypatch.setattr(sdk_batches, "ACCOUNTS", ())
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(8, limit=4, env={"KEY": "key@one"})
+    monkeypatch.undo()
+    assert {part.alias for part in asked.parts} == {"first", "second"}
+    assert len({part.account for part in asked.parts}) == 1
+    assert any(part.account for part in asked.parts) is told
+    assert asked.run(models=["second"], limit=4, env={"KEY": "key@two"}).exit is Exit.UNFINISHED
+    assert any("another project or workspace" in line for line in asked.screen.lines)
+    assert asked.run(models=["second"], limit=4, env={"KEY": "key@one"}).exit is Exit.COMPLETE
+    assert len(asked.truth) == 1
 
 
 def test_of_two_batches_of_one_part_the_second_is_cancelled(night):
