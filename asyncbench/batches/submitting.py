@@ -29,6 +29,8 @@ WOULD_HAVE_ENDED_S: Final = 90_000.0
 POLLS_S: Final = 60.0
 STALE_S: Final = 60.0  # so old may the vendor's time be, before a create
 NOT_ALLOWED: Final = 405
+ENOUGH_LINES: Final = 300  # of results, none of which is ours, to tell that a batch is another's
+PATIENCE: Final = 8  # reads of results that leave a doubt, before a batch is as good as not there
 _ORGANIZATION: Final = re.compile(r"\borg-[\w-]+")  # no id of it gets to the disk
 
 
@@ -41,6 +43,7 @@ class Submitting:
         self._failures = Counter[str]()  # in a row, by part
         self._absence_told = False
         self._looked: dict[str, int] = {}  # at lists, by part in doubt
+        self._undecided = Counter[str]()  # reads of results that told nothing, by batch
 
     async def advance(self, part: BatchPart) -> float:
         """Take the next step of a part without a batch; return the seconds until the one after it."""
@@ -225,25 +228,38 @@ class Submitting:
         for batch in maybe:
             if not batch.ended:
                 continue
-            try:
-                said = await desk.api.first_custom_id(batch)
-            except ValueError:
-                continue  # it cannot be read, so it proves nothing
-            except ProviderError as error:
-                if error.http_status == NOT_FOUND and desk.is_gone(part):
-                    continue  # nor can what was deleted
-                raise
-            if said is not None and trial_of(said, part.key) is not None:
+            is_ours = await self._is_ours(part, batch)
+            if is_ours:
                 await self._adopt(part, batch)
                 return 0.0
-            await desk.note(part, Step.STRUCK, batch_id=batch.id)
-        if any(not batch.ended for batch in maybe):
+            if is_ours is not None:
+                await desk.note(part, Step.STRUCK, batch_id=batch.id)
+                continue
+            self._undecided[batch.id] += 1
+        going = (not batch.ended or 0 < self._undecided[batch.id] < PATIENCE for batch in maybe)
+        if any(going):
             return desk.look_again_s(desk.clock.since(part.at))
         if self._sees_others(part):
             return math.inf
         if self._looks_again(part):
             return self._next_look_s(part)
         return await self._without_trace(part)
+
+    async def _is_ours(self, part: BatchPart, batch: RemoteBatch) -> bool | None:
+        """Whether a batch was made of a part, as its results tell; None: they do not.
+
+        One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as
+        many as there are requests.
+        """
+        try:
+            told = await self._desk.api.custom_ids(batch, ENOUGH_LINES)
+        except ProviderError as error:
+            if error.http_status == NOT_FOUND and self._desk.is_gone(part):
+                return None  # what was deleted cannot be read any more
+            raise
+        if any(trial_of(custom_id, part.key) is not None for custom_id in told):
+            return True
+        return False if len(set(told)) >= min(part.requests, ENOUGH_LINES) else None
 
     async def _without_trace(self, part: BatchPart) -> float:
         desk = self._desk

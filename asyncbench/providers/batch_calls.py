@@ -120,8 +120,8 @@ class BatchApi(Protocol):
         """Write all lines of results to a file, whose last line ends with a line feed."""
         ...
 
-    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
-        """Return the id that the first line of an ended batch's results has; None: there is no line."""
+    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
+        """Return the ids in the first lines of an ended batch's results, as far as these can be read."""
         ...
 
     def read(self, line: bytes) -> BatchLine:

@@ -3,8 +3,8 @@
 import asyncio
 import email.utils
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -117,17 +117,21 @@ class SdkBatches:
             if last != b"\n":
                 into.write(b"\n")
 
-    async def _first_line(self, path: str) -> bytes:
-        """Return the first line of a page of lines."""
-        line = b""
-        async with self._sdk.exchange("get", path, within_s=SMALL_S) as response:
+    async def _custom_ids(self, path: str, most: int) -> list[str]:
+        """Return the ids that lines of results have, the first ones; lines that cannot be read have none."""
+        found, rest = list[str](), b""
+        async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
-            async with aclosing(response.aiter_bytes()) as chunks:
+            async with aclosing(response.aiter_bytes(CHUNK)) as chunks:
                 async for chunk in chunks:
-                    line += chunk
-                    if b"\n" in chunk or len(line) > MOST_BYTES:
+                    under_way().heard()
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    found += _ids_of(lines)
+                    if len(found) >= most or len(rest) > MOST_BYTES:
                         break
-        return line.partition(b"\n")[0]
+                else:
+                    found += _ids_of([rest])
+        return found[:most]
 
     def _note(self, response: httpx2.Response) -> None:
         """Note what every reply tells: the vendor's time, and whose batches are seen."""
@@ -188,6 +192,12 @@ def line_object(line: bytes) -> dict[str, object]:
     if not isinstance(found, dict) or not isinstance(found.get("custom_id"), str):
         raise ValueError("the line holds no custom_id")
     return found
+
+
+def _ids_of(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        with suppress(ValueError):
+            yield str(line_object(line)["custom_id"])
 
 
 async def bytes_of(path: Path, size: int, *, before: bytes, after: bytes) -> AsyncIterator[bytes]:

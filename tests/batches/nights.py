@@ -44,7 +44,7 @@ CALLS = (
     "download",
     "read",
     "delete_input",
-    "first_custom_id",
+    "custom_ids",
 )
 LINES = (
     *("prepared", "uploading", "uploaded", "submitting", "submitted", "refused", "ended", "downloading"),
@@ -70,7 +70,7 @@ OPENAIS = frozenset(  # faults that Anthropic's batches cannot have
             Kind.FAILED_UNEXPLAINED,
         ),
         *(Kind.POOL_FULL, Kind.POOL_HELD, Kind.POOL_COUNTS_REPLIES, Kind.TOKEN_LIMIT_AT_CREATE),
-        *(Kind.LINE_MISSING, Kind.LINE_LOST, Kind.LINE_FOREIGN, Kind.LINE_BROKEN),  # each has one line
+        *(Kind.LINE_MISSING, Kind.LINE_LOST),  # each has one line
         *(Kind.WITHOUT_COMMAS, Kind.INPUT_NEEDED, Kind.EMPTY_IDS, Kind.OUTPUT_LATE),
     }
 )
@@ -342,8 +342,16 @@ class DrawnNight:
             return
         unknown = [part for part in self.parts if part.in_doubt]
         assert unknown, "something is open of which there is no doubt"
-        found = self._made().keys() & {part.key for part in unknown}
-        assert not found, "a batch of a part in doubt exists, and was not found"
+        made = self._made()
+        told = {
+            custom_id[32:]
+            for part in unknown
+            for batch in made.get(part.key, ())
+            for custom_id in self.simulated.told(batch)
+        }
+        assert not told & {part.key for part in unknown}, (
+            "a batch of a part in doubt exists, and was not found"
+        )
         self.raw["batch"] |= {"on_doubt": "resubmit"}
         assert self._ends(), "something is open though nobody waits"
 

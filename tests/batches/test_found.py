@@ -81,3 +81,18 @@ def test_a_clock_that_is_set_before_a_create_hides_no_batch(night, monkeypatch, 
     monkeypatch.setattr(SdkBatches, "recent", listed)
     assert asked.run(limit=6, clock=clock).exit is Exit.COMPLETE
     check(asked, limit=6)
+
+
+@pytest.mark.parametrize("first", ["line_foreign=#1", "line_broken=#1"])
+def test_a_nameless_batch_is_known_by_any_line_of_its_results(night, first):
+    asked = night(ANTHROPIC, "create_reply_dropped=#1", first, batch={"rounds": 4})
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.answers == asked.undisturbed(limit=6)
+    assert not [part.struck for part in asked.parts if part.struck]
+
+
+def test_a_batch_of_which_too_little_can_be_read_stays_in_doubt(night):
+    asked = night(ANTHROPIC, "create_reply_dropped=#1", "line_foreign=#1", "line_broken=#1,2,3,4,5,6")
+    assert asked.run(limit=6).exit is Exit.UNFINISHED
+    [part] = asked.parts
+    assert (part.in_doubt, part.struck) == (True, set())

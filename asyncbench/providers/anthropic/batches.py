@@ -83,9 +83,8 @@ class AnthropicBatches(SdkBatches):
         with into.open("wb") as file:
             await self._save(f"{PATH}/{batch.id}/results", file, batch)
 
-    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
-        line = await self._first_line(f"{PATH}/{batch.id}/results")
-        return str(line_object(line)["custom_id"]) if line else None
+    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
+        return await self._custom_ids(f"{PATH}/{batch.id}/results", most)
 
     def read(self, line: bytes) -> BatchLine:
         said = line_object(line)

@@ -120,9 +120,8 @@ class OpenAIBatches(SdkBatches):
             for file_id in batch.files:
                 await self._save(f"files/{file_id}/content", file, batch)
 
-    async def first_custom_id(self, batch: RemoteBatch) -> str | None:
-        line = await self._first_line(f"files/{batch.files[0]}/content") if batch.files else b""
-        return str(line_object(line)["custom_id"]) if line else None
+    async def custom_ids(self, batch: RemoteBatch, most: int) -> list[str]:
+        return await self._custom_ids(f"files/{batch.files[0]}/content", most) if batch.files else []
 
     def read(self, line: bytes) -> BatchLine:
         said = line_object(line)
