@@ -105,9 +105,12 @@ class Part:
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of the finished file."""
-        return read(self.table, [self._temporary], columns=columns)
+        schema = (
+            SCHEMAS[self.table] if columns is None else pa.schema(map(SCHEMAS[self.table].field, columns))
+        )
+        return pa.Table.from_batches(scanned(self.table, [self._temporary], columns=columns), schema)
 
-    def take(self, trial_ids: pa.StringArray) -> pa.Table:
+    def take(self, trial_ids: "pa.Array[pa.StringScalar]") -> pa.Table:
         """Return the rows of these trials and leave them out of the finished file."""
         rows = self.read()
         taken = pc.is_in(rows["trial_id"], value_set=trial_ids)

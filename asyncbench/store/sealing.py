@@ -20,7 +20,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import discard, storing, sync_to_disk
 from asyncbench.store.generation import sealed_up_to
 from asyncbench.store.holdings import declared, standing
-from asyncbench.store.parts import TEMPORARY, Part, read
+from asyncbench.store.parts import TEMPORARY, Part, read, scanned
 from asyncbench.store.schema import PARTITIONED_BY, SCHEMAS
 from asyncbench.store.segment import (
     QUARANTINE,
@@ -66,6 +66,9 @@ def seal(segment: Path, folder: Path) -> list[Damage]:
         for name in SCHEMAS:
             discard(folder / TEMPORARY / name)  # half a part must not take the room that the journal needs
         raise
+    finally:
+        # To the system: what a seal took would stay with the thread that it was done in, seal after seal.
+        pa.default_memory_pool().release_unused()
     return damaged
 
 
@@ -164,11 +167,15 @@ def superseded(
     if not (parts or asked) or not earlier:
         return []
     found, gone = [], joined(part.read(["trial_id"])["trial_id"] for part in asked)
-    answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *asked])
-    here = pc.field("trial_id").isin(answered)
-    there = read(table, earlier, columns=["__filename", "trial_id"], filters=here)
-    for row in there.group_by("__filename").aggregate([("trial_id", "list")]).to_pylist():
-        path, trial_ids = Path(row["__filename"]), pa.array(row["trial_id_list"], pa.string())
+    answered = joined(part.read(["trial_id"])["trial_id"] for part in [*parts, *asked]).unique()
+    for path in earlier:
+        # Little by little: read at once, or with a filter, they take more memory than all else of a seal.
+        there = (batch["trial_id"] for batch in scanned(table, [path], columns=["trial_id"]))
+        trial_ids = pa.chunked_array(
+            [ids.filter(pc.is_in(ids, value_set=answered)) for ids in there], pa.string()
+        ).combine_chunks()
+        if not len(trial_ids):
+            continue
         part = Part(folder, path.relative_to(folder))
         part.add(read(table, [path], filters=~pc.field("trial_id").isin(trial_ids)))
         for new in parts:
