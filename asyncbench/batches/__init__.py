@@ -5,7 +5,8 @@ ledger of the results folder before it is sent, so a run that dies is taken up b
 imports only from lines above its own:
 
     ledger
-    packing · desk · enqueued
+    packing · enqueued
+    desk
     harvest · submitting
     books · cancelling · standing
     polling
@@ -28,7 +29,7 @@ from asyncbench.batches.desk import (
     BatchClock as BatchClock,
     BatchDesk as BatchDesk,
 )
-from asyncbench.batches.enqueued import FIRST_TOKENS as FIRST_TOKENS
+from asyncbench.batches.enqueued import FIRST_TOKENS as FIRST_TOKENS, EnqueuedPool as EnqueuedPool
 from asyncbench.batches.harvest import Harvest as Harvest
 from asyncbench.batches.lane import BatchLane as BatchLane
 from asyncbench.batches.ledger import BatchLedger as BatchLedger, BatchPart as BatchPart, Step as Step

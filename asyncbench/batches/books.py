@@ -36,7 +36,7 @@ def left_open(ledger: BatchLedger, alias: str, folder: Path) -> LeftOpen:
         given_up = part.step in (Step.GIVEN_UP, Step.ABANDONED)
         if not (part.open or given_up or part.unanswered or part.twins):
             continue
-        rows = manifest_rows(ledger.path(part, "manifest"))
+        rows = list(manifest_rows(ledger.path(part, "manifest")))
         each = [hold_of(row) for row in rows]
         holds += part.open_twins * each
         doubted += (part.paid_twins + given_up) * each

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.config import Batching
 from asyncbench.errors import FINAL_FOR_LANE, ProviderError
@@ -53,6 +54,7 @@ class BatchAccount:
     seen_by: str = ""  # a hash of whose batches the list holds; empty: it does not tell
     skew_s: float = 0.0  # by which the vendor's clock was ahead of ours then
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pools: dict[str, EnqueuedPool] = field(default_factory=dict)  # by model; "": of all models together
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Container, Iterator
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.batches.desk import BatchDesk
 from asyncbench.batches.ledger import GONE, BatchPart, Step
-from asyncbench.batches.packing import ManifestRow, manifest_rows, trial_of
+from asyncbench.batches.packing import ManifestRow, manifest_rows, packed_rows, trial_of
 from asyncbench.engine import BatchOfCall, Hold, LaneModel, Turn
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.files import storing, sync_to_disk
@@ -26,7 +26,7 @@ _SAID: Final = {
     NotRun.EXPIRED: "the batch expired before it ran",
     NotRun.CANCELLED: "the batch was cancelled, or refused, before it ran",
 }
-Trials = Callable[[Collection[str]], Iterator[Trial]]
+Trials = Callable[[Collection[str]], Collection[Trial]]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +42,9 @@ class Harvest:
     done: dict[str, frozenset[str]] = field(default_factory=dict)  # by part: trials that an earlier run ended
     _short: Counter[str] = field(default_factory=Counter)  # downloads with too few lines, by part
     # of the part that is being read
-    _rows: list[ManifestRow] = field(default_factory=list)
+    _rows: dict[str, bytes] = field(
+        default_factory=dict
+    )  # of its manifest, by trial: as dicts, thrice the size
     _answered: set[str] = field(default_factory=set)
     _used: list[int] = field(default_factory=list)  # input and output tokens
     _trials: dict[str, Trial] = field(default_factory=dict)
@@ -58,11 +60,11 @@ class Harvest:
         if has_results(part, desk) and not await asyncio.to_thread(results.exists):
             await self._download(part, results)
         waiting, strange = await self._read(part, results)
-        missing = [row for row in waiting.values() if row["trial_id"] not in self._done(part)]
-        await self._close_missing(part, missing)
+        await self._close_missing(part, waiting.keys() - self._done(part))
         if not await self.saved():
             return False
-        unanswered = sum(row["trial_id"] not in self._answered for row in self._rows)
+        unanswered = len(self._rows.keys() - self._answered)
+        self._rows, self._trials = {}, {}
         await desk.note(part, Step.COLLECTED, unanswered=unanswered, strange=strange)
         if strange:
             with storing(results):
@@ -76,9 +78,9 @@ class Harvest:
     async def reopen(self, part: BatchPart) -> None:
         """Bring back the trials of a part that was never sent, or of which nobody knows whether it was."""
         account = self.model.asker.account
-        rows = await asyncio.to_thread(manifest_rows, self.desk.ledger.path(part, "manifest"))
-        trials = await self._trials_of(rows)
-        for row in rows:
+        rows = list(manifest_rows(self.desk.ledger.path(part, "manifest")))
+        trials = await self._trials_of(row["trial_id"] for row in rows)
+        for row in reversed(rows):  # each is put before those that wait
             self.model.counters.in_batches -= 1
             if part.step is Step.GIVEN_UP and account is not None:
                 account.hold_again(hold_of(row))
@@ -106,13 +108,13 @@ class Harvest:
             draft.replace(results)
             await asyncio.to_thread(sync_to_disk, results.parent)
 
-    async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, ManifestRow], int]:
+    async def _read(self, part: BatchPart, results: Path) -> tuple[dict[str, bytes], int]:
         """Take in every line; return the rows of those that are missing, and how many are none of ours."""
         manifest = self.desk.ledger.path(part, "manifest")
-        self._rows = await asyncio.to_thread(manifest_rows, manifest)
+        self._rows = await asyncio.to_thread(packed_rows, manifest)
         self._answered, self._used = set(self._done(part)), [0, 0]
         self._trials = await self._trials_of(self._rows)
-        waiting, strange = {row["trial_id"]: row for row in self._rows}, 0
+        waiting, strange = self._rows.copy(), 0
         out = len(waiting.keys() - self._done(part))
         self.model.counters.in_batches -= out
         self.model.counters.in_flight += out  # refusals look whether others may still be answered
@@ -131,7 +133,7 @@ class Harvest:
                 if row is None:
                     strange += 1
                 else:
-                    await self._take(part, row, found)
+                    await self._take(part, orjson.loads(row), found)
         return waiting, strange
 
     async def _take(self, part: BatchPart, row: ManifestRow, line: BatchLine) -> None:
@@ -142,12 +144,14 @@ class Harvest:
         if row["trial_id"] not in self._done(part):
             await self._end(part, row, line.ended)
 
-    async def _close_missing(self, part: BatchPart, missing: list[ManifestRow]) -> None:
+    async def _close_missing(self, part: BatchPart, missing: Collection[str]) -> None:
         """Close what has no line: not run where the batch says why, else lost."""
         faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
-        at_line = {row["trial_id"]: number for number, row in enumerate(self._rows, start=1)}
-        for row in missing:
-            error = faults.get(at_line[row["trial_id"]]) or faults.get(None)
+        for number, (trial_id, packed) in enumerate(self._rows.items(), start=1):
+            if trial_id not in missing:
+                continue
+            row: ManifestRow = orjson.loads(packed)
+            error = faults.get(number) or faults.get(None)
             if error is not None:
                 error.may_have_been_billed = False
                 await self._end(part, row, error)
@@ -242,9 +246,8 @@ class Harvest:
         if asker.account is not None:
             asker.account.settle(hold_of(row), cost)
 
-    async def _trials_of(self, rows: Collection[ManifestRow]) -> dict[str, Trial]:
-        ids = frozenset(row["trial_id"] for row in rows)
-        found = await asyncio.to_thread(lambda: list(self.trials(ids)))
+    async def _trials_of(self, ids: Iterable[str]) -> dict[str, Trial]:
+        found = await asyncio.to_thread(self.trials, frozenset(ids))
         return {trial.trial_id: trial for trial in found}
 
     def _done(self, part: BatchPart) -> frozenset[str]:

@@ -23,7 +23,7 @@ from asyncbench.batches.polling import Polling
 from asyncbench.batches.standing import counts_of
 from asyncbench.batches.submitting import Submitting
 from asyncbench.batches.switching import Switch, Switching
-from asyncbench.engine import Asker, Lane, LaneModel, Turn
+from asyncbench.engine import Asker, BatchOfCall, Lane, LaneModel, Turn
 from asyncbench.errors import ProviderError
 from asyncbench.records import REALTIME, History, Trial
 
@@ -44,6 +44,7 @@ class BatchLane:
     harvest: Callable[[LaneModel, Callable[[Turn], None]], Harvest]
     realtime: Callable[[Asker], Lane]  # asks what batches did not answer
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
+    pool: EnqueuedPool  # perhaps of other models, too
     turn: str | None = None
     leaves: bool = False  # waits for no batch: it ends as soon as all are sent that can be
     ends: bool = False  # cancels what is open, and asks nothing
@@ -52,12 +53,12 @@ class BatchLane:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _left: list[Turn] = field(default_factory=list)  # for real time
     _writer: PartWriter | None = None
+    _held: int = 0  # of the pool, by open parts
     _no_room: bool = False  # for the next trial, in the pool that open parts hold
     _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
     _inner: Lane | None = None  # once batches are done with
     _model: LaneModel = field(init=False)
-    _pool: EnqueuedPool = field(init=False)
     _submitting: Submitting = field(init=False)
     _harvest: Harvest = field(init=False)
     _polling: Polling = field(init=False)
@@ -70,11 +71,11 @@ class BatchLane:
         """Return when nothing is open that waiting could end, or when stopped; batches go on without it."""
         desk = self.desk
         self._model = LaneModel(self.askers[0])
-        self._pool = EnqueuedPool(desk.batching.enqueued_tokens, known=desk.api.pool)
-        self._submitting = Submitting(desk, self._pool)
+        self.pool.remember(desk.ledger, desk.alias)
+        self._submitting = Submitting(desk, self.pool)
         self._cancelling = Cancelling(desk)
         self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
-        self._polling = Polling(desk, self._pool, self._submitting, self._cancelling)
+        self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
         self._switching = Switching(desk, self.switch, self._polling, self.askers[0], ends=self.ends)
         self._harvest = self.harvest(self._model, self._again)
         if self.ends:
@@ -149,7 +150,7 @@ class BatchLane:
         if all(desk.clock.since(part.at) > MOST_QUIET_S for part in parts):
             return False
         sending = any(part.unsent and not part.refusals for part in parts) and not self._model.counters.over
-        learning = self._pool.learns and any(part.submitted and not part.counted for part in parts)
+        learning = self.pool.learns and any(part.submitted and not part.counted for part in parts)
         return sending or bool(queue.turns and learning)
 
     def _goes_on(self, part: BatchPart) -> bool:
@@ -238,7 +239,7 @@ class BatchLane:
 
     async def _pack(self) -> bool:
         """Pack what waits; return whether a part was prepared. The last part may be small."""
-        queue = self._model.queue
+        queue, self._held = self._model.queue, self.pool.held(self.desk.ledger)
         while queue.turns and not self._stopped:
             turn = queue.turns.popleft()
             if len(queue.turns) <= READ_AHEAD // 2:
@@ -276,16 +277,20 @@ class BatchLane:
             )
             self._latest.clear()
         writer = self._writer
-        held = sum(part.tokens for part in desk.ledger.open_of(desk.alias))
-        full = not self._pool.fits(writer.tokens + tokens_of(turn), held=held)
-        self._no_room = full and bool(held)
-        if full and (writer.rows or held):
+        size = self.pool.size(writer.tokens + tokens_of(turn), writer.requests + 1)
+        full = not self.pool.fits(size, held=self._held)
+        self._no_room = full and bool(self._held)
+        if full and (writer.requests or self._held):
             return False
         if not model.money.affords(turn):
             if turn.hold.amount and model.asker.account is not None:
                 model.asker.account.ledger.wake_on_change(self._changed.set)
             return False
-        line = writer.line(turn)
+        try:
+            line = writer.line(turn)
+        except ProviderError as error:
+            self._refuse(turn, error)
+            return True
         if writer.full or not writer.fits(line) or not model.money.reserve(turn):
             return False
         model.attempts.pack(turn)
@@ -294,14 +299,23 @@ class BatchLane:
         model.counters.in_batches += 1
         return True
 
+    def _refuse(self, turn: Turn, error: ProviderError) -> None:
+        """Fail a trial alone whose request no file can hold: it costs nothing, and no other."""
+        model = self._model
+        model.attempts.pack(turn)
+        nowhere = BatchOfCall(id=None, created_at=self.desk.clock.now(), ended_at=None)
+        model.attempts.collect(turn, error, nowhere)
+        if model.closing.failed(turn, error, paused=False) is not None:
+            self._left.append(turn)
+
     async def _finish(self) -> bool:
         """Make a part of what was packed, if anything was."""
         desk, writer = self.desk, self._writer
-        if writer is None or not writer.rows:
+        if writer is None or not writer.requests:
             self._writer = None
             return False
         if not desk.api.uploads:
-            self._take_out(_surplus(len(writer.rows), self._recent_sizes(), most=len(self._latest) - 1))
+            self._take_out(_surplus(writer.requests, self._recent_sizes(), most=len(self._latest) - 1))
         part = await asyncio.to_thread(writer.finish, desk.alias)
         await desk.note(part, Step.PREPARED)
         self._writer = None
@@ -327,10 +341,10 @@ class BatchLane:
     def _empty_writer(self) -> None:
         """Give up the part that is being filled: nothing of it was sent."""
         if self._writer is not None:
-            for row in self._writer.rows:
+            for row in self._writer.rows():
                 if self._model.asker.account is not None:
                     self._model.asker.account.settle(hold_of(row), 0.0)
-            self._model.counters.in_batches -= len(self._writer.rows)
+            self._model.counters.in_batches -= self._writer.requests
             self._writer.abandon()
             self._writer = None
 

@@ -1,8 +1,8 @@
 """Trials become a part: a file of requests for one batch, and a manifest of what each of them is."""
 
 import hashlib
-import os
 import secrets
+from collections.abc import Iterator, Sequence
 from math import fsum
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
@@ -11,7 +11,7 @@ import orjson
 
 from asyncbench.batches.ledger import BatchPart
 from asyncbench.engine import CHARACTERS_PER_TOKEN, Turn
-from asyncbench.errors import StoreError
+from asyncbench.errors import ErrorKind, ProviderError, StoreError
 from asyncbench.files import make_folder, publish, storing
 from asyncbench.providers import BatchApi
 
@@ -33,10 +33,16 @@ class ManifestRow(TypedDict):
     tokens: int  # of its prompt, estimated
 
 
-def manifest_rows(path: Path) -> list[ManifestRow]:
-    """Return the rows of a part's manifest, in the order of its requests."""
+def manifest_rows(path: Path) -> Iterator[ManifestRow]:
+    """Yield the rows of a part's manifest, in the order of its requests."""
     with path.open("rb") as lines:
-        return [orjson.loads(line) for line in lines]
+        yield from map(orjson.loads, lines)
+
+
+def packed_rows(path: Path) -> dict[str, bytes]:
+    """Return the rows of a part's manifest, each as it is written, by trial in the order of its requests."""
+    with path.open("rb") as lines:
+        return {orjson.loads(line)["trial_id"]: line for line in lines}
 
 
 class PartWriter:
@@ -44,8 +50,8 @@ class PartWriter:
 
     def __init__(self, folder: Path, api: BatchApi, *, max_requests: int, max_bytes: int) -> None:
         self.key = secrets.token_hex(KEY_BYTES)
-        self.rows: list[ManifestRow] = []
-        self.tokens = 0
+        self.requests = self.tokens = 0
+        self._rows: list[bytes] = []  # of the manifest
         self._api, self._folder = api, folder
         self._most, self._most_bytes = min(max_requests, api.most_requests), min(max_bytes, api.most_bytes)
         self._size = 0
@@ -54,14 +60,22 @@ class PartWriter:
     @property
     def full(self) -> bool:
         """Whether no further request may come."""
-        return len(self.rows) >= self._most
+        return self.requests >= self._most
 
     def line(self, turn: Turn) -> bytes:
-        """Return a trial's request as a line; raises ProviderError where it cannot be written."""
-        return self._api.line(custom_id(turn.request.trial.trial_id, self.key), turn.request) + b"\n"
+        """Return a trial's request as a line.
+
+        Raises:
+            ProviderError: it cannot be written, or is longer than a batch may be.
+        """
+        line = self._api.line(custom_id(turn.request.trial.trial_id, self.key), turn.request) + b"\n"
+        if len(line) > self._api.most_bytes:
+            why = f"the request is {len(line):,} bytes; a batch may have {self._api.most_bytes:,}"
+            raise ProviderError(ErrorKind.TOO_LONG, why, never_sent=True)
+        return line
 
     def fits(self, line: bytes) -> bool:
-        return not self.rows or self._size + len(line) <= self._most_bytes
+        return not self.requests or self._size + len(line) <= self._most_bytes
 
     def add(self, turn: Turn, line: bytes) -> None:
         """Write a trial's request into the file."""
@@ -71,25 +85,30 @@ class PartWriter:
                 self._file = self._draft("jsonl").open("wb")
             self._file.write(line)
         tokens = tokens_of(turn)
+        self.requests += 1
         self._size, self.tokens = self._size + len(line), self.tokens + tokens
-        self.rows.append(
-            ManifestRow(
-                trial_id=turn.request.trial.trial_id,
-                attempt=turn.attempts,
-                tries=turn.tries,
-                rounds=turn.rounds,
-                cost_usd=turn.cost_usd,
-                max_tokens=turn.longest,
-                reserved_usd=turn.reserved_usd,
-                most_usd=turn.most_usd,
-                bytes=len(line),
-                tokens=tokens,
-            )
+        row = ManifestRow(
+            trial_id=turn.request.trial.trial_id,
+            attempt=turn.attempts,
+            tries=turn.tries,
+            rounds=turn.rounds,
+            cost_usd=turn.cost_usd,
+            max_tokens=turn.longest,
+            reserved_usd=turn.reserved_usd,
+            most_usd=turn.most_usd,
+            bytes=len(line),
+            tokens=tokens,
         )
+        self._rows.append(orjson.dumps(row) + b"\n")
+
+    def rows(self) -> Iterator[ManifestRow]:
+        """Yield the rows of its manifest."""
+        yield from map(orjson.loads, self._rows)
 
     def drop(self) -> None:
         """Take out the request that was added last."""
-        row = self.rows.pop()
+        row: ManifestRow = orjson.loads(self._rows.pop())
+        self.requests -= 1
         self.tokens -= row["tokens"]
         self._size -= row["bytes"]
         if self._file is not None:
@@ -107,15 +126,16 @@ class PartWriter:
         with storing(self._folder):
             self._file.close()
             manifest = self._draft("manifest")
-            manifest.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in self.rows))
-            digest = _check(self._draft("jsonl"), self.key, self.rows)
+            with manifest.open("wb") as file:
+                file.writelines(self._rows)
+            digest = _check(self._draft("jsonl"), self.key, self._rows)
             for suffix in ("jsonl", "manifest"):
                 publish(self._draft(suffix), self._folder / f"{self.key}.{suffix}")
-        reserved = [row["reserved_usd"] for row in self.rows if row["reserved_usd"] is not None]
+        reserved = [row["reserved_usd"] for row in self.rows() if row["reserved_usd"] is not None]
         return BatchPart(
             key=self.key,
             alias=alias,
-            requests=len(self.rows),
+            requests=self.requests,
             size=self._size,
             sha256=digest,
             tokens=self.tokens,
@@ -148,12 +168,14 @@ def tokens_of(turn: Turn) -> int:
     return 1 + int(turn.characters / CHARACTERS_PER_TOKEN)
 
 
-def _check(path: Path, key: str, rows: list[ManifestRow]) -> str:
+def _check(path: Path, key: str, rows: Sequence[bytes]) -> str:
     """Read a file of requests back, and return its digest: one bad line would make all of them fail."""
-    models, places, digest = set[object](), set[object](), hashlib.sha256()
+    models, places, trials = set[object](), set[object](), set[str]()
+    digest = hashlib.sha256()
     with path.open("rb") as lines:
-        for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=1):
+        for number, (line, row) in enumerate(zip(lines, map(orjson.loads, rows), strict=True), start=1):
             digest.update(line)
+            trials.add(row["trial_id"])
             said = orjson.loads(line)
             body = said.get("body") or said.get("params")
             models.add(body.get("model"))
@@ -161,6 +183,6 @@ def _check(path: Path, key: str, rows: list[ManifestRow]) -> str:
             sound = said["custom_id"] == custom_id(row["trial_id"], key) and line.endswith(b"}\n")
             if not sound or body.get("stream") or max(len(models), len(places)) > 1:
                 raise StoreError(f"{path}, line {number}: is not the request that was written. Run again.")
-    if len({row["trial_id"] for row in rows}) != len(rows) or not os.path.getsize(path):
+    if len(trials) != len(rows) or not rows:
         raise StoreError(f"{path}: holds a trial twice, or nothing. Run again.")
     return digest.hexdigest()

@@ -94,9 +94,7 @@ class Polling:
             return
         self.latest[batch.id] = batch
         if batch.requests is not None:  # it was validated
-            self._pool.accepted(
-                sum(other.tokens for other in desk.ledger.open_of(desk.alias) if other.batch_id)
-            )
+            self._pool.accepted(batch.id, held=self._pool.size_of(self._pool.sent(desk.ledger)))
         if not batch.ended:
             self._write_down(part, batch)
             return
@@ -105,8 +103,7 @@ class Polling:
         if full := next((fault for fault in batch.faults if SAYS_FULL.search(str(fault))), None):
             # Nothing was run, and the upload can be submitted again.
             await desk.note(part, Step.STRUCK, batch_id=batch.id)
-            alone = len([other for other in desk.ledger.open_of(desk.alias) if other.batch_id]) == 1
-            desk.put_off(part, await self._submitting.refused(part, fault_error(full), alone=alone))
+            desk.put_off(part, await self._submitting.refused(part, fault_error(full)))
             return
         await desk.note(
             part,

@@ -27,6 +27,8 @@ SLOWEST_BYTES: Final = 100_000.0  # a second, of a create
 MOST_REFUSALS: Final = 3
 WOULD_HAVE_ENDED_S: Final = 90_000.0
 POLLS_S: Final = 60.0
+HOUR_S: Final = 3600.0
+MOST_AN_HOUR: Final = 2000  # batches that are created
 STALE_S: Final = 60.0  # so old may the vendor's time be, before a create
 NOT_ALLOWED: Final = 405
 ENOUGH_LINES: Final = 300  # of results, none of which is ours, to tell that a batch is another's
@@ -85,21 +87,20 @@ class Submitting:
 
     async def _submit(self, part: BatchPart) -> float:
         """Create a batch, if the pool has room; a run that is left meanwhile waits for the reply."""
-        desk = self._desk
-        if part.requests > 1 and not self._pool.fits(part.tokens, held=0):
-            await desk.note(
-                part, Step.NEVER_CREATED
-            )  # packed before the limit was known: smaller ones will fit
-            return 0.0
-        others = [other for other in desk.ledger.of(desk.alias) if other.batch_id and other.open]
-        if others and not self._pool.fits(part.tokens, held=sum(other.tokens for other in others)):
+        desk, pool, size = self._desk, self._pool, self._pool.size(part.tokens, part.requests)
+        if part.requests > 1 and not pool.fits(size, held=0):
+            return await self._take_apart(part)
+        others = [other for other in pool.sent(desk.ledger) if other is not part]
+        if others and not pool.fits(size, held=pool.size_of(others)):
             lost = all(
                 desk.due.get(other.key) == math.inf for other in others
             )  # nobody looks at them any more
             return math.inf if lost else POLLS_S
+        if self._created_lately >= MOST_AN_HOUR:
+            return POLLS_S
         if not desk.api.account or abs(self._vendor_now - desk.api.told_at) > STALE_S:
             await self._ask_the_time()
-        creating = asyncio.create_task(self._create(part, alone=not others))
+        creating = asyncio.create_task(self._create(part))
         try:
             return await asyncio.shield(creating)
         except asyncio.CancelledError:
@@ -118,7 +119,21 @@ class Submitting:
             if error.http_status not in NO_PAGE:
                 raise
 
-    async def _create(self, part: BatchPart, *, alone: bool) -> float:
+    @property
+    def _created_lately(self) -> int:
+        """How many batches were created, or may have been, within an hour."""
+        desk, now = self._desk, self._vendor_now
+        ages_s = ((now - part.intended_at) / desk.clock.real_s for part in desk.ledger.parts.values())
+        return sum(age_s < HOUR_S for age_s in ages_s)
+
+    async def _take_apart(self, part: BatchPart) -> float:
+        """Give up a part that never fits into the pool; there is no batch of it, and smaller parts follow."""
+        if part.file_id is not None:
+            await self._desk.api.delete_input(part.file_id)
+        await self._desk.note(part, Step.NEVER_CREATED)
+        return 0.0
+
+    async def _create(self, part: BatchPart) -> float:
         desk = self._desk
         server_at = desk.api.told_at or desk.clock.now()
         await desk.note(part, Step.SUBMITTING, server_at=server_at, account=desk.api.account)
@@ -136,7 +151,7 @@ class Submitting:
             if error.http_status == NOT_ALLOWED or (error.http_status == NOT_FOUND and desk.shared.unlisted):
                 return await self._without_batches(part, error.message)
             if certainly_not_created(error):
-                return await self.refused(part, error, alone=alone)
+                return await self.refused(part, error)
             desk.say(
                 f"{desk.alias}: asyncbench does not know whether a batch of {part.requests:,} requests was "
                 f"created ({error.message}). It looks for it before it sends them again."
@@ -160,16 +175,19 @@ class Submitting:
         await desk.note(part, Step.NEVER_CREATED)
         return 0.0
 
-    async def refused(self, part: BatchPart, error: ProviderError, *, alone: bool) -> float:
+    async def refused(self, part: BatchPart, error: ProviderError) -> float:
         """Note that a part became no batch; return the seconds until it may be tried again."""
         desk = self._desk
         await desk.note(part, Step.REFUSED, why=_ORGANIZATION.sub("org-…", error.message))
         if SAYS_FULL.search(error.message):
-            self._pool.refused(error.message, part.tokens, alone=alone)
+            size = self._pool.size(part.tokens, part.requests)
+            held = self._pool.size_of(other for other in self._pool.sent(desk.ledger) if other is not part)
+            self._pool.refused(error.message, size, held=held)
             if part.refusals == 1:
+                what = "pool of enqueued tokens" if desk.api.uploads else "queue of requests in batches"
                 desk.say(
-                    f"{desk.alias}: the provider's pool of enqueued tokens is full. asyncbench waits and "
-                    "tries again; batches of other people in your organization count, too."
+                    f"{desk.alias}: the provider's {what} is full. asyncbench waits and tries again; batches "
+                    "of other people in your organization count, too."
                 )
         elif error.kind is not ErrorKind.RATE_LIMITED and part.refusals >= MOST_REFUSALS:
             desk.suspend(f"{error.kind.value}: no batch could be created: {error.message}")

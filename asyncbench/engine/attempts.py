@@ -18,7 +18,7 @@ GRACE_S: Final = 30.0  # beyond timeouts.total, for an adapter that does not kee
 class BatchOfCall:
     """The batch that a request was in. Times are UTC, seconds since 1970."""
 
-    id: str
+    id: str | None  # None: the request was in none
     created_at: float
     ended_at: float | None
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any, cast
 
-from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, Harvest, LeftOpen
+from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
 from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
 from asyncbench.providers import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, Trial
@@ -100,7 +99,7 @@ def _batches(
         return Harvest(
             desk=desk,
             model=lane_model,
-            trials=partial(_among, run, model),
+            trials=_Search(run, model),
             finished=run.store.finished,
             saved=run.salvage.saved,
             again=again,
@@ -108,6 +107,10 @@ def _batches(
         )
 
     asker.counters.in_batches += len(left.out)
+    # Prompt tokens are limited for each model, requests for all models of a key.
+    pool = EnqueuedPool(
+        run.sweep.batch.enqueued_tokens, in_tokens=api.uploads, known=api.pool or not api.uploads
+    )
     return BatchLane(
         name=f"{model.alias} (batches)",
         askers=[asker],
@@ -115,6 +118,7 @@ def _batches(
         harvest=harvest,
         realtime=lambda rest: _lane(run, model.alias, [rest]),
         rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
+        pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         turn=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
         ends=run.options.ends,
@@ -122,17 +126,35 @@ def _batches(
     )
 
 
-def _among(run: RunState, model: Model, ids: Collection[str]) -> Iterator[Trial]:
-    """Yield those trials of a model that have one of these ids, whatever this run was to ask."""
-    found = trials_of(
-        run.sweep,
-        model,
-        run.sets[model.alias],
-        limit=None,
-        skip=lambda trial_id: trial_id not in ids,
-        model_of=run.room.model_of,
-    )
-    return islice(found, len(ids))
+class _Search:
+    """Finds trials of a model by their ids, whatever this run was to ask.
+
+    Parts are collected in about the order in which they were packed: each search goes on where the one before
+    it ended, so that all of them together read the problems once or twice.
+    """
+
+    def __init__(self, run: RunState, model: Model) -> None:
+        self._wanted = set[str]()
+        self._all = partial(
+            trials_of,
+            run.sweep,
+            model,
+            run.sets[model.alias],
+            limit=None,
+            skip=lambda trial_id: trial_id not in self._wanted,
+            model_of=run.room.model_of,
+        )
+        self._rest: Iterator[Trial] = iter(())
+
+    def __call__(self, ids: Collection[str]) -> list[Trial]:
+        self._wanted, found = set(ids), []
+        for begin_again in (False, True):
+            if begin_again and self._wanted:
+                self._rest = self._all()
+            while self._wanted and (trial := next(self._rest, None)) is not None:
+                self._wanted.remove(trial.trial_id)
+                found.append(trial)
+        return found
 
 
 def _speed(model: Model) -> float:
