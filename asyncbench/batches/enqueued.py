@@ -106,7 +106,7 @@ class EnqueuedPool:
             self._grown = max(SMALLEST * self._first, min(self._grown, together / 2))
             return
         self._told = OF_THE_LIMIT * told
-        if not held and together * self._factor <= self._told:  # it should have fitted
+        if together * self._factor <= self._told:  # it should have fitted
             self._factor = min(MOST_MORE, self._factor * MORE)
 
 

@@ -147,7 +147,11 @@ class Harvest:
     async def _close_missing(self, part: BatchPart, missing: Collection[str]) -> None:
         """Close what has no line: not run where the batch says why, else lost."""
         faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
-        for number, (trial_id, packed) in enumerate(self._rows.items(), start=1):
+        numbered = enumerate(self._rows.items(), start=1)
+        wrong_first = sorted(
+            numbered, key=lambda row: row[0] not in faults
+        )  # while others may be answered yet
+        for number, (trial_id, packed) in wrong_first:
             if trial_id not in missing:
                 continue
             row: ManifestRow = orjson.loads(packed)
@@ -189,6 +193,7 @@ class Harvest:
                 attempts.collect(turn, None, batch, said="the batch did not return it", cost_usd=cost)
             else:
                 turn.tries -= 1  # the provider never tried
+                turn.rounds -= bool(part.faults)  # the batch was refused for other lines
                 attempts.collect(turn, None, batch, status=ended.value, said=_SAID[ended], cost_usd=0.0)
             if not closed:
                 self.again(turn)
