@@ -256,10 +256,8 @@ class BatchLane:
                 return await self._finish()
             elif self._writer is not None and self._writer.full:
                 return await self._finish()
-        if self._model.counters.over:
-            self._empty_writer()
-        no_more = self._switching.begins_none or (queue.dry and not queue.turns)
-        return await self._finish() if no_more else False
+        begins_none = self._switching.begins_none or self._model.counters.over
+        return await self._finish() if begins_none or (queue.dry and not queue.turns) else False
 
     def _has_had_its_rounds(self, turn: Turn) -> bool:
         turn.rounds = max(turn.rounds, self.rounds.pop(turn.request.trial.trial_id, 0))
@@ -310,6 +308,8 @@ class BatchLane:
 
     async def _finish(self) -> bool:
         """Make a part of what was packed, if anything was."""
+        if self._model.counters.over:  # it would not be sent, and hold money all the same
+            self._empty_writer()
         desk, writer = self.desk, self._writer
         if writer is None or not writer.requests:
             self._writer = None

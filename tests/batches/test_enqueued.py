@@ -1,5 +1,7 @@
 """How much waits in batches at once: never more than a vendor takes, once it has said so."""
 
+import math
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -123,7 +125,7 @@ def test_everything_gets_through_with_few_refusals(vendor_limit, factor, share, 
     running: list[float] = []  # the first one ends first
     parts = refusals = 0
     for step in range(10_000):
-        part, held = min(left, pool.most / 3), sum(running)
+        part, held = min(left, pool.most / 3), math.fsum(running)
         if left < 1:
             break
         if running and not pool.fits(part, held=held):
@@ -136,7 +138,7 @@ def test_everything_gets_through_with_few_refusals(vendor_limit, factor, share, 
             running = running[1:]  # what the wait is for
         else:
             running.append(part)
-            pool.accepted(str(step), held=sum(running))
+            pool.accepted(str(step), held=math.fsum(running))
             left -= part
     assert left < 1
     assert refusals <= parts / 8 + 20

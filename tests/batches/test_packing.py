@@ -6,7 +6,7 @@ import pytest
 
 from asyncbench.batches import Step, submitting
 from asyncbench.batches.packing import manifest_rows
-from asyncbench.providers.openai import batches as openai_batches
+from asyncbench.providers import endpoints
 from asyncbench.run import Exit
 from tests.batches.world import VENDORS
 
@@ -57,7 +57,7 @@ def test_a_request_that_is_longer_than_a_batch_may_be_fails_alone(night, monkeyp
     usual.run(limit=12)
     sizes = bytes_of(usual)
     most = max(sizes.values())
-    monkeypatch.setattr(openai_batches, "MOST_BYTES", most - 1)
+    monkeypatch.setitem(endpoints.LARGEST_BATCHES, "openai", (50_000, most - 1))
     asked = night(OPENAI, model="oracle")
     asked.run(limit=12)
     failed = {trial_id for trial_id, (outcome, *_) in asked.answers.items() if outcome == "failed"}
