@@ -14,7 +14,7 @@ from typing import Final
 
 from asyncbench.batches.books import Reserves
 from asyncbench.batches.cancelling import WAIT_S, Cancelling
-from asyncbench.batches.desk import NOT_FOUND, BatchDesk
+from asyncbench.batches.desk import DAY_S, NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.harvest import Harvest, hold_of
 from asyncbench.batches.ledger import GONE_FOR_GOOD, NOTHING, BatchPart, Step
@@ -57,6 +57,7 @@ class BatchLane:
     _no_room: bool = False  # for the next trial, in the pool that open parts hold
     _latest: deque[Turn] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))  # of the writer
     _failed: Counter[str] = field(default_factory=Counter)  # collections in a row, by part
+    _failing: dict[str, float] = field(default_factory=dict)  # by part: UTC since which they failed
     _inner: Lane | None = None  # once batches are done with
     _model: LaneModel = field(init=False)
     _submitting: Submitting = field(init=False)
@@ -182,20 +183,28 @@ class BatchLane:
         self.desk.put_off(part, wait_s)
 
     async def _collect(self, part: BatchPart) -> float:
+        desk = self.desk
         try:
             if not await self._harvest.collect(part):
                 self._stopped = True  # the disk has failed: the next run collects it
         except ProviderError as error:
             if error.http_status == NOT_FOUND:
-                if self.desk.lost_sight(part):
+                if desk.lost_sight(part):
                     return math.inf
-                if self.desk.is_gone(part):
-                    await self.desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
+                if desk.is_gone(part):
+                    await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
                     return 0.0
             self._failed[part.key] += 1
+            if desk.clock.since(self._failing.setdefault(part.key, desk.clock.now())) > DAY_S:
+                desk.say(
+                    f"{desk.alias}: the results of batch {part.batch_id} could not be downloaded for a day: "
+                    f"{error}. The next run tries again. Or download them from your provider's console, and "
+                    f"take them in: `asyncbench import batch FILE --out {desk.ledger.folder.parent}`."
+                )
+                return math.inf
             if self._failed[part.key] == 1:
-                self.desk.say(f"{self.desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
-            return self.desk.failed(error, again=self._failed[part.key] - 1, looking=True)
+                desk.say(f"{desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
+            return desk.failed(error, again=self._failed[part.key] - 1, looking=True)
         return 0.0
 
     async def _clean(self, part: BatchPart) -> float:

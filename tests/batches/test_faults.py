@@ -54,3 +54,13 @@ def test_a_fault_costs_no_answer_and_no_money(night, vendor, fault):
     assert asked.answers == asked.undisturbed(limit=12)
     assert asked.billed == dict.fromkeys(asked.answers, 1)
     assert {row["mode"] for row in asked.attempts} == {"batch"}
+
+
+def test_results_that_cannot_be_had_for_a_day_are_left_to_the_next_run(night):
+    asked = night(OPENAI, "content_502=#" + ",".join(map(str, range(1, 111))))
+    assert asked.run(limit=6).exit is Exit.UNFINISHED
+    [said] = [line for line in asked.screen.lines if "could not be downloaded for a day" in line]
+    assert f"batch {asked.parts[0].batch_id} " in said
+    assert f"asyncbench import batch FILE --out {asked.out}" in said
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
