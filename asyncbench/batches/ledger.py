@@ -28,6 +28,7 @@ from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
 from asyncbench.store import Damage, Segment, head_of, name_of, number_of, payloads, segments
 
+SLOW_S: Final = 3600.0  # that this computer's clock may be ahead, where the vendor's is not known
 FOLDER: Final = "batches"  # in a results folder
 GONE: Final = "gone"  # as the last word of a batch: its results were deleted, and nobody knows what it did
 # How the end of such a batch is written down.
@@ -113,6 +114,7 @@ class BatchPart:
     refusals: int = 0  # of its create
     why: str = ""  # of the last refusal
     restored: bool = False  # an earlier run prepared it
+    unread: bool = False  # lines of it may be damaged: it may have been sent at any time since
 
     @property
     def open(self) -> bool:
@@ -127,7 +129,7 @@ class BatchPart:
     @property
     def unsent(self) -> bool:
         """Whether there is certainly no batch of it, and one was to be."""
-        return self.batch_id is None and self.step in _UNSENT
+        return self.batch_id is None and self.step in _UNSENT and not self.unread
 
     @property
     def open_twins(self) -> int:
@@ -137,7 +139,8 @@ class BatchPart:
     @property
     def in_doubt(self) -> bool:
         """Whether a batch of it may exist that is not known."""
-        return self.batch_id is None and self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
+        asked = self.step in (Step.SUBMITTING, Step.FENCING, Step.FENCED)
+        return self.batch_id is None and (asked or (self.unread and self.open))
 
     def follow(self, step: Step, at: float, said: dict[str, Any]) -> None:  # Any: JSON of our own
         """Take in the next line."""
@@ -180,12 +183,17 @@ class BatchLedger:
         """Read what earlier runs wrote; nothing is written before the first `note`."""
         self.folder = folder / FOLDER
         self.parts: dict[str, BatchPart] = {}
-        self.damaged: list[Damage] = []
+        self.damaged: list[Damage] = []  # a last line that was cut short is none: its step was not taken
         self._lines = self.folder / "ledger"
         self._segment: Segment | None = None
         for segment in segments(self._lines):
-            for payload in payloads(segment, self.damaged):
+            found = list[Damage]()
+            for payload in payloads(segment, found):
                 self._follow(orjson.loads(payload))
+            if damaged := [line for line in found if not _cut_short(line)]:
+                self.damaged += damaged
+                for part in self.parts.values():
+                    part.unread, part.intended_at = True, part.intended_at or part.prepared_at - SLOW_S
         for part in self.parts.values():
             part.restored = True
 
@@ -236,12 +244,33 @@ class BatchLedger:
         if self._segment is not None:
             self._segment.close()
 
+    @property
+    def damage(self) -> str | None:
+        """What a person should hear of damaged lines; None: there are none."""
+        if not self.damaged:
+            return None
+        first = self.damaged[0]
+        return (
+            f"{len(self.damaged):,} lines of the ledger of batches are damaged, the first at "
+            f"{first.segment}, line {first.line}. Parts that look unsent may have been sent: asyncbench "
+            "looks for their batches first, and sends nothing twice."
+        )
+
     def remove_strays(self) -> None:
         """Remove what nobody reads: of parts that were never prepared all, of those that became nothing the
         requests.
+
+        Raises:
+            StoreError: a part is not known because its lines are damaged; it may have been sent.
         """
         for path in self.folder.glob("*.*"):
             part = self.parts.get(path.name.partition(".")[0])
+            if part is None and self.damaged and path.suffix == ".manifest":
+                raise StoreError(
+                    f"{path}: the ledger's lines of this part are damaged, so it may have been sent. Look "
+                    f"into your provider's console for a batch whose custom ids end with {path.stem}. If "
+                    f"there is none, move the files {path.stem}.* out of the folder, and run again."
+                )
             needless = part is None or (part.step in NOTHING and path.suffix == ".jsonl")
             if path.is_file() and needless:
                 path.unlink()
@@ -257,6 +286,13 @@ class BatchLedger:
                 f"Look for batch_key {key} in your provider's console before you ask again."
             )
         self.parts[key].follow(step, at, line)
+
+
+def _cut_short(line: Damage) -> bool:
+    """Whether a line lacks its end, as the last one does when a process dies."""
+    with line.segment.open("rb") as segment:
+        segment.seek(line.offset + line.size - 1)
+        return segment.read(1) != b"\n"
 
 
 _PREPARED: Final = ("alias", "requests", "size", "sha256", "tokens", "reserved_usd")

@@ -117,6 +117,8 @@ def standing_of(part: BatchPart, *, running: bool, now: float) -> PartStanding:
 
 
 def _state(part: BatchPart) -> Stand:
+    if part.in_doubt:
+        return Stand.IN_DOUBT
     match part.step:
         case Step.SUBMITTED:
             if part.cancelled_at is not None or part.status in ("cancelling", "canceling"):
@@ -131,7 +133,7 @@ def _state(part: BatchPart) -> Stand:
             return Stand.PREPARED
         case Step.COLLECTED | Step.CLEANING | Step.CLEANED:
             return Stand.COLLECTED
-    return Stand.IN_DOUBT if part.in_doubt else Stand.LEFT
+    return Stand.LEFT
 
 
 # ── together, and in words ───────────────────────────────────────────────────────────────────

@@ -75,7 +75,7 @@ class Submitting:
         return await self._submit(part)
 
     async def _upload(self, part: BatchPart) -> None:
-        desk, name = self._desk, f"asyncbench-{part.key}.jsonl"
+        desk, name = self._desk, name_of(part)
         file_id = None
         if part.step is Step.UPLOADING:  # perhaps it is there already
             file_id = await desk.api.uploaded(name, part.size)
@@ -223,7 +223,8 @@ class Submitting:
             return self._next_look_s(part)
         else:
             await desk.note(part, Step.FENCING)
-            await desk.api.delete_input(part.file_id or "")
+            if file_id := part.file_id or await desk.api.uploaded(name_of(part), part.size):
+                await desk.api.delete_input(file_id)
             await desk.note(part, Step.FENCED)
             return AFTER_FENCE_S
         return 0.0
@@ -234,7 +235,7 @@ class Submitting:
         if part.key not in self.untraced and (wait_s := self._next_look_s(part)) > 0:
             return wait_s
         listed = await desk.api.recent(part.intended_at - BEFORE_S)
-        until = part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
+        until = math.inf if part.unread else part.intended_at + part.size / SLOWEST_BYTES + LATEST_S
         maybe = [
             batch
             for batch in listed
@@ -334,6 +335,11 @@ class Submitting:
                 "or of one that is not known, so its batch cannot be seen. Run again with that key."
             )
         return True
+
+
+def name_of(part: BatchPart) -> str:
+    """Return the name of a part's upload."""
+    return f"asyncbench-{part.key}.jsonl"
 
 
 def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:

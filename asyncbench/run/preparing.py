@@ -131,6 +131,8 @@ async def prepare(run: RunState) -> None:
     run.costs_before = await asyncio.to_thread(known_costs, store.folder)
     run.ledger = await asyncio.to_thread(open_ledger, run.sweep, store.folder)
     await asyncio.to_thread(_take_up_batches, run)
+    if run.batches.damage is not None:
+        run.screen.say(run.batches.damage)
     if options.ends:
         return
     for cap in run.caps:
