@@ -96,7 +96,7 @@ class Submitting:
                 desk.due.get(other.key) == math.inf for other in others
             )  # nobody looks at them any more
             return math.inf if lost else POLLS_S
-        if self._created_lately >= MOST_AN_HOUR:
+        if _created_lately(desk) >= MOST_AN_HOUR:
             return POLLS_S
         if not desk.api.account or abs(self._vendor_now - desk.api.told_at) > STALE_S:
             await self._ask_the_time()
@@ -118,13 +118,6 @@ class Submitting:
         except ProviderError as error:
             if error.http_status not in NO_PAGE:
                 raise
-
-    @property
-    def _created_lately(self) -> int:
-        """How many batches were created, or may have been, within an hour."""
-        desk, now = self._desk, self._vendor_now
-        ages_s = ((now - part.intended_at) / desk.clock.real_s for part in desk.ledger.parts.values())
-        return sum(age_s < HOUR_S for age_s in ages_s)
 
     async def _take_apart(self, part: BatchPart) -> float:
         """Give up a part that never fits into the pool; there is no batch of it, and smaller parts follow."""
@@ -247,7 +240,7 @@ class Submitting:
         for batch in maybe:
             if not batch.ended:
                 continue
-            is_ours = await self._is_ours(part, batch)
+            is_ours = await is_made_of(desk, part, batch)
             if is_ours:
                 await self._adopt(part, batch)
                 return 0.0
@@ -263,22 +256,6 @@ class Submitting:
         if self._looks_again(part):
             return self._next_look_s(part)
         return await self._without_trace(part)
-
-    async def _is_ours(self, part: BatchPart, batch: RemoteBatch) -> bool | None:
-        """Whether a batch was made of a part, as its results tell; None: they do not.
-
-        One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as
-        many as there are requests.
-        """
-        try:
-            told = await self._desk.api.custom_ids(batch, ENOUGH_LINES)
-        except ProviderError as error:
-            if error.http_status == NOT_FOUND and self._desk.is_gone(part):
-                return None  # what was deleted cannot be read any more
-            raise
-        if any(trial_of(custom_id, part.key) is not None for custom_id in told):
-            return True
-        return False if len(set(told)) >= min(part.requests, ENOUGH_LINES) else None
 
     async def _without_trace(self, part: BatchPart) -> float:
         desk = self._desk
@@ -350,3 +327,27 @@ def ours(part: BatchPart, listed: list[RemoteBatch]) -> list[RemoteBatch]:
         if batch.id not in part.struck
         and (batch.batch_key == part.key or (part.file_id and batch.input_file_id == part.file_id))
     ]
+
+
+async def is_made_of(desk: BatchDesk, part: BatchPart, batch: RemoteBatch) -> bool | None:
+    """Whether a batch was made of a part, as its results tell; None: they do not.
+
+    One line of ours proves it, wherever it stands. That it is another's is proved by foreign lines, as
+    many as there are requests.
+    """
+    try:
+        told = await desk.api.custom_ids(batch, ENOUGH_LINES)
+    except ProviderError as error:
+        if error.http_status == NOT_FOUND and desk.is_gone(part):
+            return None  # what was deleted cannot be read any more
+        raise
+    if any(trial_of(custom_id, part.key) is not None for custom_id in told):
+        return True
+    return False if len(set(told)) >= min(part.requests, ENOUGH_LINES) else None
+
+
+def _created_lately(desk: BatchDesk) -> int:
+    """Return how many batches were created, or may have been, within an hour."""
+    now = desk.clock.now() + desk.api.skew_s
+    ages_s = ((now - part.intended_at) / desk.clock.real_s for part in desk.ledger.parts.values())
+    return sum(age_s < HOUR_S for age_s in ages_s)
