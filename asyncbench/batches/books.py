@@ -122,20 +122,21 @@ class Reserves:
 
     def __init__(self, ledger: BatchLedger, alias: str, account: Account | None) -> None:
         self._ledger, self._alias, self._account = ledger, alias, account
-        self._twins = {part.key: part.open_twins for part in ledger.of(alias)}  # `hold_again` has done so
+        self._twins = {part.key: _counted(part) for part in ledger.of(alias)}  # `hold_again` has done so
         self._doubted = set[str]()
 
     def follow_twins(self) -> None:
         """Set aside, or give back, what second batches have changed."""
         for part in self._ledger.of(self._alias):
-            before, self._twins[part.key] = self._twins.get(part.key, 0), part.open_twins
-            if self._account is None or part.open_twins == before:
+            before, self._twins[part.key] = self._twins.get(part.key, (0, 0, 0)), _counted(part)
+            if self._account is None or before == _counted(part):
                 continue
+            begun, free, paid = (now - then for now, then in zip(_counted(part), before, strict=True))
             for hold in self._holds(part):
-                if part.open_twins > before:
+                for _ in range(begun):
                     self._account.hold_again(hold)
-                else:
-                    self._account.settle(hold, None if part.paid_twins else 0.0)
+                for actual_usd in free * [0.0] + paid * [None]:
+                    self._account.settle(hold, actual_usd)
 
     def doubt(self, part: BatchPart, done: Collection[str] = ()) -> None:
         """Count as spent what is set aside for a part that is left to later runs.
@@ -151,6 +152,12 @@ class Reserves:
     def _holds(self, part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
         rows = manifest_rows(self._ledger.path(part, "manifest"))
         return [hold_of(row) for row in rows if row["trial_id"] not in done]
+
+
+def _counted(part: BatchPart) -> tuple[int, int, int]:
+    """Count the further batches of a part; of them, those that ended free, and the other ones that ended."""
+    ended = len(part.twins) - part.open_twins
+    return len(part.twins), ended - part.paid_twins, part.paid_twins
 
 
 def _hold_for_all(caps: Iterable[Cap], hold: Hold) -> None:

@@ -89,6 +89,8 @@ class Harvest:
                 turn = self._turn(row, trial, sent_at=part.at)
                 self.model.attempts.unpack(turn)
                 self.again(turn)
+            elif account is not None:  # it has left the sweep
+                account.settle(hold_of(row), 0.0)
         self.desk.ledger.path(part, "jsonl").unlink(missing_ok=True)
 
     # ── the file ─────────────────────────────────────────────────────────────────────────────
@@ -145,7 +147,7 @@ class Harvest:
             await self._end(part, row, line.ended)
 
     async def _close_missing(self, part: BatchPart, missing: Collection[str]) -> None:
-        """Close what has no line: not run where the batch says why, else lost."""
+        """Close what has no line: not run where the batch says why, and bills its lines alone; else lost."""
         faults = {fault.get("line"): fault_error(fault) for fault in part.faults}
         numbered = enumerate(self._rows.items(), start=1)
         wrong_first = sorted(
@@ -159,7 +161,7 @@ class Harvest:
             if error is not None:
                 error.may_have_been_billed = False
                 await self._end(part, row, error)
-            elif part.status in (GONE, "completed", "ended"):
+            elif part.status in (GONE, "completed", "ended") or part.used not in (None, tuple(self._used)):
                 await self._end(part, row, None)
             else:
                 await self._end(part, row, NotRun.EXPIRED if part.status == "expired" else NotRun.CANCELLED)
@@ -260,8 +262,9 @@ class Harvest:
 
 
 def hold_of(row: ManifestRow) -> Hold:
-    """Return what is set aside for a request."""
-    return Hold(picodollars(row["most_usd"] or 0.0), picodollars(row["reserved_usd"] or 0.0))
+    """Return what is set aside for a request; of a run without a budget, the most that it may cost."""
+    most = picodollars(row["most_usd"] or 0.0)
+    return Hold(most, most if row["reserved_usd"] is None else picodollars(row["reserved_usd"]))
 
 
 def has_results(part: BatchPart, desk: BatchDesk) -> bool:
