@@ -195,7 +195,8 @@ class Harvest:
                 attempts.collect(turn, None, batch, said="the batch did not return it", cost_usd=cost)
             else:
                 turn.tries -= 1  # the provider never tried
-                turn.rounds -= bool(part.faults)  # the batch was refused for other lines
+                # The batch was refused for other lines, or ended at our word.
+                turn.rounds -= bool(part.faults) or part.cancelled_at is not None
                 attempts.collect(turn, None, batch, status=ended.value, said=_SAID[ended], cost_usd=0.0)
             if not closed:
                 self.again(turn)

@@ -65,6 +65,17 @@ def test_a_vendor_that_is_slow_to_cancel_or_does_not_loses_nothing(night, vendor
     goes_on(asked)
 
 
+def test_what_a_person_cancelled_is_asked_in_batches_all_the_same(night):
+    asked = night(OPENAI, play=LONG, batch={"rounds": 2})
+    for _ in range(2):
+        with pytest.raises((TimeoutError, ExceptionGroup)):
+            asked.run_for(100, limit=MANY)
+        assert asked.cancel().exit is Exit.COMPLETE
+    goes_on(asked)
+    assert {batch["status"] for batch in asked.truth} == {"cancelled", "completed"}
+    assert {row["mode"] for row in asked.attempts} == {"batch"}
+
+
 def test_a_batch_that_takes_longer_than_half_an_hour_stays_open_and_is_named(night):
     asked = half_done(night, OPENAI, "cancel_slow=1:5000")
     found = asked.cancel()
