@@ -70,11 +70,16 @@ def most_usd_of(ledger: BatchLedger, parts: Iterable[BatchPart]) -> float | None
     return fsum(known) if len(known) == len(most) else None
 
 
-def trials_out(folder: Path) -> frozenset[str]:
-    """Return the trials that are in open batches of a folder, which a run may be writing to."""
-    ledger = BatchLedger(folder)
-    manifests = [ledger.path(part, "manifest") for part in ledger.parts.values() if part.open]
-    return frozenset(row["trial_id"] for path in manifests for row in manifest_rows(path))
+def trials_out(folder: Path, *, abandoned: bool = False) -> frozenset[str]:
+    """Return the trials that are in open batches of a folder, which a run may be writing to.
+
+    `abandoned`: also those of parts that may be in a batch of which nothing will be heard.
+    """
+    ledger, left = BatchLedger(folder), {Step.ABANDONED} if abandoned else set[Step]()
+    parts = [part for part in ledger.parts.values() if part.open or part.step in left]
+    return frozenset(
+        row["trial_id"] for part in parts for row in manifest_rows(ledger.path(part, "manifest"))
+    )
 
 
 def copy_given_up(folders: Iterable[Path], out: Path) -> None:

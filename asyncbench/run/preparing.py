@@ -236,9 +236,9 @@ async def _take_over(run: RunState, answers: Answers) -> None:
 
 
 def _refuse_batches_there(run: RunState, answers: Answers) -> None:
-    """Refuse a folder whose open batches hold trials of this run: to ask them here would pay twice."""
+    """Refuse a folder whose batches may hold trials of this run: to ask them here would pay twice."""
     known = run.store.finished | answers.ids
-    if not (out := trials_out(answers.folder) - known):
+    if not (out := trials_out(answers.folder, abandoned=True) - known):
         return
     twice = sum(
         1
@@ -253,8 +253,9 @@ def _refuse_batches_there(run: RunState, answers: Answers) -> None:
     )
     if twice:
         raise ConfigError(
-            f"--reuse {answers.folder}: {twice:,} trials are in open batches of that folder, so asking them "
-            "here would pay for them twice. Run its sweep once more to collect them, or cancel them: "
+            f"--reuse {answers.folder}: {twice:,} trials are in open batches of that folder, or may be in "
+            "abandoned ones, so asking them here would pay for them twice. Run its sweep once more to "
+            "collect them, with --resubmit for those that are abandoned. Or cancel what is open: "
             f"`asyncbench cancel {answers.folder}`."
         )
 

@@ -76,6 +76,21 @@ def test_answers_are_not_taken_over_beside_open_batches_with_trials_of_the_sweep
     assert Counter(row["mode"] for row in again.attempts) == {"batch": 72 - 26}
 
 
+def test_answers_are_not_taken_over_beside_abandoned_batches_with_trials_of_the_sweep(night):
+    asked = night(ANTHROPIC, "create_dropped=#1")
+    assert asked.run(limit=4).exit is Exit.UNFINISHED
+    [part] = asked.parts
+    asked.cancel(part.key)
+    again = night(ANTHROPIC, model=asked.model)
+    again.raw["models"] = asked.raw["models"]
+    with pytest.raises(ConfigError, match=r"4 trials .* may be in abandoned ones.*--resubmit"):
+        again.run(reuse=asked.out, limit=4)
+    assert again.truth == []
+    assert asked.run(limit=4, resubmit=(part.key,)).exit is Exit.COMPLETE
+    assert again.run(reuse=asked.out, limit=4).exit is Exit.COMPLETE
+    assert again.attempts == []
+
+
 def test_what_is_in_an_open_batch_is_not_taken_over_from_elsewhere(night):
     asked = interrupted(night, OPENAI)
     done = night(OPENAI, model=asked.model)
