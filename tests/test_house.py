@@ -5,6 +5,7 @@ import importlib
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in FILES}
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Every module named by an import statement, wherever it stands in the file."""
     found: set[str] = set()

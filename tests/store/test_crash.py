@@ -59,7 +59,7 @@ def check(folder):
     assert known_trials(folder).histories[trial_id(6)].ended == ended(trial(6), reply(6))
 
 
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_before_any_step_of_recovering_and_sealing_the_folder_tells_the_same(folder, tmp_path, each):
     for step in itertools.count(1, each):
         copy = shutil.copytree(folder, tmp_path / str(step))

@@ -226,8 +226,8 @@ def compacted_by_renames(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("work", "changes", "steps"),
     [
-        pytest.param(compacted, CHANGES, (1, 4), id="every fourth"),
-        pytest.param(compacted_by_renames, MOVES, (2, 4), id="every fourth, by renames"),
+        pytest.param(compacted, CHANGES, (1, 8), id="every eighth"),
+        pytest.param(compacted_by_renames, MOVES, (2, 8), id="every eighth, by renames"),
         pytest.param(compacted, CHANGES, (1, 1), marks=pytest.mark.soak, id="all"),
         pytest.param(compacted_by_renames, MOVES, (1, 1), marks=pytest.mark.soak, id="all, by renames"),
     ],
