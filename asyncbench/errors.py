@@ -42,6 +42,10 @@ class StoreError(AsyncbenchError):
     """Results cannot be written or read."""
 
 
+class NoRoomError(StoreError):
+    """A file would not fit on the disk, which goes on to take what is smaller."""
+
+
 class UnwrittenError(StoreError):
     """A call that could not be written down first, and so must not be made."""
 

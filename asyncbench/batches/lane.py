@@ -24,7 +24,7 @@ from asyncbench.batches.standing import counts_of
 from asyncbench.batches.submitting import Submitting
 from asyncbench.batches.switching import Switch, Switching
 from asyncbench.engine import Asker, BatchOfCall, Lane, LaneModel, Turn
-from asyncbench.errors import ProviderError
+from asyncbench.errors import NoRoomError, ProviderError, StoreError
 from asyncbench.records import REALTIME, History, Trial
 
 READ_AHEAD: Final = 512  # trials that wait to be packed
@@ -43,6 +43,7 @@ class BatchLane:
     desk: BatchDesk
     harvest: Callable[[LaneModel, Callable[[Turn], None]], Harvest]
     realtime: Callable[[Asker], Lane]  # asks what batches did not answer
+    fail: Callable[[StoreError], None]  # the run: the disk takes nothing more
     rounds: Counter[str] = field(default_factory=Counter)  # parts that trials were in, by earlier runs
     pool: EnqueuedPool  # perhaps of other models, too
     turn: str | None = None
@@ -97,6 +98,9 @@ class BatchLane:
                 if asks and (asking is None or asking.done()):
                     asking = beside.create_task(self._ask_the_rest())
                 await self._wait(wait_s)
+        except StoreError as error:
+            self._stopped = True
+            self.fail(error)  # stops all lanes; calls of others that are in flight may end
         finally:
             feeding.cancel()
             with suppress(asyncio.CancelledError):
@@ -187,6 +191,9 @@ class BatchLane:
         try:
             if not await self._harvest.collect(part):
                 self._stopped = True  # the disk has failed: the next run collects it
+        except NoRoomError as error:
+            desk.say(f"{desk.alias}: {error}")
+            return math.inf
         except ProviderError as error:
             if error.http_status == NOT_FOUND:
                 if desk.lost_sight(part):

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 import httpx2
 import orjson
 
-from asyncbench.errors import ErrorKind, ProviderError, StoreError
+from asyncbench.errors import ErrorKind, NoRoomError, ProviderError
 from asyncbench.providers.batch_calls import RemoteBatch
 from asyncbench.providers.calls import under_way
 from asyncbench.providers.failures import bad_reply, payload, refusal, withhold
@@ -96,7 +96,7 @@ class SdkBatches:
 
         Raises:
             ProviderError: also where the body is shorter or longer than was told.
-            StoreError: there is no room for it.
+            NoRoomError: there is no room for it.
         """
         async with self._sdk.exchange("get", path, within_s=LONGEST_S) as response:
             self._note(response)
@@ -165,10 +165,10 @@ class SdkBatches:
 
 
 def check_room(file: BinaryIO, size: int, batch_id: str) -> None:
-    """Raise StoreError where a download would not fit on the disk."""
+    """Raise NoRoomError where a download would not fit on the disk."""
     free = shutil.disk_usage(Path(file.name).parent).free
     if size + SPARE_BYTES > free:
-        raise StoreError(
+        raise NoRoomError(
             f"{file.name}: the results of batch {batch_id} need about {size / 1e6:,.0f} MB, and "
             f"{free / 1e6:,.0f} MB are free. Make room and run again: the batch stays with the provider, and "
             "nothing is lost."

@@ -74,8 +74,7 @@ def _batches(
 ) -> BatchLane:
     model = asker.model
     clock = run.options.clock or BatchClock(_speed(model))
-    key = run.keys[model.alias]
-    api = open_batches(model, key=key, simulator_url=simulator_url, now=clock.now)
+    api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
 
     def suspend(reason: str) -> None:
@@ -117,6 +116,7 @@ def _batches(
         desk=desk,
         harvest=harvest,
         realtime=lambda rest: _lane(run, model.alias, [rest]),
+        fail=run.salvage.fail,
         rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         turn=model.turn,

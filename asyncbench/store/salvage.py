@@ -47,7 +47,7 @@ class Salvage:
                 self._store.keep(event)
                 return
             except StoreError as error:
-                self._fail(error)
+                self.fail(error)
         if isinstance(event, Sent):
             raise UnwrittenError(str(self.error))
         self._waiting.append(event)
@@ -59,7 +59,7 @@ class Salvage:
             try:
                 await asyncio.to_thread(sync_journal, self._store)
             except StoreError as error:
-                self._fail(error)
+                self.fail(error)
         return self.error is None
 
     async def tend(self) -> None:
@@ -67,7 +67,7 @@ class Salvage:
         try:
             await self._store.tend()
         except StoreError as error:
-            self._fail(error)
+            self.fail(error)
         with suppress(StoreError):  # what is saved of the answers in flight has to outlive the power, too
             await self._store.tend(seal_every_s=float("inf"))
 
@@ -97,7 +97,8 @@ class Salvage:
                 outcome = f"{n:,} answers that arrived later are unsaved. Run again to ask for them."
             raise StoreError(f"{self.error} {outcome}") from self.error
 
-    def _fail(self, error: StoreError) -> None:
+    def fail(self, error: StoreError) -> None:
+        """Begin nothing more: the disk has failed."""
         if self.error is None:
             self.error = error
             self._free_reserve()
