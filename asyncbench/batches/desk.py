@@ -15,6 +15,7 @@ from asyncbench.providers import BatchApi, RemoteBatch
 
 NO_PAGE: Final = (404, 405)  # of a list or of uploads: the provider has none
 FRESH_S: Final = 10.0  # so old may a list be that another model of the same key has seen
+KEY_REFUSED: Final = 401
 NOT_FOUND: Final = 404  # of a known batch says nothing: a young one is not found everywhere
 PATIENCE_S: Final = 3600.0  # for a batch that is not found
 DAY_S: Final = 86_400.0
@@ -109,15 +110,17 @@ class BatchDesk:
         real_s = seconds if seconds == math.inf else seconds * self.clock.real_s
         self.due[part.key] = self.clock.now() + real_s
 
-    def failed(self, error: ProviderError, *, again: int, looking: bool = False) -> float:
+    def failed(self, error: ProviderError, *, again: int, looking: bool = False, one: bool = False) -> float:
         """Return the seconds until a call is made again that failed; what no waiting helps suspends.
 
         Args:
             error: how it failed.
             again: how often in a row it did before.
             looking: it only looked at something.
+            one: it looked at one batch; a refusal of it says nothing of others, unless the key was refused.
         """
         unknown = looking and error.http_status == NOT_FOUND  # which says nothing of what exists
+        unknown = unknown or (one and error.http_status != KEY_REFUSED)
         if error.kind in FINAL_FOR_LANE and not unknown:
             self.blind |= looking
             self.suspend(f"{error.kind.value}: {error.message}")

@@ -211,7 +211,7 @@ class BatchLane:
                 return math.inf
             if self._failed[part.key] == 1:
                 desk.say(f"{desk.alias}: results of batch {part.batch_id}: {error}. Trying again.")
-            return desk.failed(error, again=self._failed[part.key] - 1, looking=True)
+            return desk.failed(error, again=self._failed[part.key] - 1, looking=True, one=True)
         return 0.0
 
     async def _clean(self, part: BatchPart) -> float:

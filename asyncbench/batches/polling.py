@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from typing import Final
 
 from asyncbench.batches.cancelling import Cancelling
@@ -9,10 +10,11 @@ from asyncbench.batches.desk import NOT_FOUND, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import GONE_FOR_GOOD, BatchPart, Step
 from asyncbench.batches.submitting import Submitting, ours
-from asyncbench.errors import ProviderError
+from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
 from asyncbench.providers import RemoteBatch, fault_error
 
 JITTER: Final = 0.1
+SAID_AFTER: Final = 3  # looks in a row that failed
 WORTH_WRITING: Final = 0.05  # of a part's requests, that more of them are done
 
 
@@ -28,6 +30,8 @@ class Polling:
         self._submitting, self._cancelling = submitting, cancelling
         self._due_at = 0.0
         self._failures = 0
+        self._failed = Counter[str]()  # looks in a row at a single batch
+        self._later: dict[str, float] = {}  # by such a batch: UTC of the next look
 
     async def poll(self) -> float:
         """Look at the batches if it is time to; return the seconds until it is again, inf: there are none."""
@@ -65,13 +69,33 @@ class Polling:
             if desk.api.uploads:
                 await self._look_for_twins(part, listed)
             for batch_id in [part.batch_id or "", *(twin for twin, ended in part.twins.items() if not ended)]:
-                batch = by_id.get(batch_id) or await self._retrieved(batch_id)
+                if batch_id not in by_id and desk.clock.now() < self._later.get(batch_id, 0.0):
+                    continue
+                try:
+                    batch = by_id.get(batch_id) or await self._retrieved(batch_id)
+                except ProviderError as error:
+                    self._put_off(part, batch_id, error)
+                    continue
+                del self._failed[batch_id]
                 if batch is not None:
                     desk.unseen.pop(part.key, None)
                     await self._heard(part, batch)
                 elif not desk.lost_sight(part) and desk.is_gone(part) and part.submitted:
                     await desk.note(part, Step.ENDED, **GONE_FOR_GOOD)
                     self.news = True
+
+    def _put_off(self, part: BatchPart, batch_id: str, error: ProviderError) -> None:
+        """Let a batch wait that cannot be looked at; others need not."""
+        desk = self._desk
+        self._failed[batch_id] += 1
+        wait_s = desk.failed(error, again=self._failed[batch_id] - 1, looking=True, one=True)
+        self._later[batch_id] = desk.clock.now() + wait_s * desk.clock.real_s
+        if self._failed[batch_id] == SAID_AFTER:
+            desk.say(
+                f"{desk.alias}: batch {batch_id} cannot be looked at: {error}. Trying again; others go on."
+            )
+        if error.kind not in WORTH_ANOTHER_TRY:
+            desk.lost_sight(part)
 
     async def _retrieved(self, batch_id: str) -> RemoteBatch | None:
         try:

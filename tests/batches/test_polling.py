@@ -1,0 +1,52 @@
+"""A batch that cannot be looked at holds up no other."""
+
+import pytest
+
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.providers.openai.batches import OpenAIBatches
+from asyncbench.providers.sdk_batches import SdkBatches
+from asyncbench.run import Exit
+from tests.batches.world import VENDORS
+
+OPENAI, _ = VENDORS
+
+
+def refuse_the_first(asked, patch, kind, status):
+    """Let the first batch be missing from lists, and be refused where it is looked at."""
+    retrieve, recent = OpenAIBatches.retrieve, SdkBatches.recent
+
+    def first():
+        return next((part.batch_id for part in asked.parts if part.batch_id), None)
+
+    async def retrieved(self, batch_id):
+        if batch_id == first():
+            raise ProviderError(kind, "not this one", http_status=status)
+        return await retrieve(self, batch_id)
+
+    async def listed(self, since):
+        return [batch for batch in await recent(self, since) if batch.id != first()]
+
+    patch.setattr(OpenAIBatches, "retrieve", retrieved)
+    patch.setattr(SdkBatches, "recent", listed)
+
+
+def test_a_batch_that_always_fails_starves_no_other(night, monkeypatch):
+    asked = night(OPENAI, batch={"max_requests": 5})
+    with monkeypatch.context() as patch:
+        refuse_the_first(asked, patch, ErrorKind.SERVER_ERROR, 500)
+        with pytest.raises((TimeoutError, ExceptionGroup)):
+            asked.run_for(6000, limit=15)
+    assert len(asked.answers) == 10
+    assert sum("cannot be looked at" in line for line in asked.screen.lines) == 1
+    assert asked.run(limit=15).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+
+
+def test_a_batch_that_is_forbidden_blinds_no_model(night, monkeypatch):
+    asked = night(OPENAI, batch={"max_requests": 5})
+    with monkeypatch.context() as patch:
+        refuse_the_first(asked, patch, ErrorKind.AUTH, 403)
+        assert asked.run(limit=15).exit is Exit.UNFINISHED
+    assert len(asked.answers) == 10
+    assert asked.run(limit=15).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
