@@ -78,7 +78,9 @@ class BatchLane:
         self._cancelling = Cancelling(desk)
         self._reserves = Reserves(desk.ledger, desk.alias, self.askers[0].account)
         self._polling = Polling(desk, self.pool, self._submitting, self._cancelling)
-        self._switching = Switching(desk, self.switch, self._polling, self.askers[0], ends=self.ends)
+        self._switching = Switching(
+            desk, self.switch, self._polling, self.askers[0], ends=self.ends, leaves=self.leaves
+        )
         self._harvest = self.harvest(self._model, self._again)
         if self.ends:
             self._ends_at = desk.clock.now() + WAIT_S * desk.clock.real_s
@@ -382,7 +384,10 @@ class BatchLane:
         if not late and self.desk.batching.fallback != REALTIME:
             return
         rounds = f"{len(self._left):,} trials were not answered in {self.desk.batching.rounds} batches each"
-        why = f"there is no time for batches of {len(self._left):,} trials" if late else rounds
+        none = f"there is no time for batches of {len(self._left):,} trials"
+        if self._switching.collects:
+            none = f"{len(self._left):,} trials were left by batches"
+        why = none if late else rounds
         if self.desk.shared.absent is None:
             self.desk.say(f"{self.desk.alias}: {why}. Asking them in real time, at the full price.")
         known = {

@@ -13,6 +13,7 @@ from asyncbench.batches.ledger import BatchPart
 from asyncbench.batches.polling import Polling
 from asyncbench.engine import Asker
 from asyncbench.pricing import dollars_of
+from asyncbench.records import BATCH
 from asyncbench.shown import dollars
 
 LEAST_S: Final = 7200.0  # before a deadline, in which no batch is begun
@@ -45,17 +46,20 @@ class Switching:
         asker: Asker,
         *,
         ends: bool = False,
+        leaves: bool = False,
     ) -> None:
-        """`ends`: somebody cancels all of them."""
+        """`ends`: somebody cancels all of them. `leaves`: none is waited for."""
         self._desk, self._switch, self._polling, self._asker = desk, switch, polling, asker
         self._ends = ends
+        self.collects = asker.model.mode != BATCH and not leaves  # what earlier runs left, and begins none
         self._switched_at: float | None = None
         self._told = False
 
     @property
     def begins_none(self) -> bool:
-        """Whether it is too late to begin a batch."""
-        return self._ends or self._switched_at is not None or self._left_s < LEAST_S * self._desk.clock.real_s
+        """Whether no batch is begun, as it is too late for one or the sweep does not want any more."""
+        over = self._ends or self.collects or self._switched_at is not None
+        return over or self._left_s < LEAST_S * self._desk.clock.real_s
 
     def late(self) -> Iterator[BatchPart]:
         """Yield the parts that are to be cancelled now, those that are furthest from done first."""

@@ -8,6 +8,7 @@ import yaml
 from asyncbench.config import load_sweep, sweep_from, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.run import Exit, RunOptions
+from tests.batches.cuts import CutError, cutting
 from tests.commands import asyncbench_here
 
 PROBLEMS = [{"suite": "integer_addition", "seed": 1}]
@@ -43,6 +44,22 @@ def test_a_mode_for_all_models_wins_over_their_own_and_asks_no_trial_again(night
     assert Counter(row["mode"] for row in asked.attempts) == {"realtime": 12, "batch": 8}
     assert summary.command.endswith("--limit 20 --mode batch")
     assert [model.mode for model in load_sweep(asked.out / "sweep.yaml").models] == ["batch"]
+
+
+@pytest.mark.parametrize("point", ["after line prepared 1", "after line submitted 1"])
+def test_what_batches_leave_to_a_run_in_real_time_is_asked_there(night, point):
+    faults = ("simulated", "expires=1:0.5")
+    asked = night(*faults, batch={"fallback": "none"}, play={"speedup": 60, "latency_s": 4000})
+    with cutting(point) as cutter, pytest.raises((CutError, ExceptionGroup)):
+        asked.run(limit=6)
+    begun = len(asked.truth)
+    assert (cutter.cut, begun) == (True, int("submitted" in point))
+    assert asked.run(limit=12, mode="realtime").exit is Exit.COMPLETE
+    assert len(asked.truth) == begun
+    assert asked.answers == asked.undisturbed(limit=12)
+    at_once = {row["trial_id"] for row in asked.attempts if row["mode"] == "realtime"}
+    assert at_once == asked.answers.keys() - asked.billed.keys()
+    assert len(asked.billed) == 3 * begun
 
 
 def test_a_pilot_is_asked_in_real_time_for_who_plans_does_not_wait_a_day(night):
