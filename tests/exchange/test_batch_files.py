@@ -125,14 +125,15 @@ async def test_only_what_is_open_is_exported(tmp_path):
         export_batches("openai", asked, tmp_path / "again")
 
 
-def test_what_is_in_a_batch_of_a_run_is_not_exported(tmp_path):
+@pytest.mark.parametrize("alias", ["simulated/oracle", "its earlier alias"])
+def test_what_is_in_a_batch_of_a_run_is_not_exported(tmp_path, alias):
     asked = sweep(tmp_path / "out", problem_set(tmp_path, trials=1), "simulated/oracle")
     export_batches("openai", asked, tmp_path / "all")
     (folder,) = (tmp_path / "all").iterdir()
     sent = [entry["trial_id"] for entry in json_lines(folder / "map.jsonl")[:70]]
     with Store.open(tmp_path / "out", sweep="test"):
         ledger = BatchLedger(tmp_path / "out")
-        part = BatchPart(key="0" * 16, alias="simulated/oracle", requests=70, size=1, sha256="", tokens=1)
+        part = BatchPart(key="0" * 16, alias=alias, requests=70, size=1, sha256="", tokens=1)
         ledger.write(part, Step.PREPARED, at=0.0)
         ledger.close()
         unpaid = {"attempt": 1, "reserved_usd": None, "most_usd": None}

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
-from asyncbench.batches import BatchLedger, left_open
+from asyncbench.batches import trials_out
 from asyncbench.config import AnySweep, Sweep, load_sweep
 from asyncbench.errors import ConfigError
 from asyncbench.exchange.places import check_folder
@@ -98,13 +98,13 @@ def export_batches(
     check_folder(out)
     for model in chosen:
         _check(form, model, _folder_of(model, out))
-    closed = {model.alias: _not_open(asked.out, model) for model in chosen}
+    closed = _not_open(asked.out)
     with TemporaryDirectory(prefix="asyncbench-export-") as made:
         sets = sets_of(asked, chosen, Path(made))
         check_sets(asked, chosen, sets)
 
         def open_trials(model: Model, sets: Sequence[AskedSet]) -> Iterator[Trial]:
-            return trials_of(asked, model, sets, limit=limit, skip=closed[model.alias].__contains__)
+            return trials_of(asked, model, sets, limit=limit, skip=closed.__contains__)
 
         trials = {model.alias: open_trials(model, sets[model.alias]) for model in chosen}
         written = [_written(form, asked, model, trials[model.alias], out) for model in chosen]
@@ -113,12 +113,11 @@ def export_batches(
     return ExportedBatches(models=tuple(files for files in written if files.requests))
 
 
-def _not_open(folder: Path, model: Model) -> frozenset[str]:
-    """Return the trials of a model that are finished, or may be in a batch: nothing is paid twice."""
+def _not_open(folder: Path) -> frozenset[str]:
+    """Return the trials that are finished, or may be in a batch of any alias: nothing is paid twice."""
     if not is_results_folder(folder):
         return frozenset()
-    left = left_open(BatchLedger(folder), model.alias, folder)
-    return known_trials(folder).finished | left.out | left.abandoned
+    return known_trials(folder).finished | trials_out(folder, abandoned=True)
 
 
 def _folder_of(model: Model, out: Path) -> Path:
