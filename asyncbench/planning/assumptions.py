@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from asyncbench.config import Batching
 from asyncbench.engine import CHARACTERS_PER_TOKEN
 from asyncbench.planning.forecasting import Drawing
 from asyncbench.planning.guesses import UNSEEN_LATENCY_S, UNSEEN_TOKENS_PER_S, assumption
 from asyncbench.planning.records import ModelPlan
 from asyncbench.planning.remaining_trials import Remainder
-from asyncbench.records import AUTO, Condition, Model
+from asyncbench.records import AUTO, REALTIME, Condition, Model
 from asyncbench.shown import duration
 from asyncbench.sweeps import why_in_real_time
 
@@ -37,7 +38,7 @@ def assumptions_of(
     if sweep.stop_when is not None:
         yield "`stop_when` stops no more cells, so a run may take less; trials that it skipped are left out"
     yield "worst case: every reply uses all of max_tokens, and every byte sent is a token"
-    if any(plan.batch_usd is not None for plan in plans):
+    if any(plan.batch_usd is not None and plan.batches is None for plan in plans):
         yield "as a batch: the provider's batch price for the same calls; `mode: batch` asks them so"
     if batched := [plan.batches for plan in plans if plan.batches is not None]:
         yield "batches: a provider promises them within 24 hours; most end within one, some within minutes"
@@ -57,21 +58,23 @@ def _switches_of(rest: Remainder, plans: Sequence[ModelPlan]) -> Iterator[str]:
     for model in rest.sweep.models:
         if model.mode == AUTO and (why := why_in_real_time(rest.sweep, model)):
             yield f"{model.alias}: `mode: auto` asks it in real time: {why}"
+    for model in rest.models:
+        late = model.mode == REALTIME and rest.switches_s(model) is not None
+        if late and why_in_real_time(rest.sweep, model) is None:
+            yield f"{model.alias}: the deadline leaves no time for batches: all is asked in real time"
     for plan in plans:
-        if plan.batches is None or (wait_s := plan.batches.switch_in_s) is None:
-            continue
-        if wait_s == 0:
-            yield f"{plan.model}: the deadline leaves no time for batches: all is asked in real time"
+        if plan.batches is None or not (wait_s := plan.batches.switch_in_s):
             continue
         at = datetime.fromtimestamp(rest.at_s + wait_s).astimezone()
         yield (
             f"{plan.model}: batches have time until {at:%a %H:%M}, {duration(wait_s)} from now. What is not "
-            "answered then is asked in real time, at the full price, if the budget can pay that"
+            "answered then is asked in real time, if the budget can pay that. The worst case counts that"
         )
 
 
-def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:
-    """Yield what is unknown in a plan, and what to do about it."""
+def warnings_of(plans: Sequence[ModelPlan], batching: Batching) -> Iterator[str]:
+    """Yield what is unknown or too small in a plan, and what to do about it."""
+    yield from _too_small(plans, batching)
     unpriced = [plan.model for plan in plans if plan.price_source is None]
     at_once = [plan.model for plan in plans if plan.batches and plan.batches.realtime_usd is not None]
     if halves := [model for model in unpriced if model in at_once]:
@@ -103,3 +106,20 @@ def warnings_of(plans: Sequence[ModelPlan]) -> Iterator[str]:
             f"the worst case of {', '.join(unheld)} is unknown: part of the cost is billed separately from "
             "tokens, or has no known price. No budget can hold it."
         )
+
+
+def _too_small(plans: Sequence[ModelPlan], batching: Batching) -> Iterator[str]:
+    """Yield the limits of a batch that one request is larger than."""
+    for plan in plans:
+        if plan.batches is None or not plan.left:
+            continue
+        sizes = {
+            "max_bytes": (plan.batches.bytes, batching.max_bytes),
+            "enqueued_tokens": (plan.batches.prompt_tokens, batching.enqueued_tokens),
+        }
+        for name, (all_of_them, most) in sizes.items():
+            if most is not None and (one := all_of_them // plan.left) > most:
+                yield (
+                    f"{plan.model}: one request has about {one:,} {name.rpartition('_')[2]}, more than "
+                    f"`{name}: {most}` under `batch`. Each is a batch by itself. Raise `{name}`."
+                )

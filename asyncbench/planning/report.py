@@ -118,7 +118,7 @@ class Plan(Report):
         return f"Tokens, cost and time{whose} are guesses (see Assumptions): {'; '.join(said)}. {way_out}"
 
     def _costs(self) -> Sheet:
-        """Return the table of dollars and time; without batches where nobody's price of them is known."""
+        """Return the table of dollars and time; a batch price only beside real time, where one is known."""
         batches = [model.batch_usd for model in self.models]
         together = (
             "together",
@@ -129,7 +129,7 @@ class Plan(Report):
             *("", "", ""),
         )
         rows = [COST_HEAD, *map(_cost_row, self.models), together]
-        if all(usd is None for usd in batches):
+        if all(model.batch_usd is None or model.batches for model in self.models):
             at = COST_HEAD.index("as a batch")
             rows = [row[:at] + row[at + 1 :] for row in rows]
         return Sheet(title="Cost and time", head=rows[0], rows=rows[1:])

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from asyncbench.config import AnySweep, Sweep, deadline_from, load_sweep, with_budget, with_mode
 from asyncbench.planning.assumptions import assumptions_of, warnings_of
-from asyncbench.planning.batch_plan import batch_plan_of, pace_of
+from asyncbench.planning.batch_plan import BATCHES, batch_plan_of, pace_of
 from asyncbench.planning.cuts import cuts_of
 from asyncbench.planning.draws import draws_for
 from asyncbench.planning.estimates import Needs, total
@@ -23,7 +23,7 @@ from asyncbench.planning.remaining_trials import Remainder, left_by_model, sets_
 from asyncbench.planning.report import Plan
 from asyncbench.pricing import Rates, cost_usd
 from asyncbench.prompting import most_tokens_before, said_before
-from asyncbench.records import REALTIME, Model, Usage
+from asyncbench.records import BATCH, REALTIME, Model, Usage
 from asyncbench.store import check_owner, is_results_folder, known_trials
 from asyncbench.sweeps import (
     AskedSet,
@@ -118,6 +118,9 @@ def plan_of(
         at_s=time.time(),
         ends_s=seconds_to_deadline(sweep),
     )
+    if not quick:  # a run asks when it leaves batches, and needs to know of those that have no time
+        rest = replace(rest, models=[_as_there_is_time(rest, model) for model in models])
+    models = rest.models
     replies = {model.alias: sum(use.replies for use in rest.uses_of(model)) for model in models}
     works = [of_model.cells + replies[alias] // AS_A_CELL for alias, of_model in left.items()]
     drawings = {
@@ -141,7 +144,7 @@ def plan_of(
         forecast_seconds=together[2],
         cuts=tuple(cuts),
         assumptions=tuple(assumptions_of(rest, drawings, plans)),
-        warnings=(*cautions_on(problem_sets.values()), *warnings, *warnings_of(plans)),
+        warnings=(*cautions_on(problem_sets.values()), *warnings, *warnings_of(plans, sweep.batch)),
     )
 
 
@@ -171,12 +174,9 @@ class ShapeNeeds(NamedTuple):
 
 def _model_plan(rest: Remainder, model: Model, drawing: Drawing | None) -> ModelPlan:
     left, at_s = rest.left[model.alias], rest.at_s
-    rates = {
-        name: rates_asked(model, condition, at_s) for name, condition in rest.conditions_of(model).items()
-    }
+    rates = _rates(rest, model)
     guesses = list(_guesses(rest, model, rates))
-    needs = Needs.of_all(guess.needs for guess in guesses)
-    longest_s = max((guess.call_s for guess in guesses), default=0.0)
+    needs, longest_s = _needs(guesses)
     within_s = rest.switches_s(model)
     lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
     asked = [rates[name] for name in {shape.condition for shape in left.shapes} or rates]
@@ -243,6 +243,29 @@ def _condition_plans(
         )
 
 
+def _as_there_is_time(rest: Remainder, model: Model) -> Model:
+    """Return a model as it is asked: in real time where its deadline leaves no time for batches."""
+    within_s = rest.switches_s(model)
+    if model.mode != BATCH or within_s is None or not rest.left[model.alias].shapes:
+        return model
+    needs, longest_s = _needs(list(_guesses(rest, model, _rates(rest, model))))
+    lane = pace_of(model, rest.sweep.batch, needs, longest_s=longest_s, within_s=within_s)
+    return model if lane.bound_by == BATCHES else replace(model, mode=REALTIME)
+
+
+def _rates(rest: Remainder, model: Model) -> dict[str, Rates | None]:
+    return {
+        name: rates_asked(model, condition, rest.at_s)
+        for name, condition in rest.conditions_of(model).items()
+    }
+
+
+def _needs(guesses: Sequence[ShapeNeeds]) -> tuple[Needs, float]:
+    """Return what all shapes take together, and the seconds of their longest call."""
+    longest_s = max((guess.call_s for guess in guesses), default=0.0)
+    return Needs.of_all(guess.needs for guess in guesses), longest_s
+
+
 def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -> Iterator[ShapeNeeds]:
     """Yield what each shape takes; each call is priced by itself: long ones may have other prices."""
     conditions, batch_rates = rest.conditions_of(model), batch_rates_of(model, rest.at_s)
@@ -251,7 +274,10 @@ def _guesses(rest: Remainder, model: Model, rates: Mapping[str, Rates | None]) -
         for name, condition in conditions.items()
     }
     before = {name: most_tokens_before(model, condition) for name, condition in conditions.items()}
-    most = {name: most_for(rest.sweep, model, condition, rest.at_s) for name, condition in conditions.items()}
+    dearest = model if rest.switches_s(model) is None else replace(model, mode=REALTIME)
+    most = {
+        name: most_for(rest.sweep, dearest, condition, rest.at_s) for name, condition in conditions.items()
+    }
     for shape, count in rest.left[model.alias].shapes.items():
         name = shape.condition
         like = rest.seen.get(Way(model.alias, name, shape.cell.suite))

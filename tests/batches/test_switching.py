@@ -143,5 +143,20 @@ def test_a_plan_tells_when_batches_are_left(night):
     assert 5.2 * 3600 < model["batches"]["switch_in_s"] < 5.5 * 3600
     assert any("batches have time until" in line for line in found.assumptions)
     late = plan(asked.raw, limit=MANY, deadline="90m")
-    assert [each.batches and each.batches.switch_in_s for each in late.models] == [0]
+    assert [each.batches for each in late.models] == [None]
     assert any("leaves no time for batches" in line for line in late.assumptions)
+
+
+def test_a_plan_without_time_for_batches_has_the_prices_of_real_time(night):
+    asked = auto(night, OPENAI)
+    asked.raw["models"][0] |= {"price": {"input": 2, "output": 10, "batch": 0.5}, "max_tokens": 50}
+    prices = {
+        mode: plan(asked.raw, limit=MANY, mode=mode, deadline=deadline).models[0]
+        for mode, deadline in (("realtime", "90m"), ("batch", "90m"), ("auto", "90m"))
+    }
+    in_time = plan(asked.raw, limit=MANY).models[0]
+    at_once = prices["realtime"]
+    assert at_once.cost_usd == pytest.approx(2 * prices["batch"].cost_usd)
+    assert prices["auto"] == at_once
+    assert in_time.cost_usd == prices["batch"].cost_usd
+    assert in_time.cost_usd_most == at_once.cost_usd_most > prices["batch"].cost_usd_most

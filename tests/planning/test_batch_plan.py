@@ -111,3 +111,17 @@ async def test_a_forecast_of_batches_keeps_their_hours_and_their_price(tmp_path)
     assert later.left == now.left == 24
     assert later.cost_usd == pytest.approx(now.cost_usd / 2)
     assert later.seconds == 86_400.0
+
+
+def test_what_is_asked_in_batches_alone_has_no_column_of_batch_prices(planned):
+    text = planned(LATER).as_text(width=300)
+    assert "as batches" in text  # beside real time
+    assert "as a batch" not in text
+
+
+@pytest.mark.parametrize(("name", "most"), [("max_bytes", 5), ("enqueued_tokens", 2)])
+def test_a_limit_that_is_smaller_than_one_request_is_told(planned, name, most):
+    told = [line for line in planned(LATER, batch={name: most}).warnings if f"`{name}: {most}`" in line]
+    assert len(told) == 1
+    assert "Each is a batch by itself" in told[0]
+    assert not any(f"`{name}: " in line for line in planned(LATER, batch={name: 100_000}).warnings)
