@@ -39,6 +39,7 @@ from asyncbench.batches.standing import (
     Stand as Stand,
     left_in_batches as left_in_batches,
     near_deletion as near_deletion,
+    standing_of as standing_of,
     standings as standings,
     standings_in as standings_in,
     states_text as states_text,

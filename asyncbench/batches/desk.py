@@ -5,12 +5,13 @@ import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from asyncbench.batches.enqueued import EnqueuedPool
 from asyncbench.batches.ledger import BatchLedger, BatchPart, Step
 from asyncbench.config import Batching
-from asyncbench.errors import FINAL_FOR_LANE, ProviderError
+from asyncbench.errors import FINAL_FOR_LANE, ErrorKind, ProviderError
 from asyncbench.providers import BatchApi, RemoteBatch
 
 NO_PAGE: Final = (404, 405)  # of a list or of uploads: the provider has none
@@ -22,6 +23,7 @@ DAY_S: Final = 86_400.0
 KEPT_S: Final = 30 * DAY_S  # results are, from the creation of the batch
 UNNAMED_KEPT_S: Final = 29 * DAY_S  # likewise, of a batch that was made without a file: at Anthropic
 FIRST_WAIT_S, LONGEST_WAIT_S = 15.0, 900.0  # after a call that failed
+OUT_OF_REACH: Final = (ErrorKind.UNREACHABLE, ErrorKind.TIMEOUT)
 _YOUNG: Final = ((120.0, 15.0), (1800.0, 60.0))  # up to this age of a batch, look again after so long
 _OLD_S: Final = 300.0
 
@@ -74,6 +76,8 @@ class BatchDesk:
     looked_at: float = -math.inf  # UTC of the list that this desk saw last
     due: dict[str, float] = field(default_factory=dict)  # by part: UTC at which its next step is
     unseen: dict[str, float] = field(default_factory=dict)  # by part: UTC since which it was not found
+    host: str = ""  # whom the calls are made to
+    unreached_at: float | None = None  # UTC since which no call came through; None: the latest did
     blind: bool = False  # batches can no longer be looked at: the key was refused
 
     async def note(self, part: BatchPart, step: Step, **said: object) -> None:
@@ -97,6 +101,7 @@ class BatchDesk:
                     shared.listed, shared.unlisted = [], True
                 shared.listed_at = self.clock.now()
                 shared.seen_by, shared.skew_s = self.api.account, self.api.skew_s
+                self.unreached_at = None
             elif not self.api.account:  # its own calls had no reply so far
                 self.api.account, self.api.skew_s = shared.seen_by, shared.skew_s
         self.looked_at = shared.listed_at
@@ -119,6 +124,8 @@ class BatchDesk:
             looking: it only looked at something.
             one: it looked at one batch; a refusal of it says nothing of others, unless the key was refused.
         """
+        if error.kind in OUT_OF_REACH and self.unreached_at is None:
+            self.unreached_at = self.clock.now()
         unknown = looking and error.http_status == NOT_FOUND  # which says nothing of what exists
         unknown = unknown or (one and error.http_status != KEY_REFUSED)
         if error.kind in FINAL_FOR_LANE and not unknown:
@@ -126,6 +133,14 @@ class BatchDesk:
             self.suspend(f"{error.kind.value}: {error.message}")
         wait_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(again, 10))
         return max(wait_s, error.retry_after_s or 0.0)
+
+    @property
+    def unreached(self) -> str:
+        """Since when the provider could not be reached, in words; empty: it could."""
+        if self.unreached_at is None:
+            return ""
+        since = datetime.fromtimestamp(self.unreached_at).astimezone()
+        return f"cannot reach {self.host} since {since:%H:%M}"
 
     def lost_sight(self, part: BatchPart) -> bool:
         """Note that a part's batch, or its results, were not found; return whether that lasts for too long.

@@ -184,6 +184,7 @@ class BatchLedger:
         self.folder = folder / FOLDER
         self.parts: dict[str, BatchPart] = {}
         self.damaged: list[Damage] = []  # a last line that was cut short is none: its step was not taken
+        self.written_at = 0.0  # UTC, of the latest line; 0: there is none
         self._lines = self.folder / "ledger"
         self._segment: Segment | None = None
         for segment in segments(self._lines):
@@ -277,6 +278,7 @@ class BatchLedger:
 
     def _follow(self, line: dict[str, Any], part: BatchPart | None = None) -> None:  # Any: JSON of our own
         key, step, at = line.pop("part"), Step(line.pop("step")), line.pop("at")
+        self.written_at = max(self.written_at, at)
         if step is Step.PREPARED:
             part = part or BatchPart(key=key, **line)
             self.parts[key] = part

@@ -47,7 +47,7 @@ class Polling:
             return wait_s
         try:
             await self._look_at(parts)
-            self._failures = 0
+            self._failures, desk.unreached_at = 0, None
             youngest = max(part.cancelled_at or part.created_at or 0.0 for part in parts)
             wait_s = desk.look_again_s(desk.clock.since(youngest))
             wait_s *= 1 + JITTER * random.random()  # noqa: S311  spreads polls in time; guards nothing

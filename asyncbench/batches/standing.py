@@ -150,6 +150,7 @@ def counts_of(desk: BatchDesk, *, wait_s: float) -> BatchCounts:
         answered=sum(one.answered or 0 for one in parts),
         oldest_s=now_s - max(ages_s) if ages_s else None,
         next_look_s=now_s + wait_s * desk.clock.real_s,
+        unreached=desk.unreached,
     )
 
 

@@ -9,9 +9,7 @@ import typer
 from asyncbench.commands.terminal import (
     Folder,
     Json,
-    Limit,
     Markdown,
-    Models,
     aliases_typed,
     interruptible,
     show,
@@ -141,6 +139,13 @@ BatchForm = Annotated[
         help="Write a sweep's open trials as batch requests: openai, anthropic or nupa.",
     ),
 ]
+ExportModels = Annotated[
+    str | None,
+    typer.Option(metavar="ALIAS,…", help="Write only the models with these aliases. Default: all."),
+]
+ExportLimit = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Write at most N problems per model. Default: all.")
+]
 
 
 def export_results(
@@ -156,8 +161,8 @@ def export_results(
         Path | None, typer.Argument(metavar="FOLDER", help="The results folder. None with --batch-files.")
     ] = None,
     batch_files: BatchForm = None,
-    models: Models = None,
-    limit: Limit = None,
+    models: ExportModels = None,
+    limit: ExportLimit = None,
     as_json: Json = False,
 ) -> None:
     """Export results in the file format of another project.

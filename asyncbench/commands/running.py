@@ -24,6 +24,7 @@ from asyncbench.commands.terminal import (
     environment_of,
     harmless,
     interruptible,
+    names_typed,
     show,
 )
 from asyncbench.errors import ConfigError, StoreError
@@ -136,7 +137,7 @@ Ignore = Annotated[
 Detach = Annotated[
     bool,
     typer.Option(
-        "--detach", help="Leave batches as soon as all are sent. Models in real time are asked to the end."
+        "--detach", help="Exit once all batches are sent. Models in real time are asked to the end."
     ),
 ]
 Resubmit = Annotated[
@@ -205,7 +206,7 @@ def run(
         reuse=reuse,
         ignore=[name.strip() for name in ignore.split(",")] if ignore else (),
         accept_loss=accept_loss,
-        resubmit=_keys(resubmit),
+        resubmit=_parts(resubmit, "--resubmit"),
         typed=True,
     )
     summary = awaited(run_as_told(sweep, options, env=env, screen=default_screen(quiet=quiet or as_json)))
@@ -213,9 +214,9 @@ def run(
     raise typer.Exit(summary.exit)
 
 
-def _keys(typed: str | None) -> list[str]:
+def _parts(typed: str | None, flag: str) -> list[str]:
     """Return the keys of parts that are named."""
-    return [key.strip() for key in typed.split(",")] if typed else []
+    return names_typed(typed, flag, like="parts", such="0f3a51c2b4d6e879,1c2b4d6e8790f3a5") or []
 
 
 def _show_end(summary: "Summary", *, typed: bool, quiet: bool, as_json: bool) -> None:
@@ -337,7 +338,7 @@ def cancel(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Cancel open batches, and collect what they have done.
+    """Cancel the open batches of a sweep and collect answers.
 
     asyncbench cancel results/overnight
 
@@ -351,16 +352,17 @@ def cancel(
     """
     from asyncbench.run import cancel_as_told, default_screen, price_of_cancelling, sweep_in
 
+    abandoned = _parts(abandon, "--abandon")
     sweep, told = sweep_in(folder), price_of_cancelling(folder)
-    if told is not None and not (yes or abandon):
-        typer.echo(f"These batches are open:\n{told}", err=True)
+    if told is not None and not (yes or abandoned):
+        typer.echo(told, err=True)
         with interruptible("nothing was cancelled"):
             if not _confirmed("Cancel them?"):
-                typer.echo("nothing was cancelled")
-                raise typer.Exit(0)
+                typer.echo("nothing was cancelled, and the batches are still open")
+                raise typer.Exit(3)
     env = environment_of(env_file, sweep.models)
     screen = default_screen(quiet=quiet or as_json)
-    found = awaited(cancel_as_told(folder, _keys(abandon), env=env, screen=screen))
+    found = awaited(cancel_as_told(folder, abandoned, env=env, screen=screen))
     show(found, as_json=as_json)
     raise typer.Exit(found.exit)
 
@@ -371,4 +373,5 @@ def _confirmed(question: str) -> bool:
     except typer.Abort:  # Ctrl-C, or there is nobody
         if sys.stdin.isatty():
             raise KeyboardInterrupt from None
+        typer.echo(err=True)  # ends the line of the question
         raise ConfigError("this command asks first, and nobody answered. Add --yes") from None

@@ -67,13 +67,22 @@ def aliases_typed(models: str | None) -> list[str] | None:
     Raises:
         ConfigError: one of them is empty.
     """
-    if models is None:
+    return names_typed(models, "--models", like="aliases", such="red,blue")
+
+
+def names_typed(typed: str | None, flag: str, *, like: str, such: str) -> list[str] | None:
+    """Return the names that stand behind a flag, with commas between them; None: the flag is not given.
+
+    Raises:
+        ConfigError: one of them is empty.
+    """
+    if typed is None:
         return None
-    aliases = [alias.strip() for alias in models.split(",")]
-    if not all(aliases):
-        said = f'--models "{models}": name {aliases.index("") + 1} of {len(aliases)} is empty'
-        raise ConfigError(f"{said}. Give aliases with one comma between them, such as red,blue")
-    return aliases
+    names = [name.strip() for name in typed.split(",")]
+    if not all(names):
+        said = f'{flag} "{typed}": name {names.index("") + 1} of {len(names)} is empty'
+        raise ConfigError(f"{said}. Give {like} with one comma between them, such as {such}")
+    return names
 
 
 def environment_of(env_file: Path | None, models: Iterable["Model"]) -> dict[str, str]:

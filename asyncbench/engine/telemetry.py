@@ -19,6 +19,7 @@ class BatchCounts:
     answered: int  # of them, as far as the provider tells while they run
     oldest_s: float | None  # when the oldest was created; None: there is none
     next_look_s: float  # when something is done for them
+    unreached: str = ""  # since when the provider cannot be reached, in words; empty: it can
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,9 +5,10 @@ import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
-from asyncbench.batches import BatchClock, BatchLedger, BatchPart, abandon, most_usd_of
+from asyncbench.batches import BatchClock, BatchLedger, BatchPart, abandon, most_usd_of, standing_of
 from asyncbench.config import Sweep, load_sweep
 from asyncbench.engine import Counters
 from asyncbench.run.costs import cost_text
@@ -34,6 +35,7 @@ class Cancelled(Report):
     counters: Counters
     still_open: Sequence[BatchPart]
     abandoned: Sequence[BatchPart] = ()
+    unreached: Sequence[str] = ()  # providers that could not be reached at the end, in words
     interrupted: bool = False
 
     @property
@@ -52,15 +54,15 @@ class Cancelled(Report):
         if not (self.batches or self.abandoned or self.still_open):
             yield f"{self.out}: no batch is open"
         if self.batches:
-            yield (
-                f"{self.batches - len(self.still_open):,} of {self.batches:,} batches ended: "
-                f"{self.answered:,} of {self.requests:,} requests were answered, {cost_text(self.counters)}"
-            )
+            share = f"{self.answered:,} of {self.requests:,} requests were answered"
+            ended = f"{self.batches - len(self.still_open):,} of {self.batches:,} batches ended"
+            yield f"{ended}: {share}, {cost_text(self.counters)}" if self.requests else ended
         if left := self.requests - self.answered:
             file = self.out / SWEEP_FILE if self.sweep.file is None else self.sweep.file
             yield f"{left:,} trials are open again. To ask them: asyncbench run {shlex.quote(str(file))}"
         for part in self.still_open:
             yield f"still open: {_sentence(part)}"
+        yield from self.unreached
         if self.still_open:
             yield "what they have done is billed. To go on, cancel or run again"
 
@@ -150,7 +152,12 @@ async def _cancel(run: RunState, sweep: Sweep) -> Cancelled:
         await drive(run, driven)
         counters = Counters.summed(list(driven.counters.values()))
     found = _cancelled(run.store.folder, sweep, run.batches, out, counters)
-    return replace(found, interrupted=driven.scheduler.stopped)
+    unreached = [
+        f"{alias}: {one.batches.unreached}"
+        for alias, one in driven.counters.items()
+        if one.batches and one.batches.unreached
+    ]
+    return replace(found, unreached=unreached, interrupted=driven.scheduler.stopped)
 
 
 def _cancelled(
@@ -196,21 +203,26 @@ def price_of_cancelling(folder: Path) -> str | None:
     if not (parts := [part for part in ledger.parts.values() if part.open]):
         return None
     requests, most_usd = sum(part.requests for part in parts), most_usd_of(ledger, parts)
-    upto = "" if most_usd is None else f", up to {dollars(most_usd)} in all"
+    upto = "" if most_usd is None else f", at most {dollars(most_usd)}"
+    at = datetime.fromtimestamp(ledger.written_at).astimezone()
     return "\n".join(
         [
+            f"These batches are open, as written down at {at:%a %H:%M}:",
             *(f"  {_sentence(part)}" for part in parts),
-            f"Requests that were answered are billed, those too that are on their way: of {requests:,} "
-            f"requests nobody knows how many{upto}. Their answers are collected. The others are not billed.",
+            f"Up to {requests:,} requests may be billed{upto}. Their answers are collected. The rest costs "
+            "nothing.",
         ]
     )
 
 
 def _sentence(part: BatchPart) -> str:
     name = part.batch_id or f"part {part.key}"
-    state = "in doubt" if part.in_doubt else "not sent yet" if part.unsent else part.status or "running"
     where = f" (part {part.key})" if part.batch_id else ""
-    return f"{part.alias}: {name}{where}, {part.requests:,} requests, {state}"
+    return f"{part.alias}: {name}{where}, {part.requests:,} requests, {_state(part)}"
+
+
+def _state(part: BatchPart) -> str:
+    return standing_of(part, running=False, now=time.time()).state.value
 
 
 def _told(part: BatchPart) -> dict[str, object]:
@@ -220,4 +232,5 @@ def _told(part: BatchPart) -> dict[str, object]:
         "batch_id": part.batch_id,
         "requests": part.requests,
         "step": part.step.value,
+        "state": _state(part),
     }

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
 from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
@@ -92,6 +93,7 @@ def _batches(
         suspend=suspend,
         shared=account,
         resubmit=run.options.resubmit,
+        host=urlsplit(simulator_url or model.base_url or "").netloc or model.provider,
     )
 
     def harvest(lane_model: LaneModel, again: Callable[[Turn], None]) -> Harvest:

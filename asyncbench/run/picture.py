@@ -199,7 +199,8 @@ def _batches_text(alias: str, batches: BatchCounts, now_s: float) -> str:
     done = f", {batches.answered:,} done there" if batches.answered else ""
     age = "" if batches.oldest_s is None else f", oldest {days(now_s - batches.oldest_s)}"
     look = days(max(0.0, batches.next_look_s - now_s))
-    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {look}"
+    down = f"; {safe(batches.unreached)}" if batches.unreached else ""
+    return f"{safe(alias)} batches: {states}; {batches.trials:,} trials{done}{age}, next look in {look}{down}"
 
 
 def _limit_text(limited_by: str) -> str:

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import re
+import socket
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -227,17 +230,46 @@ def cancel(asked, *words, answer=None):
 
 def test_the_command_asks_first_and_says_what_is_billed(going_on):
     refused = cancel(going_on, answer="n\n")
-    assert (refused.exit_code, refused.stdout.split("\n")[-2]) == (0, "nothing was cancelled")
-    assert "Requests that were answered are billed" in refused.stderr
-    assert "of 12 requests nobody knows how many, up to $0.0" in refused.stderr
+    assert refused.exit_code == 3  # as batches are still open
+    assert refused.stdout.split("\n")[-2] == "nothing was cancelled, and the batches are still open"
+    assert "These batches are open, as written down at " in refused.stderr
+    assert "Up to 12 requests may be billed, at most $0.0" in refused.stderr
+    assert "Their answers are collected. The rest costs nothing." in refused.stderr
+    assert refused.stderr.count(" requests, running\n") == 2
     assert all(part.batch_id in refused.stderr for part in going_on.parts)
     nobody = cancel(going_on)
     assert isinstance(nobody.exception, ConfigError)
     assert "--yes" in str(nobody.exception)
+    assert nobody.stderr.endswith("\n")  # the error has a line of its own
     assert {batch["status"] for batch in going_on.truth} == {"in_progress"}
     done = cancel(going_on, answer="y\n")
     assert done.exit_code == 0
     assert "2 of 2 batches ended" in done.stdout
+
+
+@pytest.mark.parametrize("typed", ["", "0f3a51c2b4d6e879,"])
+def test_an_empty_name_of_a_part_is_refused_before_anything_is_done(going_on, typed):
+    given_up = cancel(going_on, "--abandon", typed, "--yes")
+    assert "--abandon" in str(given_up.exception)
+    assert "is empty" in str(given_up.exception)
+    sweep = going_on.out / "sweep.yaml"
+    again = CliRunner().invoke(app, ["run", str(sweep), "--resubmit", typed])
+    assert "--resubmit" in str(again.exception)
+    assert {batch["status"] for batch in going_on.truth} == {"in_progress"}
+    assert {part.cancelled_at for part in going_on.parts} == {None}
+
+
+def test_a_provider_that_cannot_be_reached_is_named_with_the_time(night, server):
+    asked = half_done(night, OPENAI)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        host = f"127.0.0.1:{nobody.getsockname()[1]}"
+    gone = Path(asked.out) / "sweep.yaml"
+    gone.write_text(gone.read_text().replace(server.url, f"http://{host}"))
+    found = asked.cancel()
+    assert found.exit is Exit.UNFINISHED
+    assert re.search(rf": cannot reach {host} since \d\d:\d\d$", found.as_text(), re.MULTILINE)
+    assert "0 of 2 batches ended\n" in found.as_text()
+    assert "answered" not in found.as_text()
 
 
 def test_the_command_cancels_without_a_question_and_tells_scripts_what_came_of_it(going_on):

@@ -150,13 +150,13 @@ def test_a_plan_tells_when_batches_are_left(night):
 def test_a_plan_without_time_for_batches_has_the_prices_of_real_time(night):
     asked = auto(night, OPENAI)
     asked.raw["models"][0] |= {"price": {"input": 2, "output": 10, "batch": 0.5}, "max_tokens": 50}
-    prices = {
-        mode: plan(asked.raw, limit=MANY, mode=mode, deadline=deadline).models[0]
-        for mode, deadline in (("realtime", "90m"), ("batch", "90m"), ("auto", "90m"))
-    }
-    in_time = plan(asked.raw, limit=MANY).models[0]
-    at_once = prices["realtime"]
-    assert at_once.cost_usd == pytest.approx(2 * prices["batch"].cost_usd)
-    assert prices["auto"] == at_once
-    assert in_time.cost_usd == prices["batch"].cost_usd
-    assert in_time.cost_usd_most == at_once.cost_usd_most > prices["batch"].cost_usd_most
+
+    def planned(mode, deadline="90m"):
+        found = plan(asked.raw, limit=MANY, mode=mode, deadline=deadline)
+        return orjson.loads(found.as_json())["models"][0]
+
+    at_once, batched, in_time = planned("realtime"), planned("batch"), planned("auto", "6h")
+    assert planned("auto") == at_once
+    assert at_once["cost_usd"] == pytest.approx(2 * batched["cost_usd"])
+    assert in_time["cost_usd"] == batched["cost_usd"]
+    assert in_time["cost_usd_most"] == at_once["cost_usd_most"] > batched["cost_usd_most"]
