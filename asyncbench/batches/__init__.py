@@ -41,7 +41,6 @@ from asyncbench.batches.standing import (
     near_deletion as near_deletion,
     standing_of as standing_of,
     standings as standings,
-    standings_in as standings_in,
     states_text as states_text,
     warnings_on as warnings_on,
 )

@@ -1,12 +1,11 @@
 """Where the batches of a results folder stand: read from its ledger, without a call and without writing."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from asyncbench.batches.desk import DAY_S, BatchDesk, kept_s
@@ -61,23 +60,23 @@ class PartStanding:
         return self.state not in (Stand.COLLECTED, Stand.LEFT)
 
     @property
+    def begun_at(self) -> float:
+        """When its batch was created, or the part prepared where there is none."""
+        return self.created_at or self.prepared_at
+
+    def as_data(self, now: float) -> dict[str, object]:
+        """Return it for a script: times in ISO 8601, and its age in seconds."""
+        said = {name: _iso(value) if name.endswith("_at") else value for name, value in asdict(self).items()}
+        return said | {"age_s": round(now - self.begun_at, 1)}
+
+    @property
     def named(self) -> str:
         """The batch, or the part where there is none."""
         return self.batch_id or f"part {self.part}"
 
 
-def standings_in(folder: Path, *, running: bool, now: float | None = None) -> list[PartStanding]:
-    """Return how the parts of a results folder stand, the oldest first; nothing is written.
-
-    Args:
-        folder: the results folder.
-        running: whether a run is going on there.
-        now: UTC, seconds since 1970. [this computer's]
-
-    Raises:
-        StoreError: a line of the ledger is damaged without which the others say nothing.
-    """
-    return standings(BatchLedger(folder), running=running, now=time.time() if now is None else now)
+def _iso(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat("T", "seconds")
 
 
 def standings(ledger: BatchLedger, *, running: bool, now: float) -> list[PartStanding]:
@@ -143,7 +142,7 @@ def counts_of(desk: BatchDesk, *, wait_s: float) -> BatchCounts:
     """Return what a screen shows of a model's parts, for which something is done in `wait_s` seconds."""
     now, now_s = desk.clock.now(), asyncio.get_running_loop().time()
     parts = [standing_of(part, running=True, now=now) for part in desk.ledger.open_of(desk.alias)]
-    ages_s = [now - (one.created_at or one.prepared_at) for one in parts]
+    ages_s = [now - one.begun_at for one in parts]
     return BatchCounts(
         states={state.value: count for state, count in _by_state(parts).items()},
         trials=sum(one.trials for one in parts),

@@ -96,11 +96,11 @@ def of_batches(model: Model, endpoint: KnownEndpoint, look: BatchLook | None) ->
     if look is not None and look.error is not None:
         refused = look.error.kind is ErrorKind.AUTH
         state = FindingState.WRONG if refused else FindingState.NOTE
-        way_out = (
-            "let this key see files and batches, or set `mode: realtime`"
-            if refused
-            else "check base_url, or set `mode: realtime`: without batches a run does what `fallback` says"
-        )
+        way_out = "check base_url, or set `mode: realtime`"
+        if refused:
+            way_out = "let this key see files and batches, or set `mode: realtime`"
+        elif look.error.kind is not ErrorKind.UNREACHABLE:
+            way_out += ": without batches a run does what `fallback` says"
         yield Finding(about="batches", state=state, said=f"no list: {_said(look.error)}", way_out=way_out)
     elif endpoint.batches_proven_at(model.base_url):
         yield _ok("batches", said)

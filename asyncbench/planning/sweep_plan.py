@@ -111,12 +111,7 @@ def plan_of(
     closed = {(alias, name): ids for alias, of_model in left.items() for name, ids in of_model.ids.items()}
     seen = seen_in(sweep.out, closed) if closed else {}
     rest = Remainder(
-        sweep=sweep,
-        models=models,
-        left=left,
-        seen=seen,
-        at_s=time.time(),
-        ends_s=seconds_to_deadline(sweep),
+        sweep=sweep, models=models, left=left, seen=seen, at_s=time.time(), ends_s=seconds_to_deadline(sweep)
     )
     if not quick:  # a run asks when it leaves batches, and needs to know of those that have no time
         rest = replace(rest, models=[_as_there_is_time(rest, model) for model in models])

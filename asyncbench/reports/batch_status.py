@@ -3,12 +3,11 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from asyncbench.batches import PartStanding, Stand, standings_in, states_text, warnings_on
+from asyncbench.batches import BatchLedger, PartStanding, Stand, standings, states_text, warnings_on
 from asyncbench.config import priced_models
 from asyncbench.errors import ConfigError
 from asyncbench.shown import MISSING, Sheet, days
@@ -24,6 +23,7 @@ class BatchesStatus:
 
     parts: tuple[PartStanding, ...]
     at: float  # UTC, seconds since 1970: when that was
+    written_at: float = 0.0  # the ledger's latest line; 0: there is none
 
     @property
     def open(self) -> list[PartStanding]:
@@ -49,11 +49,7 @@ class BatchesStatus:
 
     def data(self) -> list[dict[str, object]]:
         """Return all parts for a script, with times in ISO 8601."""
-        return [
-            {name: _iso(value) if name.endswith("_at") else value for name, value in asdict(part).items()}
-            | {"age_s": round(self._age_s(part), 1)}
-            for part in self.parts
-        ]
+        return [part.as_data(self.at) for part in self.parts]
 
     def sheet_and_notes(self) -> Iterator[str | Sheet]:
         if not self.parts:
@@ -73,16 +69,13 @@ class BatchesStatus:
             part.state.value,
             f"{part.trials:,}",
             f"{part.answered:,}" if part.answered else MISSING,
-            days(self._age_s(part)),
+            days(self.at - part.begun_at),
             self._left(part.window_ends_at) if (part.window_ends_at or self.at) >= self.at else "overdue",
             self._left(part.deleted_at),
         )
 
     def _left(self, at: float | None) -> str:
         return MISSING if at is None else days(at - self.at)
-
-    def _age_s(self, part: PartStanding) -> float:
-        return self.at - (part.created_at or part.prepared_at)
 
 
 def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
@@ -92,7 +85,9 @@ def batches_in(folder: Path, *, running: bool) -> BatchesStatus:
         StoreError: the ledger is damaged where everything depends on it.
     """
     now = time.time()
-    return BatchesStatus(parts=tuple(standings_in(folder, running=running, now=now)), at=now)
+    ledger = BatchLedger(folder)
+    parts = tuple(standings(ledger, running=running, now=now))
+    return BatchesStatus(parts=parts, at=now, written_at=ledger.written_at)
 
 
 def aliases_of(provider: str, folder: Path) -> set[str]:
@@ -102,7 +97,3 @@ def aliases_of(provider: str, folder: Path) -> set[str]:
     except ConfigError:
         return set()
     return {model.alias for model in models if model.provider == provider}
-
-
-def _iso(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat("T", "seconds")

@@ -212,7 +212,8 @@ def status_of(folder: Path | str) -> Status:
         )
         for name in sorted({*planned_trials, *found.models})
     )
-    written_at = None if found.written_at is None else datetime.fromtimestamp(found.written_at, UTC)
+    latest = max(found.written_at or 0.0, batches.written_at)  # of batches nothing may be answered yet
+    written_at = datetime.fromtimestamp(latest, UTC) if latest else None
     return Status(
         sweep=str(manifest["sweep"]),
         folder=str(folder),

@@ -15,9 +15,9 @@ from asyncbench.files import discard, input_path
 from asyncbench.records import Model
 from asyncbench.run.batch_news import BatchNews
 from asyncbench.run.interrupts import on_interrupt
-from asyncbench.run.lanes import lanes_of
+from asyncbench.run.lanes import OWN_SPEED, lanes_of
 from asyncbench.run.state import RunState
-from asyncbench.simulator import Settings, Simulator, running
+from asyncbench.simulator import BatchSettings, Settings, Simulator, running
 
 DRAIN_S = 30.0  # after Ctrl-C, for what is in flight
 YOUNG_OBJECTS = 20_000  # allocated between two collections of the youngest, beside those of
@@ -167,6 +167,7 @@ def _simulators(run: RunState, stack: contextlib.AsyncExitStack) -> Mapping[str 
         settings = Settings(
             problems=tuple(sorted(paths)),
             replay=() if replay is None else (input_path(replay, run.sweep.file),),
+            batch=BatchSettings(speedup=OWN_SPEED),
             folder=kept / sha256((replay or "").encode()).hexdigest()[:8],
         )
         started[replay] = stack.enter_context(running(settings))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from asyncbench.batches import BatchAccount, BatchClock, BatchDesk, BatchLane, EnqueuedPool, Harvest, LeftOpen
@@ -16,6 +16,7 @@ from asyncbench.run.askers import asker_of
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
 
+OWN_SPEED: Final = 3600.0  # of the batches of a simulator that a run starts: an hour takes a second
 Url = Callable[[Model], str | None]  # of the simulator that answers a model, if one does
 
 
@@ -162,4 +163,5 @@ class _Search:
 def _speed(model: Model) -> float:
     """Return how many times faster a simulator's batches go: waits are so much shorter."""
     played = cast("Mapping[str, Any]", model.params.get("simulate") or {}) if model.simulated else {}
-    return float((played.get("batch") or {}).get("speedup", 1.0))
+    usual = OWN_SPEED if model.base_url is None else 1.0  # as a simulator of the run's own was started
+    return float((played.get("batch") or {}).get("speedup", usual))

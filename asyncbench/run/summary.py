@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import ROUND_UP, Context, Decimal
 from enum import IntEnum
 from pathlib import Path
@@ -174,6 +174,7 @@ class Summary:
 
     def as_json(self) -> str:
         """Return everything as JSON."""
+        now = time.time()
         summary = {
             "sweep": self.sweep,
             "out": str(self.out),
@@ -181,7 +182,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "exit": int(self.exit),
             "models": {alias: counts_of(counters) for alias, counters in self.models.items()},
-            "batches": [asdict(part) for part in self.batches],
+            "batches": [part.as_data(now) for part in self.batches],
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }

@@ -40,7 +40,11 @@ def test_a_run_that_detaches_sends_everything_and_the_next_one_collects_it(night
     assert int(kept) >= 29  # the clock of the simulator is ahead by what other nights waited
     collect = "To collect them: asyncbench run "
     assert "--detach" not in next(line for line in text.splitlines() if line.startswith(collect))
-    assert json.loads(summary.as_json())["batches"][0]["batch_id"] == asked.parts[0].batch_id
+    told = json.loads(summary.as_json())["batches"]
+    assert told[0]["batch_id"] == asked.parts[0].batch_id
+    looked = json.loads(status_of(asked.out).as_json())["batches"]  # a moment later, in the same form
+    assert [one | {"age_s": 0} for one in told] == [one | {"age_s": 0} for one in looked]
+    assert told[0]["created_at"].endswith("+00:00")
     assert asked.run(limit=36).exit is Exit.COMPLETE
     assert asked.billed == dict.fromkeys(asked.answers, 1)
     assert len(asked.answers) == 36
@@ -104,6 +108,7 @@ def test_status_shows_batches_without_asking_anybody_and_without_writing(night):
     (cap,) = found.budget
     assert 0 < cap.in_batches_usd == pytest.approx(sum(part.reserved_usd for part in asked.parts))
     text = found.as_text()
+    assert "last written never" not in text  # though nothing is answered yet
     assert "Batches: 2 " in text
     assert "56 open trials are in no batch yet" in text
     told = json.loads(found.as_json())

@@ -165,6 +165,11 @@ def exported(asked, tmp_path):
     return folder, json_lines(folder / "batch_0.jsonl"), right
 
 
+def test_an_export_names_the_folders_that_an_import_takes(asked, tmp_path):
+    text = export_batches("openai", asked, tmp_path / "r", models=["mini"]).as_text()
+    assert f"asyncbench import batch RESULTS --requests {tmp_path / 'r' / 'mini'} --out IMPORTED" in text
+
+
 def test_results_become_trials_of_a_batch_at_half_the_price_whatever_their_bodies_say(exported, tmp_path):
     folder, requests, right = exported
     lines = [answered(request, right[request["custom_id"]]) for request in reversed(requests)]

@@ -1,5 +1,6 @@
 """export_batches(): the open trials of a sweep as files of requests, with a map of what each request is."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -56,10 +57,11 @@ class ExportedBatches(Report):
         for model in self.models:
             files = f"{model.files:,} file{'s' * (model.files != 1)}"
             yield f"{model.folder}: {model.requests:,} requests in {files}, and {MAP}"
-        yield (
-            "Submit the files, and save what comes back. `asyncbench import batch RESULTS --requests FOLDER "
-            "--out IMPORTED` reads it, and `asyncbench run SWEEP --reuse IMPORTED` takes the answers over."
-        )
+        yield "Submit the files, and save what comes back. To read it, then to take the answers over:"
+        for model in self.models:
+            folder = shlex.quote(model.folder)
+            yield f"  asyncbench import batch RESULTS --requests {folder} --out IMPORTED"
+        yield "  asyncbench run SWEEP --reuse IMPORTED"
 
 
 def export_batches(
