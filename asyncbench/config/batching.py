@@ -1,7 +1,8 @@
 """How the batches of a sweep are made: the entry `batch` of its file, and the record it becomes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 
@@ -23,6 +24,10 @@ class Batching:
 
 class BatchEntry(Entry):
     """How batches are made, for models whose `mode` is `batch`."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "price": "It stands in the model's entry: `price: {input: …, output: …, batch: 0.5}`."
+    }
 
     max_requests: PositiveInt = Field(
         default=10_000,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -27,6 +27,7 @@ class Entry(BaseModel):
     """One part of a sweep file."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+    elsewhere: ClassVar[Mapping[str, str]] = {}  # keys that stand in another place → where
 
     @model_validator(mode="before")
     @classmethod
@@ -89,15 +90,19 @@ def _complaints(kind: type[Entry], raw: object, faults: list[ErrorDetails], plac
     by_keys: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for fault in faults:
         by_keys.setdefault(_keys_of(fault, raw), []).append(fault)
+    for keys in [keys for keys, same in by_keys.items() if same[0]["type"] == "float_type"]:
+        if any(other[: len(keys)] == keys != other for other in by_keys):
+            del by_keys[keys]  # a mapping may stand there, too, and what is wrong in it is told
     told = list[tuple[int, str]]()
     meant = set[tuple[str | int, ...]]()
     for keys, same in sorted(by_keys.items(), key=lambda item: item[1][0]["type"] == "missing"):
         where = replace(place, keys=(*place.keys, *keys))
         *outer, last = keys or ("",)
         if same[0]["type"] == "extra_forbidden":
-            known = _level(kind, keys).model_fields
+            level = _level(kind, keys)
+            known = level.model_fields
             meant.update((*outer, key) for key in difflib.get_close_matches(str(last), known, n=1))
-            said = _unknown_key(str(last), known)
+            said = _unknown_key(str(last), known, level.elsewhere)
         elif same[0]["type"] == "missing":
             if keys in meant:  # its misspelt form is told already
                 continue
@@ -121,7 +126,7 @@ def _keys_of(fault: ErrorDetails, raw: object) -> tuple[str | int, ...]:
             raw = raw[key]  # type: ignore[index]  # as was just seen
         elif key == "on" and isinstance(raw, Mapping) and True in raw:  # so YAML reads a bare `on`
             raw = raw[True]
-        elif key == "[key]" or not (key is last and isinstance(raw, Mapping)):
+        elif key == "[key]" or not (fault["type"] == "missing" and key is last and isinstance(raw, Mapping)):
             continue
         keys.append(key)
     return tuple(keys)
@@ -142,7 +147,9 @@ def _entries(annotation: Any) -> Iterator[type[Entry]]:
         yield from _entries(inner)
 
 
-def _unknown_key(name: str, known: Collection[str]) -> str:
+def _unknown_key(name: str, known: Collection[str], elsewhere: Mapping[str, str]) -> str:
+    if name in elsewhere:
+        return f"unknown key {quoted(name)}. {elsewhere[name]}"
     if "key_env" in known and _HOLDS_A_KEY.fullmatch(name):
         way_out = "Set `key_env` to the NAME of the environment variable that holds the key"
         return f"unknown key {quoted(name)}. {way_out}"

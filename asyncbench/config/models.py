@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
@@ -241,6 +241,9 @@ class ModelEntry(LimitsEntry, WhomEntry):
     """
 
     model_config = ConfigDict(json_schema_extra=_with_lists)
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "batch": "`batch` stands at the top of the sweep, for all models. Here you can set `mode`."
+    }
 
     compare: list[Literal["rpm", "tpm", "input_tpm", "output_tpm", "concurrency", "fraction"]] = Field(
         default_factory=list,

@@ -1,5 +1,6 @@
 """The ready-made sweep in batches, which starts its own simulator: interrupted, killed, and run again."""
 
+import asyncio
 import signal
 import time
 from collections import Counter
@@ -7,11 +8,12 @@ from collections import Counter
 import pytest
 import yaml
 
-from asyncbench import read_attempts, read_trials
+from asyncbench import read_attempts, read_trials, run_sweep
 from asyncbench.batches import BatchLedger
 from asyncbench.run import Exit
 from tests.commands import ROOT, asyncbench
 from tests.processes import Forked
+from tests.sweep_files import problem_set, sweep
 
 
 @pytest.fixture
@@ -56,3 +58,12 @@ def test_a_sweep_with_a_simulator_of_its_own_finds_its_batches_again(batch_sweep
 def sent(out):
     """The parts of a folder that are known to be batches."""
     return [part for part in BatchLedger(out).parts.values() if part.batch_id]
+
+
+@pytest.mark.parametrize("model", ["simulated/oracle", "simulated-anthropic/oracle"])
+def test_a_simulator_of_the_run_s_own_plays_batches_at_once_though_nobody_says_so(tmp_path, model):
+    out = tmp_path / "out"
+    asked = sweep(out, problem_set(tmp_path), {"model": model, "mode": "batch"})
+    done = asyncio.run(asyncio.wait_for(run_sweep(asked, limit=4), 60))  # half an hour by a batch's own clock
+    assert done.exit is Exit.COMPLETE
+    assert {row["mode"] for row in read_attempts(out).to_pylist()} == {"batch"}

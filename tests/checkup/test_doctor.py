@@ -9,10 +9,10 @@ import pytest
 from asyncbench import checkup as doctor
 from asyncbench.checkup import Checkup, DoctorReport, examine, models_from
 from asyncbench.checkup.findings import FindingState
-from asyncbench.checkup.judging import ProbeCall, of_calls, of_settings, rate_headers
+from asyncbench.checkup.judging import BatchLook, ProbeCall, of_batches, of_calls, of_settings, rate_headers
 from asyncbench.config import sweep_from
 from asyncbench.errors import ConfigError, ErrorKind, ProviderError
-from asyncbench.providers import open_provider
+from asyncbench.providers import known_endpoints, open_provider
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.records import Limits, Model, Reply, Usage
 from asyncbench.simulator.settings import Settings
@@ -474,4 +474,14 @@ def test_doctor_looks_whether_a_batch_api_answers(place, state, said):
     assert batches.state is state
     assert said in batches.said
     assert batches.way_out
+    assert ("`fallback`" in batches.way_out) == (place == "without")
     assert one.fine
+
+
+def test_doctor_does_not_promise_real_time_where_nobody_answers():
+    model = replace(MODEL, mode="batch")
+    look = BatchLook(
+        most_requests=1, most_bytes=1, error=ProviderError(ErrorKind.UNREACHABLE, "no connection")
+    )
+    (finding,) = of_batches(model, known_endpoints()["openai"], look)
+    assert finding.way_out == "check base_url, or set `mode: realtime`"

@@ -325,3 +325,24 @@ def test_the_schema_is_printed_or_written(tmp_path):
     done = asyncbench_here("schema", "--out", out)
     assert json.loads(out.read_text()) == sweep_schema()
     assert f"# yaml-language-server: $schema={out}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("keys", "of_model", "told"),
+    [
+        (
+            {"batch": {"price": 0.5}},
+            {},
+            "It stands in the model's entry: `price: {input: …, output: …,",
+        ),
+        ({}, {"batch": {"rounds": 1}}, "`batch` stands at the top of the sweep, for all models."),
+        ({}, {"price": {"input": 1, "output": 2, "batch": {"input": 1}}}, "price.batch: 'output' is missing"),
+    ],
+)
+def test_a_key_of_batches_in_the_wrong_place_is_told_where_it_belongs(keys, of_model, told):
+    model = {"model": "simulated/oracle", **of_model}
+    with pytest.raises(ConfigError) as refused:
+        sweep_from({"name": "s", "problems": ["p.parquet"], "models": [model], **keys})
+    assert told in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+    assert "constrained" not in str(refused.value)
