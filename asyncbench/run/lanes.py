@@ -74,7 +74,7 @@ def _batches(
     simulator_url: str | None,
     stack: AsyncExitStack,
 ) -> BatchLane:
-    model = asker.model
+    model, batching = asker.model, run.sweep.batch
     clock = run.options.clock or BatchClock(_speed(model))
     api = open_batches(model, key=run.keys[model.alias], simulator_url=simulator_url, now=clock.now)
     stack.push_async_callback(api.aclose)
@@ -89,7 +89,7 @@ def _batches(
         api=api,
         ledger=run.batches,
         clock=clock,
-        batching=run.sweep.batch,
+        batching=batching,
         say=run.screen.say,
         suspend=suspend,
         shared=account,
@@ -110,9 +110,7 @@ def _batches(
 
     asker.counters.in_batches += len(left.out)
     # Prompt tokens are limited for each model, requests for all models of a key.
-    pool = EnqueuedPool(
-        run.sweep.batch.enqueued_tokens, in_tokens=api.uploads, known=api.pool or not api.uploads
-    )
+    pool = EnqueuedPool(batching.enqueued_tokens, in_tokens=api.uploads, known=api.pool or not api.uploads)
     return BatchLane(
         name=f"{model.alias} (batches)",
         askers=[asker],
@@ -120,7 +118,7 @@ def _batches(
         harvest=harvest,
         realtime=lambda rest: _lane(run, model.alias, [rest]),
         fail=run.salvage.fail,
-        rounds=left.rounds if run.sweep.batch.fallback == REALTIME else Counter(),
+        rounds=left.rounds if batching.fallback == REALTIME else Counter(),
         pool=account.pools.setdefault(model.model_id if api.uploads else "", pool),
         turn=model.turn,
         leaves=run.options.detach or run.options.pilot is not None,
