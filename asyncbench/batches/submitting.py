@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from asyncbench.batches.desk import NO_PAGE, NOT_FOUND, BatchDesk
+from asyncbench.batches.desk import NO_PAGE, NOT_FOUND, PATIENCE_S, BatchDesk
 from asyncbench.batches.enqueued import SAYS_FULL, EnqueuedPool
 from asyncbench.batches.ledger import BatchPart, Step
 from asyncbench.batches.packing import trial_of
@@ -42,8 +42,10 @@ class Submitting:
     def __init__(self, desk: BatchDesk, pool: EnqueuedPool) -> None:
         self.untraced: set[str] = set()  # parts in doubt for which nothing more can be done
         self._desk, self._pool = desk, pool
+        self._looks_s = LOOKS_S[desk.api.uploads]
         self._failures = Counter[str]()  # in a row, by part
         self._absence_told = False
+        self._failing: dict[str, float] = {}  # by part in doubt: UTC since which nothing could be looked at
         self._looked: dict[str, int] = {}  # at lists, by part in doubt
         self._undecided = Counter[str]()  # reads of results that told nothing, by batch
 
@@ -63,8 +65,10 @@ class Submitting:
                 self._desk.suspend(
                     f"{error.kind.value}: no file of requests could be uploaded: {error.message}"
                 )
-            return self._desk.failed(error, again=again, looking=part.in_doubt)
+            wait_s = self._desk.failed(error, again=again, looking=part.in_doubt)
+            return math.inf if part.in_doubt and self._stays_unseen(part, error) else wait_s
         self._failures[part.key] = 0
+        self._failing.pop(part.key, None)
         return wait_s
 
     async def _step(self, part: BatchPart) -> float:
@@ -192,10 +196,6 @@ class Submitting:
 
     # ── in doubt ─────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _looks_s(self) -> tuple[float, ...]:
-        return LOOKS_S[self._desk.api.uploads]
-
     async def _look_for_named(self, part: BatchPart) -> float:
         """Look for a batch of the part's file; then delete the file, look again, and be certain."""
         desk = self._desk
@@ -280,6 +280,21 @@ class Submitting:
                 f"{part.key}`."
             )
         return math.inf
+
+    def _stays_unseen(self, part: BatchPart, error: ProviderError) -> bool:
+        """Whether looks at a part in doubt have failed for so long that this run makes no more of them."""
+        desk = self._desk
+        since_at = self._failing.setdefault(part.key, desk.clock.now())
+        if desk.clock.since(since_at) < PATIENCE_S or self._age_s(part) < self._looks_s[-1]:
+            return False
+        if part.key not in self.untraced:
+            self.untraced.add(part.key)
+            desk.say(
+                f"{desk.alias}: nobody knows whether there is a batch of part {part.key}, and the provider "
+                f"shows none ({error}). Its {part.requests:,} requests are not sent again. The next run "
+                "looks again."
+            )
+        return True
 
     def _next_look_s(self, part: BatchPart) -> float:
         """Return the seconds until the next look at a list; 0: now."""

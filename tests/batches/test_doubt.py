@@ -3,7 +3,9 @@
 import pytest
 
 from asyncbench.batches import Step
+from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import sdk_batches
+from asyncbench.providers.sdk_batches import SdkBatches
 from asyncbench.run import Exit
 from tests.batches.test_limits import priced
 from tests.batches.world import VENDORS, Forwarded
@@ -115,3 +117,17 @@ def test_of_two_batches_of_one_part_both_reserves_are_kept_until_both_have_ended
     assert reserved[0] == 2 * min(reserved)
     assert set(reserved) == {min(reserved), 2 * min(reserved)}
     assert asked.ledger.caps[0].reserved == 0
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_doubt_that_no_list_can_end_is_left_to_the_next_run(night, vendor, monkeypatch):
+    async def unlisted(_batches, _since):
+        raise ProviderError(ErrorKind.BAD_REQUEST, "no such page", http_status=404)
+
+    asked = night(vendor, "create_reply_dropped=#1")
+    with monkeypatch.context() as patch:
+        patch.setattr(SdkBatches, "recent", unlisted)
+        assert asked.run(limit=6).exit is Exit.UNFINISHED
+    assert sum("are not sent again" in line for line in asked.screen.lines) == 1
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
