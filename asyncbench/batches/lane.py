@@ -225,7 +225,7 @@ class BatchLane:
                 await self.desk.api.delete_input(part.file_id)
             except ProviderError:
                 return math.inf  # the next run tries again; the vendor deletes it in 30 days
-        for suffix in ("jsonl", "results", "part", "most"):
+        for suffix in ("jsonl", "results", "part", "most", "handed"):
             self.desk.ledger.path(part, suffix).unlink(missing_ok=True)
         await self.desk.note(part, Step.CLEANED)
         return math.inf

@@ -51,6 +51,10 @@ AskedModel = Annotated[
     str | None,
     typer.Option(metavar="PROVIDER/MODEL", help="batch: the model, if there is no map. Default: theirs."),
 ]
+Partial = Annotated[
+    bool,
+    typer.Option("--partial", help="batch: ask requests without a result again. Default: wait for it."),
+]
 
 
 def import_results(
@@ -63,6 +67,7 @@ def import_results(
     requests: Requests = None,
     problems: AskedProblems = None,
     model: AskedModel = None,
+    partial: Partial = False,
     as_json: Json = False,
 ) -> None:
     """Import the result files of other projects.
@@ -94,6 +99,8 @@ def import_results(
         raise ConfigError("import batch takes none of --depths, --trials and --style. Remove them.")
     if form == BATCH and requests is None and (problems, model) != (None, None):
         raise ConfigError("--problems and --model need --requests: name the file of requests.")
+    if partial and (form != BATCH or requests is not None):
+        raise ConfigError("--partial is for `import batch` without --requests alone. Remove it.")
     with interruptible("run the same import again to continue"):
         from asyncbench.exchange import HandedIn, Imported, hand_in_results, import_batches, import_files
 
@@ -101,7 +108,7 @@ def import_results(
         if requests is not None:
             imported = import_batches(files, out, requests=requests, problems=problems, model=model)
         elif form == BATCH:
-            imported = hand_in_results(files, out)
+            imported = hand_in_results(files, out, partial=partial)
         else:
             imported = import_files(form, files, out, **plan)
     for complaint in imported.left_out:

@@ -81,7 +81,7 @@ def test_results_fetched_by_hand_settle_a_doubt(night, abandoned):
     assert {row["batch_id"] for row in asked.attempts} == {batch["batch_id"] for batch in asked.truth}
 
 
-def test_files_may_come_one_after_the_other_and_what_lacks_a_line_is_asked_again(night):
+def test_files_may_come_one_after_the_other_and_what_lacks_a_line_is_asked_again_if_wanted(night):
     asked = night(OPENAI, play=SLOW)
     with pytest.raises((TimeoutError, ExceptionGroup)):
         asked.run_for(SOON_S, limit=6)
@@ -93,12 +93,26 @@ def test_files_may_come_one_after_the_other_and_what_lacks_a_line_is_asked_again
     said = asyncbench_here("import", "batch", first, "--out", asked.out)
     assert said.returncode == Exit.UNFINISHED
     assert "2 of 6 results are in place" in said.stdout
-    found = hand_in_results([second], asked.out)
+    assert "repeat the command with --partial" in said.stdout
+    assert {part.step for part in asked.parts} == {Step.SUBMITTED}
+    found = hand_in_results([second], asked.out, partial=True)
     assert [part.results for part in found.parts] == [5]
     assert len(found.left_out) == 1
     assert "has a result already" in found.left_out[0]
     assert asked.run(limit=6).exit is Exit.COMPLETE
     assert sorted(row["status"] for row in asked.attempts) == ["lost", *6 * ["ok"]]
+
+
+def test_a_part_of_the_results_is_completed_by_the_provider_and_nothing_is_paid_twice(night):
+    asked = night(OPENAI, play=SLOW)
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(SOON_S, limit=6)
+    [whole] = files_of(asked, OPENAI)
+    whole.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:2]))
+    assert hand_in_results([whole], asked.out).exit is Exit.UNFINISHED
+    assert asked.run(limit=6).exit is Exit.COMPLETE
+    assert asked.billed == dict.fromkeys(asked.answers, 1)
+    assert [row["status"] for row in asked.attempts] == 6 * ["ok"]
 
 
 def test_what_is_no_result_of_an_open_batch_is_refused_and_the_batch_stays_as_it_is(night):

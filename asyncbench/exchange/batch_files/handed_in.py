@@ -25,6 +25,7 @@ from asyncbench.shown import Report
 from asyncbench.store import IMPORTED, SWEEP_FILE, is_results_folder, locked, read_manifest
 
 TRIAL_DIGITS: Final = 32  # of a custom id; the key of its part follows
+HANDED: Final = "handed"  # the suffix of results that are not all there are
 BY_HAND: Final = ("fetched by hand",)  # as the files of a batch whose own ones are not known
 
 
@@ -36,6 +37,7 @@ class HandedPart:
     batch_id: str
     requests: int
     results: int
+    taken: bool  # whether the next run takes in what is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +58,28 @@ class HandedIn(Report):
         for part in self.parts:
             yield f"{part.batch_id}: {part.results:,} of {part.requests:,} results are in place"
             if lacking := part.requests - part.results:
+                said = f"{lacking:,} requests have no result"
                 yield (
-                    f"{lacking:,} requests have no result. If there is a file of errors, import it as well "
-                    "before you run: a request without a line is taken for not answered, and asked again."
+                    f"{said}. They count as not answered: the next run asks them again."
+                    if part.taken
+                    else f"{said}, so none is taken in yet. Import the file of errors, too; or, if there is "
+                    "no other file, repeat the command with --partial: the next run then asks them again."
                 )
-        yield "Run the sweep again: it grades these results, and asks for none of them."
+        if any(part.taken for part in self.parts):
+            yield "Run the sweep again: it grades these results, and asks for none of them."
 
 
-def hand_in_results(files: Iterable[PathLike[str] | str], out: PathLike[str] | str) -> HandedIn:
+def hand_in_results(
+    files: Iterable[PathLike[str] | str], out: PathLike[str] | str, *, partial: bool = False
+) -> HandedIn:
     """Give results that you fetched from your provider to the open batches of a results folder.
+
+    A batch is taken in once each of its requests has a result: files may come one after the other.
 
     Args:
         files: files of results, with answers and with errors, or folders that hold them.
         out: the results folder of the sweep that sent the batches.
+        partial: take requests without a result for not answered; the next run asks them again.
 
     Returns:
         A `HandedIn`, with the parts and what could not be used. The next run of the sweep takes them in.
@@ -96,11 +107,15 @@ def hand_in_results(files: Iterable[PathLike[str] | str], out: PathLike[str] | s
             raise ConfigError(f"Nothing can be imported: {next(iter(fetched.left_out), 'no file has lines')}")
         drafts.close()
         for part in fetched.parts.values():
-            _put_in_place(part, ledger)
+            _put_in_place(part, ledger, partial=partial)
         ledger.close()
     handed = [
         HandedPart(
-            part=key, batch_id=each.part.batch_id or key, requests=each.part.requests, results=each.found
+            part=key,
+            batch_id=each.part.batch_id or key,
+            requests=each.part.requests,
+            results=each.found,
+            taken=partial or not each.waiting,
         )
         for key, each in fetched.parts.items()
     ]
@@ -182,17 +197,20 @@ class _Fetched:
             lines = self.drafts.enter_context(draft.open("wb"))
         fetched = _FetchedPart(part=part, api=api, draft=draft, lines=lines, waiting=trials)
         self.parts[part.key] = fetched
-        there = self.ledger.path(part, "results")
-        if there.exists():
-            self.read(there)
+        for suffix in ("results", HANDED):
+            if (there := self.ledger.path(part, suffix)).exists():
+                self.read(there)
         return fetched
 
 
-def _put_in_place(fetched: _FetchedPart, ledger: BatchLedger) -> None:
-    """Note that a batch exists and has ended, once its results are on the disk."""
-    part = fetched.part
+def _put_in_place(fetched: _FetchedPart, ledger: BatchLedger, *, partial: bool) -> None:
+    """Note that a batch exists and has ended, once its results are on the disk; keep what is not all."""
+    part, whole = fetched.part, partial or not fetched.waiting
     with storing(fetched.draft):
-        publish(fetched.draft, ledger.path(part, "results"))
+        publish(fetched.draft, ledger.path(part, "results" if whole else HANDED))
+    if not whole:
+        return
+    ledger.path(part, HANDED).unlink(missing_ok=True)
     if part.batch_id is None:
         said = {"batch_id": fetched.batch_id or part.key, "created_at": part.intended_at or part.at}
         ledger.write(part, Step.SUBMITTED, at=part.at, **said)
