@@ -102,8 +102,11 @@ def copy_given_up(folders: Iterable[Path], out: Path) -> None:
     merged.close()
 
 
-def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen]) -> None:
-    """Set aside again, under the caps of a run, what is out for each alias."""
+def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen], asked: Collection[str]) -> None:
+    """Set aside again, under the caps of a run, what is out for each alias.
+
+    Of an alias that is not `asked` it counts as spent: in this run, waiting would not bring it back.
+    """
     if ledger is None:
         return
     for alias, left in found.items():
@@ -113,7 +116,7 @@ def hold_again(ledger: Ledger | None, found: Mapping[str, LeftOpen]) -> None:
                 account.hold_again(hold)
             else:
                 _hold_for_all(ledger.caps, hold)
-        for hold in left.doubted:
+        for hold in (*(() if alias in asked else left.holds), *left.doubted):
             if account is not None:
                 account.settle(hold, None)
 

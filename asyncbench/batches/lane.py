@@ -140,7 +140,9 @@ class BatchLane:
         if packed or self._polling.news or any(map(desk.is_due, going)):
             return 0.0
         if self.leaves and not self._switching.begins_none and not self._may_send_more():
-            self._stopped = True  # what is out is for the next run
+            self._stopped = True  # what is out is for the next run, and so is its money
+            for part in desk.ledger.open_of(desk.alias):
+                self._reserves.doubt(part, self._harvest.done.get(part.key, ()))
             return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
         waits = not (self._model.exhausted or self._no_room) or self._writer is not None

@@ -157,7 +157,7 @@ def _take_up_batches(run: RunState) -> None:
     ask_abandoned(run.batches, run.options.resubmit, at=time.time())
     aliases = {model.alias for model in run.models} | {part.alias for part in run.batches.parts.values()}
     run.left_open = {alias: left_open(run.batches, alias, run.store.folder) for alias in sorted(aliases)}
-    hold_again(run.ledger, run.left_open)
+    hold_again(run.ledger, run.left_open, {model.alias for model in run.models})
 
 
 def _describe(run: RunState) -> None:

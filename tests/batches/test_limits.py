@@ -130,6 +130,20 @@ def test_what_is_out_counts_for_the_budget_of_the_next_run(night):
     assert len(asked.truth) == 1
 
 
+@pytest.mark.timeout(60)  # of a run that waits for ever
+@pytest.mark.parametrize("options", [{"models": ["b"]}, {"detach": True}], ids=["asked alone", "left"])
+def test_a_model_does_not_wait_for_money_that_another_one_s_batches_hold(night, options):
+    asked = priced(night(OPENAI, play={"latency_s": 40_000}), budget_usd=1)
+    (model,) = asked.raw["models"]
+    asked.raw["models"] = [{**model, "alias": "a"}, {**model, "alias": "b", "top_p": 0.9, "mode": "realtime"}]
+    with pytest.raises((TimeoutError, ExceptionGroup)):
+        asked.run_for(1000, limit=10, models=["a"])
+    (part,) = asked.parts
+    asked.raw["budget_usd"] = 1.05 * part.reserved_usd  # enough for one call of the other
+    assert asked.run(limit=10, **options).exit is Exit.BUDGET
+    assert [part.open for part in asked.parts] == [True]
+
+
 def test_no_quota_in_a_line_suspends_the_model_and_keeps_the_other_answers(night):
     asked = night(OPENAI, "line_no_quota=#3", batch={"max_requests": 6})
     summary = asked.run(limit=6)
