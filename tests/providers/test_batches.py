@@ -314,6 +314,9 @@ def test_models_of_one_key_look_at_one_list(server, problems, tmp_path):
         def __init__(self, api):
             self.api, self.looks, self.poll_s = api, 0, 0
 
+        def __getattr__(self, name):
+            return getattr(self.api, name)
+
         async def recent(self, since):
             self.looks += 1
             return await self.api.recent(since)
