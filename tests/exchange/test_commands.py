@@ -139,7 +139,7 @@ def interrupted(folder, *arguments, when):
 
 
 def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_path):
-    folder, lines = tmp_path / "results", 4_000
+    folder, lines = tmp_path / "results", 10_000
     file = jsonl(tmp_path / "a.jsonl", *[trial()] * lines)
     words = ("import", "llm-arithmetic", file, "--out", folder)
     code, complaint = interrupted(
@@ -156,7 +156,7 @@ def test_ctrl_c_in_an_import_keeps_what_it_has_and_importing_again_goes_on(tmp_p
 
 
 def test_ctrl_c_in_an_export_leaves_nothing(tmp_path):
-    files = [jsonl(tmp_path / f"{name}.jsonl", *[trial()] * 1_000) for name in "abcdefgh"]
+    files = [jsonl(tmp_path / f"{name}.jsonl", *[trial()] * 2_000) for name in "abcdefgh"]
     asyncbench("import", "llm-arithmetic", *files, "--out", tmp_path / "results")
     words = ("export", "llm-arithmetic", tmp_path / "results", "--out", tmp_path / "out")
     code, complaint = interrupted(tmp_path / "out", *words, when=lambda folder: any(folder.glob(".export-*")))
