@@ -146,16 +146,19 @@ class Reserves:
                 for actual_usd in free * [0.0] + paid * [None]:
                     self._account.settle(hold, actual_usd)
 
-    def doubt(self, part: BatchPart, done: Collection[str] = ()) -> None:
-        """Count as spent what is set aside for a part that is left to later runs.
+    def doubt(self, parts: Iterable[BatchPart], done: Mapping[str, Collection[str]]) -> None:
+        """Count as spent what is set aside for parts that are left to later runs.
 
-        `done`: its trials whose end is written down.
+        `done`: by part, its trials whose end is written down.
         """
-        if self._account is None or part.key in self._doubted:
+        if self._account is None:
             return
-        self._doubted.add(part.key)
-        for hold in self._holds(part, done):
-            self._account.settle(hold, None)
+        for part in parts:
+            if part.key in self._doubted:
+                continue
+            self._doubted.add(part.key)
+            for hold in self._holds(part, done.get(part.key, ())):
+                self._account.settle(hold, None)
 
     def _holds(self, part: BatchPart, done: Collection[str] = ()) -> list[Hold]:
         rows = manifest_rows(self._ledger.path(part, "manifest"))

@@ -133,16 +133,16 @@ class BatchLane:
         polled_s = await self._polling.poll() if not self._stopped else math.inf
         self._reserves.follow_twins()
         packed = await self._pack()
-        for part in desk.ledger.open_of(desk.alias):
-            if desk.due.get(part.key) == math.inf:
-                self._reserves.doubt(part, self._harvest.done.get(part.key, ()))
+        parts = desk.ledger.open_of(desk.alias)
+        self._reserves.doubt(
+            (part for part in parts if desk.due.get(part.key) == math.inf), self._harvest.done
+        )
         going = [part for part in desk.ledger.of(desk.alias) if self._goes_on(part)]
         if packed or self._polling.news or any(map(desk.is_due, going)):
             return 0.0
         if self.leaves and not self._switching.begins_none and not self._may_send_more():
             self._stopped = True  # what is out is for the next run, and so is its money
-            for part in desk.ledger.open_of(desk.alias):
-                self._reserves.doubt(part, self._harvest.done.get(part.key, ()))
+            self._reserves.doubt(parts, self._harvest.done)
             return None
         going = [part for part in going if part.open and desk.due[part.key] < math.inf]
         waits = not (self._model.exhausted or self._no_room) or self._writer is not None
