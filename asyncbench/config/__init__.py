@@ -6,7 +6,7 @@ sweep file. Each module imports only from lines above its own:
     place
     entry · reading
     sources · conditions · deadline · notify · matrix · batching · prices
-    models
+    models · loading
     sweep_file
     contradictions
     sweep · starter
@@ -23,6 +23,7 @@ from asyncbench.config.entry import (
     ENV_VARIABLE as ENV_VARIABLE,
     suggestion as suggestion,
 )
+from asyncbench.config.loading import Find as Find, Load as Load, Slo as Slo
 from asyncbench.config.models import check_alias as check_alias
 from asyncbench.config.notify import (
     ADDRESS_RULE as ADDRESS_RULE,
@@ -57,6 +58,7 @@ from asyncbench.config.sweep import (
     stop_rule_in as stop_rule_in,
     sweep_from as sweep_from,
     with_budget as with_budget,
+    with_load as with_load,
     with_mode as with_mode,
 )
 from asyncbench.config.sweep_file import sweep_schema as sweep_schema

@@ -25,7 +25,7 @@ def deadline_from(given: object, *, place: object) -> str:
             f"{place}: 'deadline' must be text, not {shortened(repr(given))}. "
             f"YAML reads a bare time of day as a number: put it in quotes. {_FORMS}"
         )
-    if not (_seconds(written) or _time_of_day(written) or _moment(written)):
+    if not (seconds_in(written) or _time_of_day(written) or _moment(written)):
         raise ConfigError(f"{place}: 'deadline' {quoted(written)} is not a time. {_FORMS}")
     return written
 
@@ -36,7 +36,7 @@ def seconds_left(deadline: str, now: datetime) -> float:
     Raises:
         ConfigError: that moment has passed.
     """
-    if seconds := _seconds(deadline):
+    if seconds := seconds_in(deadline):
         return seconds
     if due := _time_of_day(deadline):
         then = now.replace(hour=due[0], minute=due[1], second=0, microsecond=0)
@@ -48,11 +48,12 @@ def seconds_left(deadline: str, now: datetime) -> float:
     return left_s
 
 
-def _seconds(written: str) -> float | None:
+def seconds_in(written: str) -> float | None:
+    """Return the seconds of a duration such as 1h30m; None: it is none."""
     if not re.fullmatch(r"(\d+(\.\d+)?[smhd])+", written):
         return None
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", written)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def _time_of_day(written: str) -> tuple[int, int] | None:

@@ -1,6 +1,6 @@
 """A sweep as a whole: a file or a mapping → a `Sweep`, and back."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from asyncbench.config.conditions import condition_from, condition_mapping, mode
 from asyncbench.config.contradictions import contradictions
 from asyncbench.config.deadline import deadline_from
 from asyncbench.config.entry import Dollars, Mode, Streaming, collected, read_entry
+from asyncbench.config.loading import Load, as_load_mapping, load_complaints, load_from, with_keys
 from asyncbench.config.matrix import Keys, expanded, kept_as_written, sent_whole
 from asyncbench.config.models import (
     ModelEntry,
@@ -52,6 +53,7 @@ class Sweep:
     allow_unpriced: bool = False  # models without a price are asked outside of every budget
     stop_when: StopWhen | None = None  # enough is known of a cell; None: everything is asked
     batch: Batching = field(default_factory=Batching)
+    load: Load | None = None  # None: it asks as fast as limits allow
     file: Path | None = field(default=None, compare=False)  # where it was read from
     # Aliases whose max_tokens is not the sweep's: their wire format demands one. Changes nothing asked.
     max_tokens_demanded: frozenset[str] = field(default=frozenset(), compare=False)
@@ -174,6 +176,19 @@ def with_mode(
     return replace(sweep, models=tuple(asked))
 
 
+def with_load(sweep: Sweep, keys: Mapping[str, object], *, place: Place) -> Sweep:
+    """Return a sweep whose `load` has other values of some keys, as a sweep file has them.
+
+    Raises:
+        ConfigError: they are wrong, or do not go together with the sweep.
+    """
+    load = with_keys(sweep.load, keys, place=place)
+    faults = [f"{place}: {complaint}" for complaint in load_complaints(load, sweep.models)]
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return replace(sweep, load=load)
+
+
 def priced_models(path: Path) -> tuple[Model, ...]:
     """Return the models of a sweep file with what their prices depend on, and nothing else of it.
 
@@ -235,11 +250,12 @@ def sweep_from(raw: object, *, place: Place | str = "sweep", file: Path | None =
     if not faults:
         conditions = _for_models(conditions, entry, _bases(raw, entry, moved), place, faults)
         models = [
-            _streamed(model, given, entry.stream, conditions)
+            _streamed(model, given, _streams(entry), conditions)
             for model, given in zip(models, entry.models, strict=True)
         ]
     if not faults:
         faults += contradictions(entry, models, own, conditions, place)
+        faults += _against_load(entry, rest.get("load"), models, place)
     if faults:
         raise ConfigError("\n".join(dict.fromkeys(faults)))
     return Sweep(
@@ -302,6 +318,21 @@ def _streamed(model: Model, entry: ModelEntry, stream: Streaming, conditions: Se
     return replace(model, stream=any(streams(each, said) for each in asked))
 
 
+def _streams(entry: SweepEntry) -> Streaming:
+    """Return what a sweep says of streams: under load, first tokens are to be timed."""
+    return True if entry.load is not None and entry.stream == "auto" else entry.stream
+
+
+def _against_load(
+    entry: SweepEntry, load: Load | None, models: Sequence[Model], place: Place
+) -> Iterator[str]:
+    if load is None:
+        return
+    yield from (f"{place / 'load'}: {complaint}" for complaint in load_complaints(load, models))
+    if entry.stop_when is not None:
+        yield f"{place / 'stop_when'}: steps of a load all have their length. Remove it, or `load`"
+
+
 def _demanded(models: Sequence[Model], entries: Sequence[ModelEntry]) -> frozenset[str]:
     """Return the aliases of models that have a max_tokens, though the sweep sets none."""
     return frozenset(
@@ -319,6 +350,7 @@ def _rest_of(entry: SweepEntry, place: Place, faults: list[str]) -> dict[str, An
         ("deadline", deadline_from),
         ("notify", notify_from),
         ("stop_when", _stop_when),
+        ("load", load_from),
     )
     for key, read in readers:
         if (said := getattr(entry, key)) is not None:
@@ -377,6 +409,7 @@ def as_mapping(sweep: Sweep) -> dict[str, object]:
         "allow_unpriced": sweep.allow_unpriced,
         "stop_when": {name: share for name, share in rules.items() if share is not None},
         "batch": {} if sweep.batch == Batching() else _said_of(sweep.batch),
+        "load": {} if sweep.load is None else as_load_mapping(sweep.load),
     }
     return {
         "name": sweep.name,

@@ -9,6 +9,7 @@ from pydantic_core import core_schema
 from asyncbench.config.batching import BatchEntry
 from asyncbench.config.conditions import ConditionEntry
 from asyncbench.config.entry import Dollars, Entry, Mode, Name, Share, Streaming
+from asyncbench.config.loading import LoadEntry
 from asyncbench.config.models import ModelEntry, ProviderEntry, as_model_mapping
 from asyncbench.config.notify import NotifyEntry, as_notify_mapping
 from asyncbench.config.sources import Problems
@@ -78,6 +79,10 @@ class SweepEntry(Entry):
         default_factory=BatchEntry,
         description="How batches are made.",
         json_schema_extra={"default": {}},
+    )
+    load: LoadEntry | None = Field(
+        default=None,
+        description="How `asyncbench load` loads the models. A sweep with it is not for `run`.",
     )
     deadline: Annotated[object, WithJsonSchema({"type": ["string", "null"]})] = Field(
         default=None,

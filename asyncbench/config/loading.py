@@ -1,0 +1,257 @@
+"""How a sweep loads its models: the entry `load` of its file, and the record it becomes."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator, Field, NonNegativeFloat, PositiveInt
+from pydantic_core import PydanticCustomError
+
+from asyncbench.config.deadline import seconds_in
+from asyncbench.config.entry import Entry, Number, Share, read_entry
+from asyncbench.config.place import Place
+from asyncbench.errors import ConfigError
+from asyncbench.records import BATCH, Model
+
+Pattern = Literal["constant", "poisson", "gamma", "closed"]
+CLOSED: Final = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Find:
+    """Where the highest rate is looked for that keeps the SLO, calls a second."""
+
+    lowest: float
+    highest: float
+    tolerance: float  # of the rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """What is promised to a share of all calls; times are seconds from when a call was due."""
+
+    ttft: float | None  # to the first token, thinking included
+    ttfo: float | None  # to the first token of the answer
+    tpot: float | None  # of an output token after the first
+    latency: float | None  # to the end of the answer
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How models are loaded; times are seconds."""
+
+    arrivals: str
+    burstiness: float  # of gamma: its shape
+    rates: tuple[float, ...]  # calls a second; closed: callers. Empty: `find` says which
+    find: Find | None
+    slo: Slo | None
+    warmup: float
+    duration: float
+    drain: float
+    rest: float
+    think: float  # closed: between an answer and the caller's next call
+    order: str
+    same_problems: bool
+    max_in_flight: int
+    past_limits: bool
+    seed: int
+
+    @property
+    def closed(self) -> bool:
+        """Whether a fixed number of callers ask, each one call after the other."""
+        return self.arrivals == CLOSED
+
+    @property
+    def length_s(self) -> float:
+        """Seconds in which calls are sent, of a step."""
+        return self.warmup + self.duration
+
+
+def _seconds(given: object) -> object:
+    """Return a duration as seconds; what is none is for the next validator."""
+    if isinstance(given, str):
+        if (seconds := seconds_in(given)) is None:
+            raise PydanticCustomError("duration", 'a duration, such as "90s" or "2m"')
+        return seconds
+    return given
+
+
+Duration = Annotated[NonNegativeFloat, Field(strict=False, allow_inf_nan=False), BeforeValidator(_seconds)]
+Length = Annotated[float, Field(gt=0, strict=False, allow_inf_nan=False), BeforeValidator(_seconds)]
+
+
+class FindEntry(Entry):
+    """Where to look for the highest rate that keeps the SLO."""
+
+    lowest: Number = Field(description="The rate to begin with, in calls a second.")
+    highest: Number = Field(description="The highest rate to try.")
+    tolerance: Share = Field(default=0.05, description="How near to come to the rate, as a share of it.")
+
+
+class SloEntry(Entry):
+    """What is promised to a share of all calls. Times are seconds from when a call was due."""
+
+    ttft: Number | None = Field(
+        default=None, description="The most seconds to the first token, be it of thinking or of the answer."
+    )
+    ttfo: Number | None = Field(
+        default=None, description="The most seconds to the first token of the answer."
+    )
+    tpot: Number | None = Field(
+        default=None, description="The most seconds for an output token after the first."
+    )
+    latency: Number | None = Field(default=None, description="The most seconds to the end of the answer.")
+    share: Share = Field(
+        default=0.95,
+        description="The share of calls that must keep all of these. A call without an answer keeps none.",
+    )
+
+
+class LoadEntry(Entry):
+    """How `asyncbench load` sends calls: at times drawn beforehand, step by step."""
+
+    arrivals: Pattern = Field(
+        default="poisson",
+        description="When calls are sent. `constant`: evenly. `poisson`: as users do who know nothing of "
+        "each other. `gamma`: in bursts, or more evenly, by `burstiness`. `closed`: by callers of whom each "
+        "waits for its answer. A slow server then slows its callers, so its latencies look better.",
+    )
+    burstiness: Number = Field(
+        default=1.0,
+        description="The shape of `gamma`: 1 is `poisson`, less comes in bursts, more is more even.",
+    )
+    rates: Annotated[list[Number], Field(min_length=1)] | None = Field(
+        default=None,
+        description="The steps: calls a second to each model, or with `closed` the number of callers. "
+        "`repeats` of the sweep repeats all of them.",
+    )
+    find: FindEntry | None = Field(
+        default=None, description="Instead of `rates`: find the highest rate that keeps the `slo`."
+    )
+    slo: SloEntry | None = Field(
+        default=None, description="What calls must keep. Without it, steps get no verdict."
+    )
+    warmup: Duration = Field(
+        default=15.0, description="How long each step goes on before its calls count, such as `15s`."
+    )
+    duration: Length = Field(
+        default=120.0, description="How long the calls of a step count that are due then, such as `2m`."
+    )
+    drain: Duration = Field(
+        default=60.0,
+        description="How long to wait for answers after the last call of a step. Calls without one are then "
+        "`unfinished`.",
+    )
+    rest: Duration = Field(default=10.0, description="The pause between two steps.")
+    think: Duration = Field(
+        default=0.0, description="With `closed`: the pause of a caller between an answer and its next call."
+    )
+    order: Literal["shuffled", "rising"] = Field(
+        default="shuffled", description="The order of the steps. It is the same for all models."
+    )
+    same_problems: bool = Field(
+        default=True,
+        description="Whether each step asks the same problems, so that accuracies can be compared in pairs. "
+        "If not, each step goes on where the one before it ended, so that no cache helps.",
+    )
+    max_in_flight: PositiveInt = Field(
+        default=5_000,
+        description="The most calls in flight to a model. A call that is due beyond them is dropped and "
+        "counted, never delayed.",
+    )
+    past_limits: bool = Field(
+        default=False,
+        description="Whether rates above the `rpm` of a model are asked all the same, to see what happens.",
+    )
+    seed: int = Field(default=0, description="The seed of the times and of the order.")
+
+
+def load_from(entry: LoadEntry, *, place: Place) -> Load:
+    """Return how a sweep loads its models.
+
+    Raises:
+        ConfigError: its keys do not go together.
+    """
+    if faults := list(_faults(entry, place)):
+        raise ConfigError("\n".join(faults))
+    said = entry.model_dump()
+    return Load(
+        **said
+        | {
+            "rates": tuple(entry.rates or ()),
+            "find": None if entry.find is None else Find(**said["find"]),
+            "slo": None if entry.slo is None else Slo(**said["slo"]),
+        }
+    )
+
+
+def with_keys(load: Load | None, keys: Mapping[str, object], *, place: Place) -> Load:
+    """Return a load with other values of some keys, as a sweep file has them; of `rates` and `find` one.
+
+    Raises:
+        ConfigError: they are wrong, or do not go together.
+    """
+    said = {} if load is None else as_load_mapping(load)
+    for one, other in (("rates", "find"), ("find", "rates")):
+        if one in keys:
+            said.pop(other, None)
+    return load_from(read_entry(LoadEntry, said | dict(keys), place=place), place=place)
+
+
+def as_load_mapping(load: Load) -> dict[str, object]:
+    """Return a load as a sweep file has it."""
+    said = asdict(load) | {"rates": list(load.rates)}
+    slo = {name: value for name, value in (said["slo"] or {}).items() if value is not None}
+    return {name: value for name, value in (said | {"slo": slo}).items() if value not in (None, [], {})}
+
+
+def _faults(entry: LoadEntry, place: Place) -> Iterator[str]:
+    if (entry.rates is None) == (entry.find is None):
+        said = "set both" if entry.rates else "set neither"
+        yield f"{place}: `rates` and `find` are {said}. Set one: `rates: [1, 2, 4]` lists the steps"
+    if entry.burstiness != 1 and entry.arrivals != "gamma":
+        yield f"{place / 'burstiness'}: it is for `arrivals: gamma` alone. Set that, or remove it"
+    if entry.think and entry.arrivals != CLOSED:
+        yield f"{place / 'think'}: it is for `arrivals: closed` alone. Set that, or remove it"
+    rates = entry.rates or []
+    if twice := [rate for rate, times in Counter(rates).items() if times > 1]:
+        yield f"{place / 'rates'}: lists {twice[0]:g} twice. To measure a step again, set `repeats`"
+    if entry.arrivals == CLOSED and (odd := [rate for rate in rates if rate != int(rate)]):
+        yield f"{place / 'rates'}: {odd[0]:g} callers. With `closed`, `rates` are whole numbers of callers"
+    if entry.slo is not None and not any((entry.slo.ttft, entry.slo.ttfo, entry.slo.tpot, entry.slo.latency)):
+        yield f"{place / 'slo'}: it promises nothing. Set `ttft`, `ttfo`, `tpot` or `latency`, in seconds"
+    if entry.find is not None:
+        yield from _faults_of_find(entry, entry.find, place / "find")
+
+
+def _faults_of_find(entry: LoadEntry, find: FindEntry, place: Place) -> Iterator[str]:
+    if entry.slo is None:
+        yield f"{place}: it looks for the highest rate that keeps an `slo`. Set one"
+    if entry.arrivals == CLOSED:
+        yield f"{place}: callers have no rate. Set other `arrivals`, or list numbers of callers in `rates`"
+    if find.highest <= find.lowest:
+        yield f"{place / 'highest'}: must be above `lowest` ({find.lowest:g})"
+
+
+def load_complaints(load: Load, models: Sequence[Model]) -> Iterator[str]:
+    """Yield what of some models does not go together with a load."""
+    for model in models:
+        name = repr(model.alias)
+        if model.mode == BATCH:
+            yield f"{name} is asked in batches, which have no load. Set `mode: realtime`"
+        if model.limits.concurrency is not None:
+            yield f"{name} has a `concurrency`, which would delay calls. Remove it, or set `arrivals: closed`"
+        if model.limits.group is not None:
+            yield f"{name} is in a `group`; a load is on each model by itself. Remove the group"
+        rpm, asked = model.limits.rpm, () if load.closed else (*load.rates, *_of_find(load.find))
+        if rpm is not None and not load.past_limits and (over := [rate for rate in asked if 60 * rate > rpm]):
+            yield (
+                f"{name} has `rpm: {rpm:g}`, which {over[0]:g} calls a second pass. Remove the higher rates, "
+                "or set `past_limits: true` to see what happens"
+            )
+
+
+def _of_find(find: Find | None) -> tuple[float, ...]:
+    return () if find is None else (find.lowest,)

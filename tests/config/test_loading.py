@@ -1,0 +1,113 @@
+"""The entry `load` of a sweep file: what it becomes, and what does not go together."""
+
+import pytest
+
+from asyncbench.config import Find, Place, Slo, as_mapping, sweep_from, with_load
+from asyncbench.errors import ConfigError
+
+MODEL = {"model": "openai/a", "max_tokens": 9}
+TTFT = {"ttft": 0.5}
+
+
+def sweep(load, model=None, **keys):
+    problems = [{"suite": "integer_addition", "seed": 1}]
+    return sweep_from(
+        {"name": "x", "problems": problems, "models": [MODEL | (model or {})], "load": load, **keys}
+    )
+
+
+def complaint(load, **keys):
+    with pytest.raises(ConfigError) as refused:
+        sweep(load, **keys)
+    return str(refused.value)
+
+
+def test_durations_are_texts_or_seconds_and_what_is_left_out_has_its_default():
+    load = sweep({"rates": [1, 2.5], "duration": "1m30s", "drain": 5, "rest": "0s"}).load
+    assert (load.rates, load.duration, load.drain, load.rest) == ((1.0, 2.5), 90.0, 5.0, 0.0)
+    assert (load.arrivals, load.warmup, load.order, load.slo, load.find) == (
+        "poisson",
+        15.0,
+        "shuffled",
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rates": [1, 2], "slo": TTFT},
+        {"arrivals": "gamma", "burstiness": 0.5, "rates": [3], "seed": 7, "past_limits": True},
+        {"arrivals": "closed", "rates": [4], "think": "2s", "order": "rising", "same_problems": False},
+        {"find": {"lowest": 1, "highest": 200}, "slo": {"tpot": 0.05, "latency": 20, "share": 0.9}},
+    ],
+)
+def test_the_file_in_the_results_folder_says_the_same(load):
+    asked = sweep(load)
+    assert sweep_from(as_mapping(asked)).load == asked.load
+
+
+def test_an_ordinary_sweep_says_nothing_of_load():
+    assert "load" not in as_mapping(sweep(None))
+
+
+def test_replies_are_streamed_unless_the_sweep_says_otherwise():
+    assert [sweep({"rates": [1]}, **keys).models[0].stream for keys in ({}, {"stream": False})] == [
+        True,
+        False,
+    ]
+    assert not sweep({"rates": [1]}, {"stream": False}).models[0].stream
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ({}, "load: `rates` and `find` are set neither"),
+        ({"rates": [1], "find": {"lowest": 1, "highest": 2}, "slo": TTFT}, "set both"),
+        ({"rates": [1], "trace": {}}, "unknown key 'trace'"),
+        ({"rates": []}, "'rates' must not be empty"),
+        ({"rates": [2, 1, 2]}, "load.rates: lists 2 twice. To measure a step again, set `repeats`"),
+        ({"rates": [0]}, "more than 0"),
+        ({"rates": [1], "duration": "0s"}, "'duration' must be more than 0"),
+        ({"rates": [1], "drain": "5 x"}, "'drain' must be a duration, such as"),
+        ({"rates": [1.5], "arrivals": "closed"}, "whole numbers of callers"),
+        ({"rates": [1], "burstiness": 2}, "`arrivals: gamma` alone"),
+        ({"rates": [1], "think": 1}, "`arrivals: closed` alone"),
+        ({"rates": [1], "slo": {"share": 0.9}}, "it promises nothing"),
+        ({"find": {"lowest": 1, "highest": 2}}, "Set one"),
+        ({"find": {"lowest": 2, "highest": 2}, "slo": TTFT}, "must be above `lowest` (2)"),
+        ({"find": {"lowest": 1, "highest": 2}, "slo": TTFT, "arrivals": "closed"}, "callers have no rate"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_a_way_out(load, said):
+    assert said in complaint(load)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"model": {"concurrency": 3}}, "'openai/a' has a `concurrency`, which would delay calls"),
+        ({"model": {"group": "g"}}, "is in a `group`"),
+        ({"mode": "batch"}, "is asked in batches"),
+        ({"model": {"rpm": 100}}, "has `rpm: 100`, which 2 calls a second pass"),
+        ({"stop_when": {"ci_width": 0.1}}, "stop_when: steps of a load all have their length"),
+    ],
+)
+def test_neither_do_these_of_models_and_the_sweep(keys, said):
+    assert said in complaint({"rates": [1, 2]}, **keys)
+
+
+def test_a_rate_above_the_limit_is_asked_where_somebody_wants_to_see_it():
+    assert sweep({"rates": [2], "past_limits": True}, {"rpm": 60}).load.rates == (2.0,)
+
+
+def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
+    place = Place(source="command line")
+    asked = sweep({"rates": [1, 2], "slo": TTFT, "duration": "5s"})
+    typed = with_load(asked, {"find": {"lowest": 1, "highest": 9}, "duration": "7s"}, place=place).load
+    assert (typed.rates, typed.find) == ((), Find(lowest=1, highest=9, tolerance=0.05))
+    assert (typed.duration, typed.slo) == (7.0, Slo(ttft=0.5, ttfo=None, tpot=None, latency=None, share=0.95))
+    assert with_load(sweep(None), {"rates": [3]}, place=place).load.rates == (3.0,)
+    with pytest.raises(ConfigError, match="`concurrency`"):
+        with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)
