@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
         read_lanes,
         read_problems,
         read_skipped,
+        read_steps,
         read_trials,
     )
     from asyncbench.suites import grade_text as grade
@@ -82,6 +83,7 @@ _HOMES = {
     "read_lanes": ("asyncbench.store", "read_lanes"),
     "read_problems": ("asyncbench.store", "read_problems"),
     "read_skipped": ("asyncbench.store", "read_skipped"),
+    "read_steps": ("asyncbench.store", "read_steps"),
     "read_trials": ("asyncbench.store", "read_trials"),
     "reconcile": ("asyncbench.reconciliation", "reconcile"),
     "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
@@ -119,6 +121,7 @@ __all__ = [
     "read_lanes",
     "read_problems",
     "read_skipped",
+    "read_steps",
     "read_trials",
     "reconcile",
     "regrade_folder",

@@ -25,7 +25,7 @@ cli, __init__ | __main__
 """
 IMPORTS_ONLY = {"engine": {"errors", "records", "pricing"}}  # the rest is handed to it
 SDKS = {"openai": "providers/openai", "anthropic": "providers/anthropic"}  # the only folder to import each
-AT_THE_ROOT = {"__init__", "__main__", "cli", "errors", "files", "pricing", "records"}
+AT_THE_ROOT = {"__init__", "__main__", "cli", "errors", "files", "pricing"}
 
 FLOOR = {
     name.strip(): floor for floor, step in enumerate(FLOORS.split("|")) for name in step.strip().split(",")

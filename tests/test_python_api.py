@@ -23,7 +23,15 @@ from tests.sweep_files import entry, simulator
 
 HERE = Path(ab.__file__)
 ROWS = 3
-READERS = ("read_trials", "read_grades", "read_attempts", "read_lanes", "read_skipped", "read_problems")
+READERS = (
+    "read_trials",
+    "read_grades",
+    "read_attempts",
+    "read_lanes",
+    "read_skipped",
+    "read_steps",
+    "read_problems",
+)
 
 
 @pytest.fixture

@@ -158,13 +158,18 @@ def asked_as(model: Model, condition: Condition) -> bytes:
 class TrialIds:
     """The ids of all trials of one model under one condition: 128 bits of content as 32 hex characters.
 
-    An imported trial's `run` is a part of it: two files may hold the same question of the same model.
+    An imported trial's `run` is a part of it: two files may hold the same question of the same model. So is
+    the step of a load: two steps may ask the same.
     """
 
-    def __init__(self, model: Model, condition: Condition, *, run: str | None = None) -> None:
+    def __init__(
+        self, model: Model, condition: Condition, *, run: str | None = None, load: str | None = None
+    ) -> None:
         self._asked = blake2b(asked_as(model, condition), digest_size=16)
         if run is not None:
             self._asked.update(f"\n{run}".encode())
+        if load is not None:
+            self._asked.update(f"\0{load}".encode())
 
     def of(self, problem_id: str, *, prompt_version: int, repeat: int) -> str:
         """Return the id of asking this problem this way for the (repeat + 1)-th time."""

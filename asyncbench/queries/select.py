@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
@@ -152,7 +152,7 @@ def asking(folder: Folders, query: str) -> Iterator[Answer]:
         ConfigError: it is not a results folder; the query is not a SELECT, or wrong.
         StoreError: the folder cannot be read.
     """
-    folders = chosen(folder)
+    folders = replace(chosen(folder), loaded=True)
     with ExitStack() as held:
 
         def ask() -> Look:

@@ -16,6 +16,7 @@ from asyncbench.store.catalog import (
     read_grades as read_grades,
     read_lanes as read_lanes,
     read_skipped as read_skipped,
+    read_steps as read_steps,
     read_trials as read_trials,
     right_ids as right_ids,
     steady as steady,

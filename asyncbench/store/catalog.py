@@ -92,6 +92,15 @@ def read_skipped(folder: Path | str, columns: Columns = None, filters: Filters |
     return steady(folder, lambda seen: seen.read("skipped", columns, filters))
 
 
+@in_frames
+def read_steps(folder: Path | str, columns: Columns = None, filters: Filters | None = None) -> pa.Table:
+    """Read what the steps of `asyncbench load` came to: one row per model and step.
+
+    Arguments and errors are those of `read_trials`.
+    """
+    return steady(folder, lambda seen: seen.read("steps", columns, filters))
+
+
 def iter_trials(
     folder: Path | str, columns: Columns = None, filters: Filters | None = None, *, batch_rows: int = ROWS
 ) -> Iterator[pa.RecordBatch]:

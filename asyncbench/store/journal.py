@@ -8,6 +8,7 @@ After its first line, which names the version, a line of it holds one of:
     {"trial": row, "grades": [row, …]}   the trial is closed: its row, and what its grades add to it
     {"lane": row}                        what a lane did in a minute: its row of `lanes`
     {"skipped": row}                     a trial is not asked, and why: its row of `skipped`
+    {"step": row}                        what a step of a load came to: its row of `steps`
 
 So each segment can be made into tables on its own.
 """
@@ -19,8 +20,28 @@ from typing import Any
 
 from asyncbench.errors import StoreError
 from asyncbench.files import make_folder, storing
-from asyncbench.records import Attempt, Ended, Event, LaneMinute, Reply, Result, Sent, Skipped, Usage
-from asyncbench.store.rows import Row, attempt_row, encode_json, grade_rows, lane_row, skipped_row, trial_row
+from asyncbench.records import (
+    Attempt,
+    Ended,
+    Event,
+    LaneMinute,
+    Reply,
+    Result,
+    Sent,
+    Skipped,
+    StepResult,
+    Usage,
+)
+from asyncbench.store.rows import (
+    Row,
+    attempt_row,
+    encode_json,
+    grade_rows,
+    lane_row,
+    skipped_row,
+    step_row,
+    trial_row,
+)
 from asyncbench.store.schema import LOST
 from asyncbench.store.segment import Segment, head_of, name_of, number_of
 
@@ -89,6 +110,8 @@ class Journal:
                 self.segment.append(encode_json({"lane": lane_row(event)}))
             case Skipped():
                 self.segment.append(encode_json({"skipped": skipped_row(event)}))
+            case StepResult():
+                self.segment.append(encode_json({"step": step_row(event)}))
         self.rows += 1
 
     def rotate(self) -> None:
@@ -173,7 +196,8 @@ def _last_call(trial: Mapping[str, Any]) -> Attempt:  # Any: JSON of our own
 
 
 # what Attempt and its row have in common; the rest is built anew
-_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage", "batch_ended_at"})
+_TIMES = ("due_at", "batch_ended_at")  # that may be NULL
+_SAME = tuple({own.name for own in fields(Attempt)} - {"started_at", "usage", "raw_usage", *_TIMES})
 
 
 def _ending(key: str, ended: Ended) -> Row:
@@ -190,6 +214,6 @@ def _ended(row: Mapping[str, Any], written: Mapping[str, Any] | None) -> Ended: 
         started_at=row["started_at"] / 1_000_000,
         usage=reply.usage if reply else None,
         raw_usage=reply.raw_usage if reply else None,
-        batch_ended_at=None if (at := row.get("batch_ended_at")) is None else at / 1_000_000,
+        **{name: at / 1_000_000 for name in _TIMES if (at := row.get(name)) is not None},
     )
     return Ended(attempt=attempt, reply=reply)

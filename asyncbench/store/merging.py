@@ -233,7 +233,7 @@ def _rows(
             rows = pa.Table.from_batches([batch])
             if name == "attempts":
                 yield calls.alone(rows)
-            elif name == "lanes":
+            elif name in ("lanes", "steps"):
                 yield rows  # what a lane did in one folder it did not do in another
             elif name == "skipped":
                 yield rows.filter(trials.still_skipped(source, rows["trial_id"]))

@@ -7,8 +7,8 @@ from typing import Final
 import orjson
 
 from asyncbench.prompting import recorded_parameters
-from asyncbench.records import Attempt, LaneMinute, Result, Skipped, Usage
-from asyncbench.store.schema import LIMITS, LONGEST_ERROR, WAITS
+from asyncbench.records import Attempt, LaneMinute, Result, Skipped, StepResult, Usage
+from asyncbench.store.schema import LIMITS, LONGEST_ERROR, STEPS, WAITS
 
 Row = dict[str, object]
 
@@ -18,6 +18,10 @@ _STORED: Final[dict[type, tuple[str, ...] | None]] = {}  # by type, once it was 
 _KNOWN: Final[dict[int, tuple[object, str]]] = {}  # by identity, which holding the record keeps its own
 _MOST_KNOWN: Final = 1000
 _NO_USAGE: Final = Usage()
+_OF_LOAD: Final = (
+    *("late_s", "phase", "ttfo_s", "connect_s"),
+    *("chunks", "gap_p50_s", "gap_p99_s", "gap_max_s", "output_chars"),
+)
 
 
 def trial_row(result: Result) -> Row:
@@ -70,6 +74,7 @@ def trial_row(result: Result) -> Row:
         "http_status": response and response.http_status,
         "request_id": response and response.request_id,
         "reused_from": result.reused_from,
+        "load": trial.load,
     }
 
 
@@ -126,6 +131,9 @@ def attempt_row(attempt: Attempt) -> Row:
         "mode": attempt.mode,
         "batch_id": attempt.batch_id,
         "batch_ended_at": None if attempt.batch_ended_at is None else _microseconds(attempt.batch_ended_at),
+        "load": attempt.load,
+        "due_at": None if attempt.due_at is None else _microseconds(attempt.due_at),
+        **{name: getattr(attempt, name) for name in _OF_LOAD},
     }
 
 
@@ -143,6 +151,13 @@ def lane_row(minute: LaneMinute) -> Row:
         **{f"waited_for_{name}_s": minute.waited_s.get(name, 0.0) for name in WAITS},
         "pauses": "\n".join(minute.pauses) or None,
     }
+
+
+def step_row(step: StepResult) -> Row:
+    """Return the row of `steps` of one step; times are microseconds since 1970."""
+    said = {name: getattr(step, name) for name in STEPS.names}
+    slo = None if step.slo is None else canonical(step.slo)
+    return said | {"began_at": _microseconds(step.began_at), "slo": slo}
 
 
 def skipped_row(skipped: Skipped) -> Row:

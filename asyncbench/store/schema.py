@@ -1,4 +1,4 @@
-"""The five tables of a results folder: their columns and what each one means.
+"""The six tables of a results folder: their columns and what each one means.
 
 `docs/reference/results.md` shows them. No meaning is in the files: they keep the bytes that they have.
 """
@@ -142,12 +142,14 @@ _TRIALS = (
         TEXT,
         request_id="The provider's id of the last attempt, for its support. NULL: none given.",
         reused_from="The sweep that paid for the answer, if it was taken over (`--reuse`). NULL: asked here.",
+        load="The step of `asyncbench load` that asked it, such as `poisson 8/s #2`. Reports of accuracy "
+        "leave such rows out. NULL: no load.",
     ),
 )
 TRIALS = _schema(_TRIALS)
 
 # what each row of `grades` repeats of its trial's row, so that it can be read without it
-OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "representation", "length")
+OF_THE_TRIAL = ("trial_id", "run", "suite", "model", "task", "variant", "representation", "length", "load")
 
 _GRADES = (
     *_of_trials(*OF_THE_TRIAL),
@@ -190,6 +192,7 @@ _GRADES = (
 )
 GRADES = _schema(_GRADES)
 
+_NO_LOAD = "NULL: no load."
 _ATTEMPTS = (
     *_always(TEXT, trial_id="Joins `trials`, once the trial is finished."),
     *_always(SHORT, attempt="Number of the attempt of its trial, from 1."),
@@ -205,8 +208,8 @@ _ATTEMPTS = (
     *_always(
         TEXT,
         status="`ok`, the kind of the error, `lost` (the run died before the call ended, or a batch did not "
-        "return the request), `expired` or `cancelled` (the batch ended before the request ran), or `failed` "
-        "(imported, kind unknown).",
+        "return the request), `expired` or `cancelled` (the batch ended before the request ran), "
+        "`unfinished` (a step of a load waited no longer), or `failed` (imported, kind unknown).",
     ),
     *_maybe(SHORT, http_status="HTTP status. NULL: no response."),
     *_maybe(REAL, retry_after_s="Seconds that the provider asked to wait. NULL: it did not ask."),
@@ -240,6 +243,28 @@ _ATTEMPTS = (
         batch_id="The provider's id of the batch. NULL: no batch.",
     ),
     *_maybe(TIME, batch_ended_at="Time at which the batch ended (UTC). NULL: no batch, or not told."),
+    *_maybe(TEXT, load=f"The step of `asyncbench load` that the call was due in. {_NO_LOAD}"),
+    *_maybe(TIME, due_at=f"Time at which the call was due (UTC). {_NO_LOAD}"),
+    *_maybe(
+        REAL,
+        late_s="Seconds from the due time to the written request. `late_s + latency_s` is the latency that a "
+        f"user sees, `late_s + ttft_s` the TTFT. {_NO_LOAD}",
+    ),
+    *_maybe(TEXT, phase=f"`warmup` or `measured`, by the due time. {_NO_LOAD}"),
+    *_maybe(
+        REAL,
+        ttfo_s="Seconds from the written request to the first token of the answer, after any thinking. "
+        "NULL: not streamed, or no load.",
+        connect_s="Seconds of `late_s` that it took to connect. NULL: the connection was there, or no load.",
+    ),
+    *_maybe(SHORT, chunks="Pieces of text in which the reply came. NULL: not streamed, or no load."),
+    *_maybe(
+        REAL,
+        gap_p50_s="Median of the seconds between two of these pieces. NULL: fewer than two.",
+        gap_p99_s="Their 99th percentile. NULL: fewer than two.",
+        gap_max_s="The longest of them. NULL: fewer than two.",
+    ),
+    *_maybe(LONG, output_chars="Characters of thinking and answer. NULL: no reply, or no load."),
 )
 ATTEMPTS = _schema(_ATTEMPTS)
 LOST = "lost"  # the status of a call without an end
@@ -318,16 +343,76 @@ _SKIPPED = (
 )
 SKIPPED = _schema(_SKIPPED)
 
+_STEPS = (
+    *_always(
+        TEXT,
+        load="The step, such as `poisson 8/s #2`. With `model`, it joins `trials` and `attempts`.",
+        model="Alias of the model in the sweep.",
+        arrivals="How calls came: `constant`, `poisson`, `gamma` or `closed`.",
+    ),
+    *_always(REAL, rate="Calls a second that were asked for. With `closed`: the number of callers."),
+    *_always(SHORT, round="Number of the step among all of this rate, from 1."),
+    *_always(TIME, began_at="Start of the step (UTC)."),
+    *_always(
+        REAL,
+        warmup_s="Seconds from there until calls count. All columns below are of calls due after them.",
+        seconds="Seconds in which these calls were due.",
+    ),
+    *_always(
+        LONG,
+        offered="Calls that were due. It is drawn, so it differs a little from rate times seconds.",
+        dropped="Those of them that were never sent, because `max_in_flight` calls were in flight.",
+        sent="The others.",
+        answered="Calls with a reply.",
+        refused="Calls refused with 429, 503 or 529.",
+        failed="Calls that failed in another way.",
+        unfinished="Calls without an end when `drain` was over.",
+    ),
+    *_maybe(
+        REAL,
+        late_p50_s="Median of the seconds from due time to written request, without the time to connect. "
+        "NULL: no call was sent.",
+        late_p99_s="The 99th percentile of the same. NULL: no call was sent.",
+        loop_lag_p99_s="99th percentile of the delay of asyncbench's own event loop. NULL: not measured.",
+        in_flight_mean="Calls in flight, mean over the time. NULL: not measured.",
+    ),
+    *_always(SHORT, in_flight_max="Most calls in flight at once."),
+    *_maybe(
+        REAL,
+        in_flight_slope="Growth of the calls in flight, in calls a second. NULL: too short a step.",
+        ks_p="p-value of Kolmogorov and Smirnov: whether the gaps between calls are those of a Poisson "
+        "process. NULL: another pattern, or too few calls.",
+        dispersion_p="The same by the index of dispersion of the counts, which sees bursts. NULL: likewise.",
+    ),
+    *_always(FLAG, client_bound="Whether this computer, not the server, was the bottleneck."),
+    *_maybe(
+        FLAG,
+        saturated="Whether calls in flight kept growing: the rate is above the capacity. NULL: too short a "
+        "step to tell.",
+    ),
+    *_maybe(LONG, met="Calls that kept the SLO. NULL: there is none."),
+    *_maybe(
+        TEXT,
+        slo="The SLO, as JSON. NULL: there is none.",
+        verdict="`met` or `missed` (the 95 % interval of the share that kept the SLO is on one side of the "
+        "promised share) or `unresolved` (it is not). With or without SLO: `client_bound` (its figures are "
+        "those of this computer) or `incomplete` (it was stopped; the next run measures it again). NULL: "
+        "there is no SLO.",
+    ),
+)
+STEPS = _schema(_STEPS)
+
 SCHEMAS: Mapping[str, pa.Schema] = {
     "trials": TRIALS,
     "grades": GRADES,
     "attempts": ATTEMPTS,
     "lanes": LANES,
     "skipped": SKIPPED,
+    "steps": STEPS,
 }
 MEANINGS: Mapping[str, Mapping[str, str]] = {
     table: {column.field.name: column.meaning for column in columns}
-    for table, columns in zip(SCHEMAS, (_TRIALS, _GRADES, _ATTEMPTS, _LANES, _SKIPPED), strict=True)
+    for table, columns in zip(SCHEMAS, (_TRIALS, _GRADES, _ATTEMPTS, _LANES, _SKIPPED, _STEPS), strict=True)
 }
 PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "trials": ("suite", "model"),
@@ -335,6 +420,7 @@ PARTITIONED_BY: Mapping[str, tuple[str, ...]] = {
     "attempts": ("model",),
     "lanes": ("lane",),
     "skipped": ("suite", "model"),
+    "steps": ("model",),
 }
 
 

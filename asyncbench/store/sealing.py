@@ -1,4 +1,4 @@
-"""The five tables on disk: immutable Parquet parts, made from complete segments of the journal.
+"""The six tables on disk: immutable Parquet parts, made from complete segments of the journal.
 
     trials/suite=nupa/model=gpt-5-mini/part-000001.parquet
     attempts/model=gpt-5-mini/part-000001.parquet

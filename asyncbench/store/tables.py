@@ -1,4 +1,4 @@
-"""The journal's lines as rows of the five tables: read by Arrow, so that other threads run meanwhile."""
+"""The journal's lines as rows of the six tables: read by Arrow, so that other threads run meanwhile."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from asyncbench.errors import StoreError
-from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, SKIPPED, TRIALS
+from asyncbench.store.schema import ATTEMPTS, GRADES, LANES, OF_THE_TRIAL, SKIPPED, STEPS, TRIALS
 
-Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped
+Tables = Mapping[str, pa.Table]  # by name: trials, grades, attempts, lanes, skipped, steps
 
 
 def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
@@ -28,6 +28,7 @@ def tables(payloads: Sequence[bytes], *, place: Path) -> Tables:
             "attempts": _table(ended["attempt"], ATTEMPTS),
             "lanes": _table(_parsed(payloads, _MINUTE)["lane"], LANES),
             "skipped": _table(_parsed(payloads, _UNASKED)["skipped"], SKIPPED),
+            "steps": _table(_parsed(payloads, _STEP)["step"], STEPS),
         }
     except ValueError as error:  # Arrow's too
         raise StoreError(f"{place} holds a value of the wrong type: {error}") from error
@@ -61,6 +62,7 @@ def _in_json(field: "pa.Field[pa.DataType]") -> pa.DataType:
 _ENDED = pa.schema([("attempt", _written(ATTEMPTS))])
 _MINUTE = pa.schema([("lane", _written(LANES))])
 _UNASKED = pa.schema([("skipped", _written(SKIPPED))])
+_STEP = pa.schema([("step", _written(STEPS))])
 _CLOSED = pa.schema(
     [("trial", _written(TRIALS)), ("grades", pa.list_(_written(GRADES, without=OF_THE_TRIAL)))]
 )

@@ -128,6 +128,7 @@ def trials_of(
     skip: Callable[[str], bool] = lambda _: False,
     left_out: Callable[[str, Cell, str], None] | None = None,
     model_of: Callable[[Model, str], Model] = lambda model, _: model,
+    load: str | None = None,
 ) -> Iterator[Trial]:
     """Yield one model's trials, every prefix of them balanced over sets and cells.
 
@@ -140,10 +141,16 @@ def trials_of(
         skip: is told each trial's id, in order; where it says yes, the trial is left out and not even made.
         left_out: is told of each of those, but further repeats: its condition, cell and id. None: nobody is.
         model_of: returns the model as a trial is asked it, of its condition's model and the trial's id.
+        load: the step that asks them, which makes them trials of their own; None: no load does.
     """
     ids = {
         suite: [
-            (condition, model.under(condition), TrialIds(model, condition), SUITES[suite].prompt_version)
+            (
+                condition,
+                model.under(condition),
+                TrialIds(model, condition, load=load),
+                SUITES[suite].prompt_version,
+            )
             for condition in conditions_of(sweep, model.alias, suite)
         ]
         for suite in {suite for asked in sets for suite in asked.tasks}
@@ -165,6 +172,7 @@ def trials_of(
                     model=model_of(asked, trial_id),
                     condition=condition,
                     repeat=repeat,
+                    load=load,
                 )
 
 

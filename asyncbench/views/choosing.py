@@ -25,6 +25,7 @@ class Chosen:
     task: str | None = None
     models: tuple[str, ...] = ()  # aliases
     where: str | None = None  # SQL over the columns of `trials`
+    loaded: bool = False  # whether trials of a load count, too: how fast a server is asked may change answers
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.paths))
@@ -82,21 +83,24 @@ def chosen(
     task: str | None = None,
     models: Sequence[str] | None = None,
     where: str | None = None,
+    loaded: bool = False,
 ) -> Chosen:
-    """Return which folders and which of their trials are meant.
+    """Return which folders and which of their trials are meant; `loaded`: those of a load, too.
 
     Raises:
         ConfigError: no folder is named, or one twice.
     """
     if isinstance(folder, Chosen):
         return folder
-    return Chosen(paths=paths_of(folder), suite=suite, task=task, models=tuple(models or ()), where=where)
+    return Chosen(
+        paths=paths_of(folder), suite=suite, task=task, models=tuple(models or ()), where=where, loaded=loaded
+    )
 
 
 # ── the views of what is chosen ──────────────────────────────────────────────────────────────
 
 Names = Mapping[tuple[str, str], str]  # (label of a folder, alias or lane) → what to call it among all
-_MODELS: Final = ("trials", "attempts", "skipped")  # tables with the column `model`
+_MODELS: Final = ("trials", "attempts", "skipped", "steps")  # tables with the column `model`
 _OF_TRIALS: Final = "trial_id IN (SELECT trial_id FROM chosen_{n})"
 
 
@@ -149,6 +153,7 @@ def _wanted(of: Chosen, models: Collection[str]) -> dict[str, str]:
         "grades": f"{kinds} AND {of_models} AND {_OF_TRIALS if of.where else 'true'}",
         "attempts": f"{of_models} AND {_OF_TRIALS if alike or of.where else 'true'}",
         "skipped": f"{kinds} AND {of_models} AND {of.where is None}",  # it may be on what came of a trial
+        "steps": of_models,
         "lanes": f"(lane IN ({listed}) OR {others})" if listed else "true",
     }
 

@@ -30,7 +30,7 @@ from asyncbench.views.choosing import (
     raw,
     where_told,
 )
-from asyncbench.views.views import Sources, add_sums, add_tables
+from asyncbench.views.views import Sources, add_sums, add_tables, at_rest
 
 if TYPE_CHECKING:
     import duckdb
@@ -98,18 +98,21 @@ class FolderViews:
     def read(self, name: str, columns: Sequence[str]) -> pa.Table:
         """Return columns of a table."""
         if self.chosen.plain:
-            return self.snapshots[0].read(name, columns)
+            return self.snapshots[0].read(name, columns, self._counted(name))
         return self.table(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608  names of ours
 
     def of_trials(self, name: str, columns: Sequence[str], ids: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of a table, of trials with these ids alone."""
         if self.chosen.plain:
             wanted = pc.field("trial_id").isin(pa.array(ids, pa.string()))
-            yield from self.snapshots[0].batches(name, columns, wanted)
+            yield from self.snapshots[0].batches(name, columns, self._counted(name, wanted))
             return
         self.put("wanted_ids", pa.table({"trial_id": pa.array(ids, pa.string())}))
         query = f"SELECT {', '.join(columns)} FROM {name} SEMI JOIN wanted_ids USING (trial_id)"  # noqa: S608  our words
         yield from self.batches(query, rows=BATCH_ROWS)
+
+    def _counted(self, name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
+        return wanted if self.chosen.loaded else at_rest(name, wanted)
 
     def problems(
         self, columns: Sequence[str], wanted: pc.Expression | None = None
@@ -188,7 +191,8 @@ def open_views(folder: Folders, *snapshots: Snapshot) -> Iterator[FolderViews]:
     ):
         sources = Sources()
         for n, (path, snapshot) in enumerate(zip(of.paths, snapshots, strict=True)):
-            add_tables(connection, path, snapshot, sources, named=str if of.plain else partial(raw, n=n))
+            named = str if of.plain else partial(raw, n=n)
+            add_tables(connection, path, snapshot, sources, named=named, loaded=of.loaded)
         connection.execute(_THEN)
         if not of.plain:
             with sources.telling():

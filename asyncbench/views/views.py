@@ -1,8 +1,9 @@
 """The tables of a results folder as views of a DuckDB connection, and ready sums over them.
 
-`trials`, `grades`, `attempts`, `lanes`, `skipped`, `problems`: the rows that every reader gives, those that
-only the journal holds among them. `cells`: every count and sum of the finest groups of trials. `accuracy`,
-`cost`, `latency`, `minutes`: the usual questions. `sum_usd(…)` adds dollars.
+`trials`, `grades`, `attempts`, `lanes`, `skipped`, `steps`, `problems`: the rows that every reader gives,
+those that only the journal holds among them. Answers to a load are left out unless they are asked for: they
+are no second answer to the same question. `cells`: every count and sum of the finest groups of trials.
+`accuracy`, `cost`, `latency`, `minutes`: the usual questions. `sum_usd(…)` adds dollars.
 
 DuckDB opens no file. A scan tells its columns and its filter; our own readers fetch just these, checked.
 """
@@ -44,7 +45,7 @@ SELECT {_CELL}, count(*) AS trials,
     sum(reasoning_tokens)::BIGINT AS reasoning_tokens,
     sum_usd(cost_usd) AS cost_usd, fsum(latency_s) AS latency_s,
     count(*) / (max(repeat) + 1) AS independent
-FROM trials LEFT JOIN
+FROM (FROM trials WHERE load IS NULL) AS trials LEFT JOIN
     (SELECT trial_id, format_ok, digits_right, digits_total FROM grades WHERE headline) USING (trial_id)
 GROUP BY ALL ORDER BY {_CELL}
 """  # noqa: S608  made of our own words alone
@@ -58,7 +59,7 @@ _ACCURACY = f"""
 WITH counted AS (
     SELECT {_CELL}, count(*) AS trials, max(repeat) + 1 AS repeats,
         {", ".join(f"count(*) FILTER (outcome = '{outcome}') AS {outcome}" for outcome in Outcome)}
-    FROM trials GROUP BY ALL
+    FROM trials WHERE load IS NULL GROUP BY ALL
 ), shares AS (SELECT *, correct / trials AS p, trials::DOUBLE / repeats AS n, {Z_95} AS z FROM counted)
 SELECT {_CELL}, trials, {", ".join(Outcome)},
     p AS accuracy,
@@ -159,12 +160,30 @@ def add_tables(
     sources: "Sources",
     *,
     named: Callable[[str], str] = str,
+    loaded: bool = False,
 ) -> None:
-    """Give a connection the tables of a folder, as the snapshot has it; `named`: under which names."""
+    """Give a connection the tables of a folder, as the snapshot has it.
+
+    Args:
+        connection: that of DuckDB.
+        folder, snapshot: what holds the tables.
+        sources: where scans get their rows.
+        named: under which names.
+        loaded: with the answers to a load.
+    """
     for name, schema in SCHEMAS.items():
-        connection.register(named(name), sources.of(schema, partial(_batches, folder, snapshot, name)))
+        only = None if loaded else at_rest(name)
+        connection.register(named(name), sources.of(schema, partial(_batches, folder, snapshot, name, only)))
     problems = partial(iter_problems, folder, batch_rows=ROWS_OF_TEXTS)
     connection.register(named("problems"), sources.of(PROBLEMS, problems))
+
+
+def at_rest(name: str, wanted: pc.Expression | None = None) -> pc.Expression | None:
+    """Return a filter of a table that also leaves out answers to a load; calls are all counted."""
+    if name not in ("trials", "grades"):
+        return wanted
+    unloaded = pc.field("load").is_null()
+    return unloaded if wanted is None else wanted & unloaded
 
 
 def add_sums(connection: "duckdb.DuckDBPyConnection", more: str = "") -> None:
@@ -176,8 +195,15 @@ def add_sums(connection: "duckdb.DuckDBPyConnection", more: str = "") -> None:
 
 
 def _batches(
-    folder: Path, snapshot: Snapshot, name: str, columns: Sequence[str], wanted: pc.Expression | None
+    folder: Path,
+    snapshot: Snapshot,
+    name: str,
+    only: pc.Expression | None,
+    columns: Sequence[str],
+    wanted: pc.Expression | None,
 ) -> Iterator[pa.RecordBatch]:
+    if only is not None:
+        wanted = only if wanted is None else wanted & only
     rows = ROWS if _TEXTS.isdisjoint(columns) else ROWS_OF_TEXTS
     try:
         yield from snapshot.batches(name, columns, wanted, rows=rows)

@@ -106,8 +106,11 @@ def test_keys_that_are_typed_win_and_a_step_is_listed_or_found():
     place = Place(source="command line")
     asked = sweep({"rates": [1, 2], "slo": TTFT, "duration": "5s"})
     typed = with_load(asked, {"find": {"lowest": 1, "highest": 9}, "duration": "7s"}, place=place).load
+    assert typed is not None
     assert (typed.rates, typed.find) == ((), Find(lowest=1, highest=9, tolerance=0.05))
     assert (typed.duration, typed.slo) == (7.0, Slo(ttft=0.5, ttfo=None, tpot=None, latency=None, share=0.95))
-    assert with_load(sweep(None), {"rates": [3]}, place=place).load.rates == (3.0,)
+    fresh = with_load(sweep(None), {"rates": [3]}, place=place).load
+    assert fresh is not None
+    assert fresh.rates == (3.0,)
     with pytest.raises(ConfigError, match="`concurrency`"):
         with_load(sweep(None, {"concurrency": 2}), {"rates": [3]}, place=place)

@@ -110,7 +110,7 @@ def test_a_sweep_whose_key_is_refused_is_told_to_be_suspended(tmp_path):
 
 def test_rows_that_wait_in_the_journal_are_told(tmp_path):
     status = status_of(killed(tmp_path, *made.answered(1), *made.refused(2)))
-    assert status.waiting == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0}
+    assert status.waiting == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0, "steps": 0}
     assert (status.files.parts, status.files.segments) == (0, 1)
     assert "holds 2 trials and 2 calls more" in status.as_text()
 
@@ -118,7 +118,7 @@ def test_rows_that_wait_in_the_journal_are_told(tmp_path):
 def test_a_sealed_folder_has_parts_and_an_empty_journal(tmp_path):
     status = status_of(folder_of(tmp_path, *made.answered(1)))
     assert (status.files.parts, status.files.segments, status.files.leftovers) == (3, 0, ())
-    assert status.waiting == {"trials": 0, "grades": 0, "attempts": 0, "lanes": 0, "skipped": 0}
+    assert status.waiting == {"trials": 0, "grades": 0, "attempts": 0, "lanes": 0, "skipped": 0, "steps": 0}
     assert "journal" not in status.as_text()
 
 

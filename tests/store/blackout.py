@@ -18,7 +18,7 @@ from pathlib import Path
 
 from asyncbench.exchange import import_files
 from asyncbench.merging import merge_folders
-from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped
+from asyncbench.records import Ended, Event, LaneMinute, Result, Sent, Skipped, StepResult
 from asyncbench.regrading import regrade_folder
 from asyncbench.store import folder as of_folder, generation, lock
 from asyncbench.store.folder import Store
@@ -62,6 +62,8 @@ def said_of(event: Event) -> list[object]:
             return ["skipped", event.trial.trial_id]
         case LaneMinute():
             return ["lane", event.lane, event.started_at]
+        case StepResult():
+            return ["step", event.model, event.load]
 
 
 def announce() -> None:

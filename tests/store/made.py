@@ -22,6 +22,7 @@ from asyncbench.records import (
     Result,
     Sent,
     Skipped,
+    StepResult,
     Stop,
     Trial,
     Usage,
@@ -74,6 +75,39 @@ def minute(lane: str = "small") -> LaneMinute:
         most_in_flight=12,
         refused=1,
         waited_s={"requests": 50.0, "work": 2.5},
+    )
+
+
+def step(load: str = "poisson 8/s #2", *, alias: str = "small") -> StepResult:
+    return StepResult(
+        load=load,
+        model=alias,
+        arrivals="poisson",
+        rate=8.0,
+        round=2,
+        began_at=AT,
+        warmup_s=5.0,
+        seconds=60.0,
+        offered=480,
+        dropped=1,
+        sent=479,
+        answered=470,
+        refused=5,
+        failed=3,
+        unfinished=1,
+        late_p50_s=0.0005,
+        late_p99_s=0.002,
+        loop_lag_p99_s=0.001,
+        in_flight_mean=4.5,
+        in_flight_max=11,
+        in_flight_slope=0.01,
+        ks_p=0.5,
+        dispersion_p=0.25,
+        client_bound=False,
+        saturated=False,
+        met=460,
+        slo={"ttft": 0.5, "share": 0.95},
+        verdict="unresolved",
     )
 
 

@@ -246,7 +246,14 @@ def test_killed_before_any_step_of_a_compaction_the_folder_tells_the_same(quick_
             assert ids(copy) == [1, 2]
         Store.open(copy, sweep="night").close()
         assert verify_folder(copy).sound
-        assert verify_folder(copy).rows == {"trials": 2, "grades": 4, "attempts": 2, "lanes": 0, "skipped": 0}
+        assert verify_folder(copy).rows == {
+            "trials": 2,
+            "grades": 4,
+            "attempts": 2,
+            "lanes": 0,
+            "skipped": 0,
+            "steps": 0,
+        }
         assert not (copy / ".tmp").exists()
         if finished:
             break

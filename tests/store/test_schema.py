@@ -9,7 +9,7 @@ import pytest
 from asyncbench.engine import minutes
 from asyncbench.engine.limits import DAY
 from asyncbench.records import Attempt, Condition, Limits, Reply
-from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, trial_row
+from asyncbench.store.rows import attempt_row, grade_rows, lane_row, skipped_row, step_row, trial_row
 from asyncbench.store.schema import (
     ATTEMPTS,
     GRADES,
@@ -20,7 +20,7 @@ from asyncbench.store.schema import (
     TRIALS,
     WAITS,
 )
-from tests.store.made import AT, ended, minute, model, reply, result, skipped, trial
+from tests.store.made import AT, ended, minute, model, reply, result, skipped, step, trial
 
 COLUMNS = {
     "trials": """
@@ -29,10 +29,10 @@ COLUMNS = {
         params expected reply_text reasoning_text finish_reason grader answer outcome exact_match
         input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens price_source
         cost_usd attempts queued_s ttft_s latency_s finished_at error_kind error_message http_status
-        request_id reused_from
+        request_id reused_from load
         """,
     "grades": """
-        trial_id run suite model task variant representation length grader grader_version headline answer
+        trial_id run suite model task variant representation length load grader grader_version headline answer
         classification reason outcome exact_match format_ok digits_right digits_total length_error
         length_error_total abs_error rel_error flags
         """,
@@ -40,7 +40,8 @@ COLUMNS = {
         trial_id attempt model provider started_at queued_s ttft_s latency_s status http_status retry_after_s
         request_id input_tokens cached_input_tokens cache_write_tokens output_tokens reasoning_tokens cost_usd
         in_flight loop_lag_s raw_usage max_tokens reserved_usd
-        most_usd error note mode batch_id batch_ended_at
+        most_usd error note mode batch_id batch_ended_at load due_at late_s phase ttfo_s connect_s chunks
+        gap_p50_s gap_p99_s gap_max_s output_chars
         """,
     "lanes": """
         lane started_at seconds requests tokens input_tokens output_tokens requests_limit tokens_limit
@@ -53,6 +54,11 @@ COLUMNS = {
         trial_id run model condition suite task variant representation length problem_id repeat rule asked
         correct low high skipped_at
         """,
+    "steps": """
+        load model arrivals rate round began_at warmup_s seconds offered dropped sent answered refused failed
+        unfinished late_p50_s late_p99_s loop_lag_p99_s in_flight_mean in_flight_max in_flight_slope ks_p
+        dispersion_p client_bound saturated met slo verdict
+        """,
 }
 ROWS = {
     "trials": trial_row(result(trial(1), reply(1))),
@@ -60,6 +66,7 @@ ROWS = {
     "attempts": attempt_row(ended(trial(1), reply(1)).attempt),
     "lanes": lane_row(minute()),
     "skipped": skipped_row(skipped(1)),
+    "steps": step_row(step()),
 }
 
 

@@ -16,7 +16,14 @@ from hypothesis import given, settings, strategies as st
 
 from asyncbench.errors import StoreError
 from asyncbench.records import Outcome, Reply, Usage
-from asyncbench.store.catalog import read_attempts, read_grades, read_lanes, read_skipped, read_trials
+from asyncbench.store.catalog import (
+    read_attempts,
+    read_grades,
+    read_lanes,
+    read_skipped,
+    read_steps,
+    read_trials,
+)
 from asyncbench.store.folder import Store
 from asyncbench.store.journal import Journal, Unfinished
 from asyncbench.store.manifest import claim_folder
@@ -37,6 +44,7 @@ from tests.store.made import (
     result,
     sent,
     skipped,
+    step,
     trial,
     trial_id,
 )
@@ -52,7 +60,7 @@ def folder(tmp_path_factory):
         for n, alias in enumerate(ALIASES):
             keep(store, *answered(n, alias=alias), *answered(n + 100, alias=alias, suite="custom"))
             keep(store, *refused(n + 200, alias=alias))
-            keep(store, minute(alias), skipped(n + 300, alias=alias))
+            keep(store, minute(alias), skipped(n + 300, alias=alias), step(alias=alias))
     return path
 
 
@@ -82,6 +90,7 @@ READ = {
     "attempts": read_attempts,
     "lanes": read_lanes,
     "skipped": read_skipped,
+    "steps": read_steps,
 }
 
 
@@ -91,7 +100,9 @@ def test_everyone_reads_every_column_of_every_alias(folder, reader, table):
     read = reader(folder / table)
     ours = READ[table](folder)
     assert set(read) == set(SCHEMAS[table].names)
-    row, alias = ("started_at", "lane") if table == "lanes" else ("trial_id", "model")
+    row, alias = {"lanes": ("started_at", "lane"), "steps": ("load", "model")}.get(
+        table, ("trial_id", "model")
+    )
     assert len(read[row]) == ours.num_rows
     assert Counter(read[alias]) == Counter(ours[alias].to_pylist())
     if table != "lanes":

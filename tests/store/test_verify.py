@@ -34,7 +34,7 @@ def part(folder, table, number):
 def test_a_sound_folder_is_sound_and_everything_in_it_is_counted(folder):
     found = verify_folder(folder)
     assert found.sound
-    assert found.rows == {"trials": 5, "grades": 10, "attempts": 5, "lanes": 0, "skipped": 0}
+    assert found.rows == {"trials": 5, "grades": 10, "attempts": 5, "lanes": 0, "skipped": 0, "steps": 0}
     assert (found.parts, found.unchecked, found.findings) == (6, 0, ())
 
 

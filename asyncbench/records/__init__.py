@@ -1,0 +1,46 @@
+"""The records that flow through a sweep: Draft → Problem → Trial → Request → Reply → Grade → Result.
+
+Each is made from the ones before it and never changed. They know nothing of Parquet or of providers.
+"""
+
+from asyncbench.errors import Allowance as Allowance
+from asyncbench.records.asked import (
+    AUTO as AUTO,
+    BATCH as BATCH,
+    MOST_IN_FLIGHT as MOST_IN_FLIGHT,
+    OF_CONDITIONS as OF_CONDITIONS,
+    REALTIME as REALTIME,
+    Condition as Condition,
+    Draft as Draft,
+    Limits as Limits,
+    Message as Message,
+    Model as Model,
+    Outcome as Outcome,
+    Price as Price,
+    Problem as Problem,
+    Request as Request,
+    RetryPolicy as RetryPolicy,
+    Timeouts as Timeouts,
+    Trial as Trial,
+)
+from asyncbench.records.events import (
+    CUT_SHORT as CUT_SHORT,
+    REFUSALS as REFUSALS,
+    UNSTORED as UNSTORED,
+    Attempt as Attempt,
+    Ended as Ended,
+    Event as Event,
+    Grade as Grade,
+    History as History,
+    LaneMinute as LaneMinute,
+    Reply as Reply,
+    ReplyTimes as ReplyTimes,
+    Result as Result,
+    Sent as Sent,
+    Skipped as Skipped,
+    StepResult as StepResult,
+    Stop as Stop,
+    StopWhen as StopWhen,
+    Usage as Usage,
+    outcome_of as outcome_of,
+)

@@ -1,0 +1,217 @@
+"""What is asked: Draft → Problem → Trial → Request, with the models and conditions of a sweep."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of a trial; decided in this order (design: `outcome_of`)."""
+
+    FAILED = "failed"
+    CORRECT = "correct"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A problem as a suite makes it, before a problem set gives it its id."""
+
+    suite: str  # a key of suites.SUITES
+    task: str
+    variant: str = ""
+    representation: str  # integer, float, fraction, scientific or text
+    length: int | None  # digits, depth or characters; None where unknown
+    operands: tuple[str, ...] = ()  # text: exact at any length, which float and int64 are not
+    question: str  # the text asked, exactly
+    expected: str  # canonical
+    answer_type: str  # integer, decimal, fraction, scientific or text
+    extra: str = "{}"  # JSON, the suite's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Draft):
+    """One question with a known answer: one row of a problem set."""
+
+    problem_id: str
+
+
+MOST_IN_FLIGHT = 2_000  # calls of a lane, where nothing says how many
+REALTIME, BATCH, AUTO = "realtime", "batch", "auto"  # how a model is asked: auto in batches if there is time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a lane may use of its provider."""
+
+    rpm: float | None = None  # requests a minute
+    tpm: float | None = None  # input and output tokens a minute, together
+    input_tpm: float | None = None
+    output_tpm: float | None = None
+    concurrency: int | None = None  # calls in flight at once; None: as many as the limits need, or pay off
+    fraction: float = 1.0  # of all limits a minute, told ones too: the rest is for others with the same key
+    group: str | None = None  # models that name the same one share one lane
+    most: int = MOST_IN_FLIGHT  # calls in flight at once, where `concurrency` is None
+    counts: str = "used"  # what the provider counts against tokens a minute: used, uncached or demanded
+
+    @property
+    def most_in_flight(self) -> int:
+        """No more calls are ever in flight at once."""
+        return self.concurrency or self.most
+
+    @property
+    def per_minute(self) -> Mapping[str, float | None]:
+        """The limits a minute, by the name of what they count."""
+        return {
+            "requests": self.rpm,
+            "tokens": self.tpm,
+            "input_tokens": self.input_tpm,
+            "output_tokens": self.output_tpm,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often and how long a trial is tried."""
+
+    attempts: int = 10
+    total_s: float = 3600.0
+    first_s: float = 1.0  # the first back-off
+    longest_s: float = 60.0  # no back-off of ours is longer; a provider's own Retry-After may be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Deadlines of one call, seconds."""
+
+    connect: float = 30.0
+    total: float = 600.0
+    first_byte: float | None = None  # request sent to the first byte of the answer (streamed: of its body)
+    between_chunks: float | None = None  # of a stream: silence, keep-alive lines not counted as word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """A price given in the sweep, USD for a million tokens."""
+
+    input: float
+    output: float
+    cached_input: float | None = None  # None: as input
+    cache_write: float | None = None  # None: as input
+    batch: "float | Price | None" = None  # in a batch: a part of these, or others; None: these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """An entry of a sweep: a provider's model with its parameters, under an alias."""
+
+    alias: str
+    provider: str  # a key of providers.PROVIDERS or of the endpoint table
+    model_id: str
+    api: str  # chat, completions, responses or messages
+    simulated: bool = False  # answered by our own simulator
+    base_url: str | None = None  # None: the provider's own
+    key_env: str | None = None  # the NAME of the environment variable that holds the key
+    system: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None  # the longest reply allowed, whatever an SDK calls it
+    effort: str | None = None  # how hard to think, in the provider's words: none, low, high, max …
+    thinking_tokens: int | None = None  # the most tokens to think with
+    thinking: str | None = None  # adaptive: the model decides how much
+    stream: bool = False  # answers arrive piece by piece; changes no reply
+    params: Mapping[str, object] = field(default_factory=dict)  # merged into the body last, as given
+    budget_params: Mapping[str, object] = field(
+        default_factory=dict
+    )  # before those: what a budget adds to it
+    price: Price | None = None
+    budget_usd: float | None = None  # the most that its calls may cost together, those of earlier runs too
+    limits: Limits = field(default_factory=Limits)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    max_reply_mb: float | None = None  # the most that is read of an answer; None: by its longest reply
+    replay: str | None = None  # simulated: the folder or file whose recorded answers are given again
+    mode: str = REALTIME  # or batch, or auto; changes no trial
+    compared: tuple[str, ...] = ()  # limits that make its trials others than those at other limits
+
+    @property
+    def compared_limits(self) -> dict[str, float | None]:
+        """The limits that are compared, by name."""
+        return {name: getattr(self.limits, name) for name in self.compared}
+
+    @property
+    def turn(self) -> str | None:
+        """What it has in common with models that are asked one after the other; None: it waits for nobody."""
+        return f"{self.base_url or self.provider} {self.model_id}" if self.compared else None
+
+    def under(self, condition: "Condition") -> "Model":
+        """Return the model as a condition has it asked: parameters of the condition's own win."""
+        own = {name: value for name in OF_CONDITIONS if (value := getattr(condition, name)) is not None}
+        return replace(self, **own) if own else self
+
+
+OF_CONDITIONS = ("effort", "temperature")  # parameters of a model that a condition may set, beside `params`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """How a problem is asked."""
+
+    name: str = "plain"
+    style: str = "chat"  # chat, completion or rules: the form that grading must know
+    system: str | None = None
+    turns: tuple["Message", ...] = ()  # said before the question: small talk, then worked examples
+    examples: int = 0  # how many of these turns, the last ones, are worked examples
+    template: str | None = None  # what the question is said in; then `system` and small talk are some, too
+    digits: tuple[str, ...] = ()  # the forms that its numbers are written in, as they are applied
+    shots: int | None = None  # how many of the suite's own worked examples go before each question
+    params: Mapping[str, object] = field(default_factory=dict)  # merged into the body after the model's
+    effort: str | None = None
+    temperature: float | None = None
+    suites: frozenset[str] | None = None  # whose problems are asked like this; None: all
+    models: frozenset[str] | None = None  # aliases of those who are asked like this; None: all
+    described: Mapping[str, object] = field(default_factory=dict)  # the above in short, as results show it
+
+    def is_for(self, suite: str) -> bool:
+        """Whether the problems of a suite are asked like this."""
+        return self.suites is None or suite in self.suites
+
+    def asks(self, alias: str) -> bool:
+        """Whether a model is asked like this."""
+        return self.models is None or alias in self.models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One problem × model × condition × repeat: the unit of planned work."""
+
+    trial_id: str
+    run: str
+    sweep: str
+    problem_set: str
+    problem: Problem
+    model: Model
+    condition: Condition
+    repeat: int = 0  # from 0
+    load: str | None = None  # the step of a load that asks it, such as `poisson 8/s #2`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: str  # user or assistant
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A trial made concrete: what is asked, ready for a provider."""
+
+    trial: Trial
+    system: str | None
+    messages: tuple[Message, ...]
