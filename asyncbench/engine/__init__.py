@@ -6,7 +6,11 @@ This room knows no provider, suite or file.
 
 from asyncbench.engine.always_valid import always_valid_interval as always_valid_interval
 from asyncbench.engine.asker import Asker as Asker, MostUsd as MostUsd
-from asyncbench.engine.attempts import BatchOfCall as BatchOfCall
+from asyncbench.engine.attempts import (
+    INTERRUPTED as INTERRUPTED,
+    LOST as LOST,
+    BatchOfCall as BatchOfCall,
+)
 from asyncbench.engine.budget import (
     NOTHING as NOTHING,
     Account as Account,

@@ -137,8 +137,15 @@ class Attempts:
             error.args = (error.message,)
         return error.with_traceback(None)  # which leads back to it: a cycle of a failed call's size
 
-    def end(self, turn: Turn, ended: Reply | ProviderError | None) -> Attempt:
-        """Write down how a call ended; None: nobody waited for its end."""
+    def end(
+        self,
+        turn: Turn,
+        ended: Reply | ProviderError | None,
+        *,
+        status: str = LOST,
+        said: str = INTERRUPTED,
+    ) -> Attempt:
+        """Write down how a call ended; None: nobody waited for its end, with which status and why."""
         reply = ended if isinstance(ended, Reply) else None
         error = ended if isinstance(ended, ProviderError) else None
         measured_s = None if reply is None else reply.latency_s
@@ -151,7 +158,7 @@ class Attempts:
             queued_s=turn.sent_s - turn.taken_s,
             ttft_s=reply.ttft_s if reply else None,
             latency_s=self._asker.now_s() - turn.sent_s if measured_s is None else measured_s,
-            status=error.kind.value if error else "ok" if reply else "lost",
+            status=error.kind.value if error else "ok" if reply else status,
             http_status=ended.http_status if ended else None,
             retry_after_s=error.retry_after_s if error else None,
             request_id=ended.request_id if ended else None,
@@ -164,7 +171,8 @@ class Attempts:
             max_tokens=turn.longest,
             reserved_usd=turn.reserved_usd,
             most_usd=turn.most_usd,
-            error=error.message if error else None if reply else INTERRUPTED,
+            error=error.message if error else None if reply else said,
+            **turn.more(turn, ended),
         )
         self._asker.keep(Ended(attempt=attempt, reply=reply))
         self._money.settle(turn, attempt.cost_usd)

@@ -209,9 +209,9 @@ class Account:
                 self.least = max(self.least, actual)
         self.ledger.changed()
 
-    def stop(self, hold: Hold) -> None:
-        """Note who left no room for a call, ever; others may have what was set aside for this model."""
-        self.bound_by = [cap for cap in self.caps if not cap.ever_fits(hold.amount)]
+    def stop(self, hold: Hold, *, now: bool = False) -> None:
+        """Note who left no room for a call, ever or `now`; others may have what this model held."""
+        self.bound_by = [cap for cap in self.caps if not (cap.fits if now else cap.ever_fits)(hold.amount)]
         self.lacked = hold.amount
         self.ledger.changed()
 

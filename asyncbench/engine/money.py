@@ -47,6 +47,18 @@ class Money:
             self._queue.put_back(turn)
         return reserved
 
+    def insist(self, turn: Turn) -> bool:
+        """Set money aside for a call that cannot wait; where there is none now, stop asking."""
+        account = self._account
+        if account is None:
+            return True
+        self._price(turn, account)
+        if account.reserve(turn.hold):
+            return True
+        self._queue.stop_for_money()
+        account.stop(turn.hold, now=True)
+        return False
+
     def _price(self, turn: Turn, account: Account) -> None:
         turn.priced_s, turn.terms = self._asker.now_s(), account.terms
         turn.hold = account.hold(turn.request, self._asker.epoch_s + turn.priced_s)

@@ -1,17 +1,19 @@
 """A trial on its way through a lane, and how long it waits before it is tried again."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from asyncbench.engine.budget import NOTHING, Hold
 from asyncbench.engine.limits import Amounts
 from asyncbench.errors import WORTH_ANOTHER_TRY, ProviderError
-from asyncbench.records import History, Request, RetryPolicy
+from asyncbench.records import History, Reply, Request, RetryPolicy
 
 BELIEVED: Final = 3  # times in a row that a Retry-After alone says how long to wait
 _NUMBERS: Final = re.compile(r"[0-9a-fA-F-]{8,}|\d+")  # ids of requests, times: no two errors have the same
 ONE_CALL: Final = Amounts()
+More = Callable[["Turn", Reply | ProviderError | None], Mapping[str, Any]]  # Any: fields of `Attempt`
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Turn:
     same_words: int = 0  # how often in a row
     heard_then: tuple[int, int] = (0, 0)  # answers and failures of its model, when it first met them
     rounds: int = 0  # parts of batches that it was in
+    more: "More" = lambda _turn, _ended: {}  # what else is known of how an attempt ended, by field
 
     @property
     def answered(self) -> bool:

@@ -4,6 +4,11 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 `steps` for each step. Each module imports only from lines above its own:
 
     arrivals
+    steps
+    measuring
+    open_lane
 """
 
 from asyncbench.load.arrivals import due_times as due_times
+from asyncbench.load.open_lane import LoadLane as LoadLane
+from asyncbench.load.steps import LoadStep as LoadStep, Measured as Measured, listed as listed

@@ -42,11 +42,22 @@ class Call:
 
     __slots__ = (
         *("_cancelled", "_due_s", "_headers", "_key", "_limit", "_loop", "_overdue", "_rule", "_timeouts"),
-        *("_timer", "_token", "answered", "body_id", "handed_over", "repeated", "reused", "sent_s"),
+        *(
+            "_timer",
+            "_token",
+            "answered",
+            "body_id",
+            "connect_s",
+            "handed_over",
+            "repeated",
+            "reused",
+            "sent_s",
+        ),
     )
 
     def __init__(self, timeouts: Timeouts, *, key: str = "") -> None:
         self.sent_s = 0.0  # a connection was there: the request is being written
+        self.connect_s: float | None = None  # before that, to make a connection; None: there was one
         self.reused = False  # the connection had served another call before
         self.handed_over = False  # the kernel has the whole request: the server may have read it
         self.repeated = False  # made again because that connection had gone unread
@@ -92,8 +103,9 @@ class Call:
         """Whether a deadline was missed, and is all that stops the call: nobody else gave it up."""
         return self._limit.expired() and _cancelled() <= self._cancelled + 1
 
-    def sent(self, *, reused: bool) -> None:
-        """Note that the request is about to be written."""
+    def sent(self, *, reused: bool, asked_s: float | None = None) -> None:
+        """Note that the request is about to be written; `asked_s`: when a connection was asked for."""
+        self.connect_s = None if reused or asked_s is None else self._loop.time() - asked_s
         self.sent_s, self.reused, self.handed_over = self._loop.time(), reused, False
         self._expect("first_byte", self.sent_s, self._timeouts.first_byte)
 

@@ -79,9 +79,10 @@ class _Connector(aiohttp.TCPConnector):
         call = under_way()
         self._keepalive_timeout = self._kept_s if self._loop.time() >= self._wary_until_s else 0.0
         connecting = self._fresh.connect if call.repeated else super().connect
+        asked_s = self._loop.time()
         connection = await connecting(req, traces, timeout)
         protocol, transport = connection.protocol, connection.transport
-        call.sent(reused=protocol in self._used)
+        call.sent(reused=protocol in self._used, asked_s=asked_s)
         if not call.reused and protocol is not None and transport is not None:
             self._used.add(protocol)
             transport.set_write_buffer_limits(high=1, low=0)  # see `_Request`

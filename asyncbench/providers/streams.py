@@ -1,6 +1,7 @@
 """An answer, read as it comes and no longer than may be: chunks of bytes → a body or events → one reply."""
 
 import asyncio
+from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from asyncbench.providers.secrets import WORDS, keyless
 from asyncbench.providers.sse import Scanner, TooLongError
 from asyncbench.providers.usage import doubts, kept_account
 from asyncbench.providers.wire import Assembly, Json, Response, Wire, body_id
-from asyncbench.records import Reply
+from asyncbench.records import Reply, ReplyTimes
 
 PATIENCE_AFTER_DONE_S: Final = 0.1  # for the end of the body, after which the connection can be used again
 # A stream may have so many times the bytes of the longest body: a few letters come in hundreds of them.
@@ -57,7 +58,7 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     Raises:
         ProviderError: see `payload` and `Wire.reply`.
     """
-    latency_s = call.age_s()
+    latency_s, times = call.age_s(), _times(call)
     try:
         body = payload(response, key=key)
         call.body_id = body_id(body)
@@ -65,7 +66,18 @@ def whole_reply(response: Response, wire: Wire, call: Call, *, key: str) -> Repl
     except ProviderError as error:
         withhold(error, key=key)
         raise
-    return finished_reply(reply, response, call.request_id, latency_s=latency_s, key=key)
+    return finished_reply(reply, response, call.request_id, latency_s=latency_s, key=key, times=times)
+
+
+def _times(call: Call, reading: "_Reading | None" = None) -> ReplyTimes | None:
+    """Return when the parts of a reply came; None where no connection told when it was sent."""
+    if not call.sent_s:
+        return None
+    if reading is None:
+        return ReplyTimes(sent_s=call.sent_s, connect_s=call.connect_s)
+    return ReplyTimes(
+        sent_s=call.sent_s, connect_s=call.connect_s, ttfo_s=reading.ttfo_s, chunks_s=reading.chunks_s
+    )
 
 
 async def read_stream(
@@ -94,7 +106,10 @@ async def read_stream(
         if body := reading.body():
             return whole_reply(replace(response, body=body), wire, call, key=key)
         reply, latency_s, ttft_s = reading.assembly.complete(), reading.latest_s, reading.ttft_s
-        return finished_reply(reply, response, call.request_id, latency_s=latency_s, ttft_s=ttft_s, key=key)
+        times = _times(call, reading)
+        return finished_reply(
+            reply, response, call.request_id, latency_s=latency_s, ttft_s=ttft_s, key=key, times=times
+        )
     except (UnreadableError, TooLongError) as error:
         unreadable = bad_reply(response, f"the stream cannot be read: {error}")
         withhold(unreadable, key=key)
@@ -107,7 +122,7 @@ async def read_stream(
 class _Reading:
     __slots__ = (
         *("_begun", "_body", "_call", "_flows", "_held", "_most", "_notes", "_scanner"),
-        *("assembly", "latest_s", "ttft_s"),
+        *("assembly", "chunks_s", "latest_s", "ttfo_s", "ttft_s"),
     )
 
     def __init__(self, assembly: Assembly, call: Call, notes: list[str], most: int) -> None:
@@ -118,6 +133,8 @@ class _Reading:
         self._begun = False  # an event came
         self._body: list[bytes] = []  # what may be no stream: an object, and no event yet
         self.ttft_s: float | None = None
+        self.ttfo_s: float | None = None  # the same of the answer, whatever was thought before
+        self.chunks_s = array("d")  # the age of the call at each piece
         self.latest_s: float | None = None  # the age of the call at its last bytes
 
     @property
@@ -165,8 +182,12 @@ class _Reading:
             self._call.body_id = body_id(event)
         if length := self.assembly.feed(event):
             self._hold(length + PIECE)
+            if self.latest_s is not None:
+                self.chunks_s.append(self.latest_s)
             if self.ttft_s is None:
                 self.ttft_s = self.latest_s
+            if self.ttfo_s is None and self.assembly.answers:
+                self.ttfo_s = self.latest_s
 
     def _hold(self, size: int) -> None:
         self._held += size
@@ -199,6 +220,7 @@ def finished_reply(
     latency_s: float | None = None,
     ttft_s: float | None = None,
     key: str,
+    times: ReplyTimes | None = None,
 ) -> Reply:
     """Return a reply with what its body does not tell, and without what cannot be kept of it."""
     notes = [*response.notes, *doubts(reply.raw_usage)]
@@ -214,6 +236,7 @@ def finished_reply(
         **cut,  # type: ignore[arg-type]  # texts, as they were
         latency_s=latency_s,
         ttft_s=ttft_s,
+        times=times,
         request_id=request_id,
         note=told("; ".join(dict.fromkeys(notes)), key=key) or None,
         allowances=response.allowances,

@@ -70,6 +70,11 @@ class Assembly(Protocol):
         """Whether an event said that nothing follows it: then the end of the body is not waited for."""
         ...
 
+    @property
+    def answers(self) -> bool:
+        """Whether some of the answer has come: text beside any thinking."""
+        ...
+
     def feed(self, event: Json) -> int:
         """Take in the next event; return how much text or thinking it brought (the first such is TTFT).
 

@@ -81,6 +81,10 @@ class _MessageEvents:
     def ended(self) -> bool:
         return self._stopped
 
+    @property
+    def answers(self) -> bool:
+        return any(kind == "text" for kind, _ in self._blocks)
+
     def feed(self, event: Json) -> int:
         kind = event.get("type")
         if kind == "content_block_delta":

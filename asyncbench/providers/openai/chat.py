@@ -81,6 +81,10 @@ class Chunks:
     def ended(self) -> bool:
         return False
 
+    @property
+    def answers(self) -> bool:
+        return bool(self._said or self._refused)
+
     def feed(self, event: Json) -> int:
         if event.get("error"):
             raise stream_error(event, self._response)

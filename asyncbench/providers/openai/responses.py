@@ -99,6 +99,10 @@ class _ResponseEvents:
     def ended(self) -> bool:
         return self._last is not None
 
+    @property
+    def answers(self) -> bool:
+        return any(kind not in _THOUGHT for kind, *_ in self._parts)
+
     def feed(self, event: Json) -> int:
         kind = event.get("type")
         part = _DELTAS.get(kind)

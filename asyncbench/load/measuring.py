@@ -1,0 +1,274 @@
+"""What a step comes to: each call as it was due, and all of them as a row of `steps`.
+
+Times count from when a call was due. A call belongs to the phase in which it was due, whenever it ends.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from math import ceil, inf, sqrt
+from statistics import fmean
+from typing import Any, Final
+
+from asyncbench.config import Slo
+from asyncbench.engine import Counters, Turn, always_valid_interval
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.load.arrivals import POISSON, dispersion_p, ks_p
+from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MET, MISSED, UNRESOLVED, LoadStep
+from asyncbench.records import Attempt, Reply, StepResult
+
+WARMUP, MEASURED = "warmup", "measured"
+UNFINISHED: Final = "unfinished"  # the status of a call for which the step waited no longer
+SAMPLE_S: Final = 0.05  # between two looks at calls in flight and at our own event loop
+LATE_S: Final = 0.005  # at the 99th percentile: then this computer is the bottleneck, ...
+LATE_SHARE: Final = 0.05  # ... or so much of the mean gap, whichever is more
+LAG_S: Final = 0.02  # likewise of the event loop
+SLICES: Final = 20  # of a step, whose means tell whether calls in flight grow
+T_95: Final = 2.10  # Student's t with 18 degrees of freedom, two-sided
+KEPT_UP: Final = 0.98  # answers for each call that was due: fewer, and a backlog grows
+_TOO_MANY: Final = (ErrorKind.RATE_LIMITED.value, ErrorKind.OVERLOADED.value)
+_REFUSING: Final = (429, 503, 529)
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """Return an observed value below or at which so many of them are; None: there are none."""
+    return sorted(values)[max(0, ceil(share * len(values)) - 1)] if values else None
+
+
+class CallOfStep:
+    """What is known of a call beside its attempt: when it was due, and when the parts of its reply came."""
+
+    __slots__ = ("_due_s", "_epoch_s", "_name", "n", "phase")
+
+    def __init__(self, n: int, name: str, due_s: float, phase: str, epoch_s: float) -> None:
+        self.n, self.phase = n, phase  # number among the measured calls, from 0
+        self._name, self._due_s, self._epoch_s = name, due_s, epoch_s
+
+    def more(self, turn: Turn, ended: Reply | ProviderError | None) -> Mapping[str, Any]:  # Any: as of `More`
+        """Return the columns of its attempt that only steps have."""
+        reply = ended if isinstance(ended, Reply) else None
+        times = None if reply is None else reply.times
+        chunks = () if times is None else times.chunks_s
+        gaps = [later - earlier for earlier, later in pairwise(chunks)]
+        return {
+            "load": self._name,
+            "due_at": self._epoch_s + self._due_s,
+            "late_s": (turn.sent_s if times is None else times.sent_s) - self._due_s,
+            "phase": self.phase,
+            "ttfo_s": None if times is None else times.ttfo_s,
+            "connect_s": None if times is None else times.connect_s,
+            "chunks": len(chunks) or None,
+            "gap_p50_s": percentile(gaps, 0.5),
+            "gap_p99_s": percentile(gaps, 0.99),
+            "gap_max_s": max(gaps, default=None),
+            "output_chars": None if reply is None else len(reply.text) + len(reply.reasoning or ""),
+        }
+
+
+def keeps(slo: Slo, attempt: Attempt) -> bool:
+    """Whether a call kept all that was promised; what is not known was not kept."""
+    if attempt.status != "ok" or attempt.late_s is None or attempt.latency_s is None:
+        return False
+    late_s, ttft_s, ttfo_s = attempt.late_s, attempt.ttft_s, attempt.ttfo_s
+    found = {
+        "ttft": None if ttft_s is None else late_s + ttft_s,
+        "ttfo": None if ttfo_s is None else late_s + ttfo_s,
+        "latency": late_s + attempt.latency_s,
+        "tpot": _tpot_s(attempt),
+    }
+    promised = ((getattr(slo, name), value) for name, value in found.items())
+    return all(most is None or (value is not None and value <= most) for most, value in promised)
+
+
+def _tpot_s(attempt: Attempt) -> float | None:
+    """Return the seconds of an output token after the first; of a single token: 0, for it waited for none."""
+    tokens = None if attempt.usage is None else attempt.usage.output_tokens
+    if tokens is None or attempt.ttft_s is None or attempt.latency_s is None:
+        return None
+    return (attempt.latency_s - attempt.ttft_s) / (tokens - 1) if tokens > 1 else 0.0
+
+
+class Measuring:
+    """The figures of one step on their way; times are the loop's clock."""
+
+    def __init__(self, step: LoadStep, alias: str, *, epoch_s: float) -> None:
+        self.step, self._alias, self._epoch_s = step, alias, epoch_s
+        self.began_s = self._from_s = self.until_s = inf
+        self._stopped = True  # until it is over
+        self._seconds = step.load.duration
+        self._offered = self._dropped = 0
+        self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
+        self._kept: list[bool | None] = []  # whether each call kept the SLO, as they were due; None: not yet
+        self._met = self._decided = 0  # of the first calls without a gap between them
+        self._ended_in_time = 0  # answers within the window, whenever their calls were due
+        self._late: list[float] = []
+        self._sent_s: list[float] = []
+        self._in_flight: list[int] = []
+        self._most = 0
+        self._lags: list[float] = []
+
+    # ── as it goes on ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def began(self) -> bool:
+        """Whether any call was due."""
+        return self.began_s < inf
+
+    def begin(self, at_s: float) -> None:
+        """Note when the step begins."""
+        self.began_s, self._from_s = at_s, at_s + self.step.load.warmup
+        self.until_s = at_s + self.step.load.length_s
+
+    def end(self, at_s: float, *, stopped: bool) -> None:
+        """Note when no more calls are sent, and whether somebody stopped them."""
+        self._stopped = stopped
+        if at_s < self.until_s - SAMPLE_S:
+            self._seconds, self.until_s = max(0.0, at_s - self._from_s), at_s
+
+    def due(self, due_s: float, in_flight: int) -> CallOfStep:
+        """Take in a call that is made; return what it is in this step."""
+        measured = due_s >= self._from_s
+        if measured:
+            self._offered += 1
+            self._kept.append(None)
+            self._most = max(self._most, in_flight)
+        phase = MEASURED if measured else WARMUP
+        return CallOfStep(len(self._kept) - 1, self.step.name, due_s, phase, self._epoch_s)
+
+    def drop(self, due_s: float) -> None:
+        """Take in a call that is not made, for too many are in flight."""
+        if due_s >= self._from_s:
+            self._offered += 1
+            self._dropped += 1
+            self._kept.append(False)
+            self._decide()
+
+    def ended(self, call: CallOfStep, attempt: Attempt, at_s: float) -> None:
+        """Take in how a call ended."""
+        if attempt.status == "ok" and self._from_s <= at_s < self.until_s:
+            self._ended_in_time += 1
+        if call.phase == WARMUP:
+            return
+        self._counts[_kind_of(attempt)] += 1
+        if attempt.late_s is not None:
+            self._late.append(attempt.late_s - (attempt.connect_s or 0.0))
+            self._sent_s.append((attempt.due_at or 0.0) - self._epoch_s + self._late[-1])
+        slo = self.step.load.slo
+        self._kept[call.n] = slo is None or keeps(slo, attempt)
+        self._decide()
+
+    async def watch(self, counters: Counters, give_up: Callable[[], None]) -> None:
+        """Look at calls in flight and at how late our own event loop is, until cancelled.
+
+        Call `give_up` where it is certain that the step misses its SLO, and it is not to be finished then.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            at_s = loop.time() + SAMPLE_S
+            await asyncio.sleep(SAMPLE_S)
+            if self._from_s <= loop.time() < self.until_s:
+                self._lags.append(loop.time() - at_s)
+                self._in_flight.append(counters.in_flight)
+                if self.step.gives_up and self._misses:
+                    give_up()
+
+    @property
+    def _misses(self) -> bool:
+        """Whether it is certain that the SLO is missed, however long the step goes on."""
+        slo = self.step.load.slo
+        return slo is not None and always_valid_interval(self._met, self._decided).high < slo.share
+
+    def _decide(self) -> None:
+        while self._decided < len(self._kept) and (kept := self._kept[self._decided]) is not None:
+            self._decided += 1
+            self._met += kept
+
+    # ── in the end ───────────────────────────────────────────────────────────────────────────
+
+    def result(self) -> StepResult:
+        """Return what the step came to."""
+        step, load = self.step, self.step.load
+        late_p99_s, lag_p99_s = percentile(self._late, 0.99), percentile(self._lags, 0.99)
+        slope, grows = self._growth()
+        poisson = load.arrivals == POISSON
+        sent_s = sorted(self._sent_s)
+        bound = self._client_bound(late_p99_s, lag_p99_s)
+        met = sum(kept is True for kept in self._kept)
+        return StepResult(
+            load=step.name,
+            model=self._alias,
+            arrivals=load.arrivals,
+            rate=step.rate,
+            round=step.round,
+            began_at=self._epoch_s + self.began_s,
+            warmup_s=load.warmup,
+            seconds=self._seconds,
+            offered=self._offered,
+            dropped=self._dropped,
+            sent=self._offered - self._dropped,
+            answered=self._counts["answered"],
+            refused=self._counts["refused"],
+            failed=self._counts["failed"],
+            unfinished=self._counts[UNFINISHED],
+            late_p50_s=percentile(self._late, 0.5),
+            late_p99_s=late_p99_s,
+            loop_lag_p99_s=lag_p99_s,
+            in_flight_mean=fmean(self._in_flight) if self._in_flight else None,
+            in_flight_max=self._most,
+            in_flight_slope=slope,
+            ks_p=ks_p(sent_s, step.rate) if poisson else None,
+            dispersion_p=dispersion_p(sent_s, step.rate, self._from_s, self.until_s) if poisson else None,
+            client_bound=bound,
+            saturated=None if grows is None else grows and not self._kept_up,
+            met=None if load.slo is None else met,
+            slo=None if load.slo is None else _said_of(load.slo),
+            verdict=self._verdict(met, bound),
+        )
+
+    @property
+    def _kept_up(self) -> bool:
+        return self._ended_in_time >= KEPT_UP * self._offered
+
+    def _client_bound(self, late_p99_s: float | None, lag_p99_s: float | None) -> bool:
+        gap_s = 0.0 if self.step.load.closed else 1.0 / self.step.rate
+        late = late_p99_s is not None and late_p99_s > max(LATE_S, LATE_SHARE * gap_s)
+        return late or (lag_p99_s is not None and lag_p99_s > LAG_S)
+
+    def _verdict(self, met: int, bound: bool) -> str | None:
+        slo = self.step.load.slo
+        if self._stopped:
+            return INCOMPLETE
+        if bound:
+            return CLIENT_BOUND
+        if slo is None:
+            return None
+        low, high = always_valid_interval(met, self._offered)
+        return MET if low >= slo.share else MISSED if high < slo.share else UNRESOLVED
+
+    def _growth(self) -> tuple[float | None, bool | None]:
+        """Return by how many a second calls in flight grew, and whether that is more than chance.
+
+        The means of slices of the step are fitted by a line: neighbouring samples are nearly alike.
+        """
+        if (size := len(self._in_flight) // SLICES) < 1:
+            return None, None
+        means = [fmean(self._in_flight[i * size : (i + 1) * size]) for i in range(SLICES)]
+        middle, mean = (SLICES - 1) / 2, fmean(means)
+        spread = sum((i - middle) ** 2 for i in range(SLICES))
+        slope = sum((i - middle) * (value - mean) for i, value in enumerate(means)) / spread
+        rest = sum((value - mean - slope * (i - middle)) ** 2 for i, value in enumerate(means))
+        error = sqrt(rest / (SLICES - 2) / spread)
+        return slope / (size * SAMPLE_S), slope > T_95 * error
+
+
+def _kind_of(attempt: Attempt) -> str:
+    if attempt.status == "ok":
+        return "answered"
+    if attempt.status in _TOO_MANY or attempt.http_status in _REFUSING:
+        return "refused"
+    return UNFINISHED if attempt.status == UNFINISHED else "failed"
+
+
+def _said_of(slo: Slo) -> dict[str, float]:
+    return {name: value for name, value in asdict(slo).items() if value is not None}

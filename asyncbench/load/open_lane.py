@@ -1,0 +1,239 @@
+"""The lane of a model under load: it sends each call when it is due, whatever is in flight.
+
+No limit paces it and no call is tried again. A budget, a deadline, Ctrl-C and a provider that refuses for
+good end it as they end any lane; the step under way is then incomplete.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from asyncbench.config import Load
+from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, Turn
+from asyncbench.errors import ProviderError, UnwrittenError
+from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
+from asyncbench.load.steps import LoadStep, Steps
+from asyncbench.records import Reply, StepResult, Trial
+
+AHEAD_S: Final = 4.0  # trials are read so long before they are due, ...
+LEAST_AHEAD: Final = 512  # ... and no fewer than this
+AT_ONCE: Final = 16  # calls that are due, begun in one turn of the event loop
+NOT_WAITED: Final = "no answer came while the step waited for it (`drain`)"
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadLane:
+    """The steps of one model."""
+
+    name: str
+    askers: list[Asker]  # one
+    load: Load
+    steps: Steps
+    trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
+    say: Callable[[str], None]  # to a person, once
+    turn: str | None = None
+    results: list[StepResult] = field(default_factory=list)  # of this run
+    _stopped: bool = False
+    _giving_up: bool = False  # the time to wait for answers is over
+    _begun: int = 0  # trials that steps of this run began
+    _depth: int = LEAST_AHEAD  # trials that wait
+    _calls: set["asyncio.Task[None]"] = field(default_factory=set)  # in flight
+    _sending: "asyncio.Task[None] | None" = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _model: LaneModel = field(init=False)
+    _now_s: Callable[[], float] = field(init=False)
+
+    async def run(self) -> None:
+        """Measure step after step, until there is none, the model is given up, or the run is stopped."""
+        self._model, self._now_s = LaneModel(self.askers[0]), asyncio.get_running_loop().time
+        step = next(self.steps, None)
+        while step is not None and not self._over:
+            await self._measure(step)
+            step = self._after(self.results[-1])
+            if step is not None:
+                await self._rest()
+        if not self._stopped:
+            self._model.closing.accept()
+
+    def stop(self) -> None:
+        """Send nothing more; what is in flight goes on to its end."""
+        self._stopped = True
+        self._changed.set()
+        self._end_sending()
+
+    def _end_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+
+    @property
+    def _over(self) -> bool:
+        # What is refused alike from the first call on is refused for a reason that all calls have.
+        return self._stopped or self._model.counters.over or self._model.probation.suspicious
+
+    def _after(self, result: StepResult) -> LoadStep | None:
+        try:
+            return self.steps.send(result)
+        except StopIteration:
+            return None
+
+    async def _rest(self) -> None:
+        self._changed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.load.rest):
+                while not self._over:
+                    await self._changed.wait()
+                    self._changed.clear()
+
+    # ── one step ─────────────────────────────────────────────────────────────────────────────
+
+    async def _measure(self, step: LoadStep) -> None:
+        """Hold a rate for its time, wait for the answers, and write down what came of it."""
+        model, measuring = self._model, Measuring(step, self._model.alias, epoch_s=self.askers[0].epoch_s)
+        due = None if self.load.closed else await asyncio.to_thread(step.due)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(self._read(step, due))]
+                await self._first_read()
+                measuring.begin(self._now_s())
+                beside.append(tasks.create_task(measuring.watch(model.counters, self._end_sending)))
+                sending = self._call_in_turn if due is None else self._send
+                self._sending = tasks.create_task(sending(due or (), measuring, tasks))
+                await asyncio.wait({self._sending})
+                measuring.end(self._now_s(), stopped=self._over)
+                await self._drain()
+                for task in beside:
+                    task.cancel()
+        finally:
+            if measuring.began:
+                self.results.append(measuring.result())
+                with suppress(UnwrittenError):  # whoever keeps the events has stopped the lanes
+                    model.asker.keep(self.results[-1])
+            model.queue.turns.clear()
+
+    async def _read(self, step: LoadStep, due: Sequence[float] | None) -> None:
+        """Read the trials of a step some time before they are due."""
+        queue, asker = self._model.queue, self.askers[0]
+        first = 0 if self.load.same_problems else self._begun
+        calls = None if due is None else first + len(due)
+        asker.trials = islice(self.trials(step.name), first, calls)
+        asker.counters.planned += len(due or ())
+        self._depth, queue.dry = max(LEAST_AHEAD, math.ceil(AHEAD_S * step.rate)), False
+        await queue.feed(lambda: self._depth, self._changed.set)
+
+    async def _first_read(self) -> None:
+        """Wait until the first calls of a step could be sent."""
+        queue = self._model.queue
+        while not (self._over or queue.dry) and len(queue.turns) < min(LEAST_AHEAD, self._depth):
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _drain(self) -> None:
+        """Wait for the answers of a step no longer than it says."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=self.load.drain)
+        self._giving_up = True
+        for task in self._calls:
+            task.cancel()
+        if self._calls:
+            await asyncio.wait(self._calls)
+        self._giving_up = False
+
+    # ── sending ──────────────────────────────────────────────────────────────────────────────
+
+    async def _send(self, due: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
+        """Send each call when it is due; what is late is sent at once, and is late in its own row."""
+        counters, most = self._model.counters, self.askers[0].model.limits.most_in_flight
+        for n, due_s in enumerate(due):
+            at_s = measuring.began_s + due_s
+            if (wait_s := at_s - self._now_s()) > 0:
+                await asyncio.sleep(wait_s)
+            elif n % AT_ONCE == 0:
+                await asyncio.sleep(0)  # what was begun is to be sent
+            if counters.in_flight >= most:
+                measuring.drop(at_s)
+                counters.planned -= 1
+            elif (turn := await self._next()) is None:
+                return
+            else:
+                self._begin(turn, at_s, measuring, tasks)
+        await asyncio.sleep(measuring.until_s - self._now_s())
+
+    async def _call_in_turn(self, _: Sequence[float], measuring: Measuring, tasks: asyncio.TaskGroup) -> None:
+        """Let a number of callers call, each as soon as it has its answer and has thought."""
+
+        async def call() -> None:
+            while turn := await self._next():
+                self.askers[0].counters.planned += 1
+                await asyncio.wait({self._begin(turn, self._now_s(), measuring, tasks)})
+                await asyncio.sleep(self.load.think)
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(measuring.until_s), asyncio.TaskGroup() as callers:
+                for _caller in range(round(measuring.step.rate)):
+                    callers.create_task(call())
+
+    async def _next(self) -> Turn | None:
+        """Return the next trial, with money set aside for it; None: nothing more is to be sent."""
+        queue = self._model.queue
+        while not (queue.turns or queue.dry or self._over):
+            self._changed.clear()
+            await self._changed.wait()
+        if self._over or not queue.turns:
+            return None
+        turn = queue.turns.popleft()
+        if len(queue.turns) <= self._depth // 2:
+            queue.hungry.set()
+        return turn if self._model.money.insist(turn) else None
+
+    def _begin(
+        self, turn: Turn, due_s: float, measuring: Measuring, tasks: asyncio.TaskGroup
+    ) -> "asyncio.Task[None]":
+        counters = self._model.counters
+        counters.in_flight += 1
+        turn.in_flight = counters.in_flight
+        self._begun += 1
+        self._model.probation.started(self._now_s())
+        call = measuring.due(due_s, counters.in_flight)
+        turn.more = call.more
+        task = tasks.create_task(self._call(turn, call, measuring))
+        self._calls.add(task)
+        return task
+
+    async def _call(self, turn: Turn, call: CallOfStep, measuring: Measuring) -> None:
+        """Make one call, once: whatever comes of it closes its trial."""
+        model, attempts = self._model, self._model.attempts
+        ended: Reply | ProviderError
+        try:
+            attempts.begin(turn)
+            try:
+                async with asyncio.timeout(attempts.within_s):
+                    ended = await model.asker.ask(turn.request)
+            except asyncio.CancelledError:
+                status, said = (UNFINISHED, NOT_WAITED) if self._giving_up else (LOST, INTERRUPTED)
+                measuring.ended(call, attempts.end(turn, None, status=status, said=said), self._now_s())
+                raise
+            except Exception as error:  # whatever it is, it is about one reply: the others go on
+                ended = attempts.failure(turn, error)
+            attempt = attempts.end(turn, ended)
+            measuring.ended(call, attempt, self._now_s())
+        except UnwrittenError:
+            return
+        finally:
+            model.counters.in_flight -= 1
+            if (task := asyncio.current_task()) is not None:
+                self._calls.discard(task)
+        model.probation.ended(ended, self._now_s())
+        if isinstance(ended, Reply):
+            await model.closing.close(turn, attempt, ended)
+        else:
+            if not model.probation.passed:
+                model.asker.tell_failed(ended)
+            model.closing.failed(turn, ended, paused=False)
+        for news in model.news():
+            self.say(f"{model.alias}: {news}")
+        if self._over:
+            self._changed.set()

@@ -1,0 +1,107 @@
+"""A `load` block as steps in order, each with its name; what earlier runs measured is not measured again."""
+
+from array import array
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from asyncbench.config import Load
+from asyncbench.load.arrivals import GAMMA, due_times
+from asyncbench.records import StepResult
+
+INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
+MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
+SHUFFLED: Final = "shuffled"
+Steps = Generator["LoadStep", StepResult, None]  # is sent what each step came to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStep:
+    """One rate, held for a time."""
+
+    load: Load
+    rate: float  # calls a second; closed: callers
+    round: int  # number of the step among all of this rate, from 1
+    gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        return f"{base_of(self.load, self.rate)} #{self.round}"
+
+    def due(self) -> "array[float]":
+        """Return when its calls are due, seconds from its start; closed: nobody knows."""
+        load = self.load
+        return due_times(
+            load.arrivals,
+            self.rate,
+            load.length_s,
+            seed=load.seed,
+            round_=self.round,
+            burstiness=load.burstiness,
+        )
+
+
+def base_of(load: Load, rate: float) -> str:
+    """Return what all steps of a rate are called."""
+    if load.closed:
+        return f"{load.arrivals} {rate:g}"
+    shape = f"({load.burstiness:g})" if load.arrivals == GAMMA else ""
+    return f"{load.arrivals}{shape} {rate:g}/s"
+
+
+@dataclass(slots=True, kw_only=True)
+class Measured:
+    """The steps of one model that earlier runs began."""
+
+    names: Iterable[str] = ()  # of all of them, those that were never finished, too
+    results: Sequence[Mapping[str, object]] = ()  # rows of `steps`
+    _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            base, _, number = name.rpartition(" #")
+            self._rounds[base] = max(self._rounds[base], int(number))
+
+    def next_round(self, load: Load, rate: float) -> int:
+        """Return a number that no step of a rate has."""
+        self._rounds[base_of(load, rate)] += 1
+        return self._rounds[base_of(load, rate)]
+
+    def of(self, load: Load, rate: float) -> list[Mapping[str, object]]:
+        """Return what complete steps of a rate came to that were measured as they would be now."""
+        return [
+            row
+            for row in self.results
+            if str(row["load"]).rpartition(" #")[0] == base_of(load, rate)
+            and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
+            and row["warmup_s"] == load.warmup
+            and (row["seconds"] == load.duration or row["verdict"] == MISSED)  # known early
+        ]
+
+
+def listed(load: Load, repeats: int, measured: Measured) -> Steps:
+    """Yield the steps of the rates that a load lists, as often as it repeats them, in its order."""
+    for step in to_measure(load, repeats, measured):  # noqa: UP028  a list takes nothing that is sent
+        yield step
+
+
+def to_measure(load: Load, repeats: int, measured: Measured) -> list[LoadStep]:
+    """Return what `listed` yields."""
+    done = {rate: len(measured.of(load, rate)) for rate in load.rates}
+    order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
+    return [
+        LoadStep(load=load, rate=rate, round=measured.next_round(load, rate))
+        for n, rate in order
+        if n >= done[rate]
+    ]
+
+
+def ordered(load: Load, repeat: int) -> list[float]:
+    """Return the rates in the order of one repeat: the same for all models."""
+    rates = sorted(load.rates)
+    if load.order == SHUFFLED:
+        Random(f"{load.seed} order {repeat}").shuffle(rates)  # noqa: S311  guards nothing
+    return rates

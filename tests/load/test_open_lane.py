@@ -1,0 +1,219 @@
+"""A lane under load: calls go when they are due, and each step says what it came to."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from asyncbench.engine import Cap, Ledger
+from asyncbench.errors import ErrorKind, ProviderError
+from asyncbench.load import Measured, due_times
+from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
+from asyncbench.pricing import picodollars
+from asyncbench.records import Limits, Outcome
+from tests.engine.night import RIGHT, virtually
+from tests.load.world import LOADED, Loaded, Queue, due_s, latency_s, load_of
+
+
+def night_of(load, ask=None, **keys):
+    async def night():
+        told = Loaded()
+        told.add(ask or Queue(1_000, lambda: 0.5).ask, load, **keys)
+        await told.go()
+        return told
+
+    return virtually(night())
+
+
+def test_calls_go_at_their_times_whatever_is_in_flight():
+    told = night_of(load_of(rates=[8], duration="60s", seed=5), Queue(1, lambda: 0.5).ask)
+    drawn = due_times("poisson", 8.0, 60.0, seed=5, round_=1)
+    (step,) = told.steps
+    assert len(told.calls) == len(drawn) == step.offered == step.sent
+    began_s = step.began_at - 1_000_000.0
+    assert [due_s(call) - began_s for call in sorted(told.calls, key=due_s)] == pytest.approx([*drawn])
+    assert max(call.late_s for call in told.calls) < 0.001
+    assert step.in_flight_max > 200  # it answers two a second, and nobody waits for it
+    assert (step.saturated, step.client_bound) == (True, False)
+
+
+def test_every_call_is_a_graded_row_of_its_step():
+    told = night_of(load_of(rates=[10], arrivals="constant", warmup="2s", duration="5s"))
+    assert {call.load for call in told.calls} == {"constant 10/s #1"}
+    assert Counter(call.phase for call in told.calls) == {"warmup": 20, "measured": 50}
+    assert {result.trial.load for result in told.results.values()} == {"constant 10/s #1"}
+    assert Counter(result.grades[0].outcome for result in told.results.values()) == {Outcome.CORRECT: 70}
+    (step,) = told.steps
+    assert (step.offered, step.answered, step.seconds, step.warmup_s) == (50, 50, 5.0, 2.0)
+    assert (step.load, step.rate, step.round, step.arrivals) == ("constant 10/s #1", 10.0, 1, "constant")
+    assert step.in_flight_mean == pytest.approx(5.0, rel=0.1)  # Little's law: 10/s × 0.5 s
+    assert (step.verdict, step.met, step.slo, step.ks_p) == (None, None, None, None)
+
+
+def test_a_call_waits_for_the_server_in_its_own_latency():
+    told = night_of(load_of(rates=[4], arrivals="constant", duration="10s"), Queue(1, lambda: 0.5).ask)
+    latencies = [latency_s(call) for call in sorted(told.calls, key=due_s)]
+    assert latencies[:3] == pytest.approx([0.5, 0.75, 1.0], abs=0.01)
+    assert latencies[-1] == pytest.approx(0.5 + 39 * 0.25, abs=0.05)
+
+
+def test_what_is_too_much_in_flight_is_dropped_and_never_delayed():
+    few = replace(LOADED, limits=Limits(most=3))
+    load = load_of(rates=[10], arrivals="constant", duration="10s", slo={"latency": 9})
+    told = night_of(load, Queue(3, lambda: 1.0).ask, model=few)
+    (step,) = told.steps
+    assert (step.offered, step.in_flight_max) == (100, 3)
+    assert step.dropped == 100 - step.sent == pytest.approx(70, abs=3)
+    assert step.met == step.answered == step.sent
+    assert step.verdict == MISSED
+    assert max(call.late_s for call in told.calls) < 0.001
+
+
+def test_who_does_not_answer_in_time_is_unfinished_and_its_cost_is_unknown():
+    async def never(_):
+        await asyncio.sleep(1e6)
+
+    told = night_of(load_of(rates=[5], arrivals="constant", duration="2s", drain="3s"), never)
+    (step,) = told.steps
+    assert (step.offered, step.answered, step.unfinished) == (10, 0, 10)
+    assert {(call.status, call.cost_usd, call.phase) for call in told.calls} == {
+        ("unfinished", None, "measured")
+    }
+    assert not told.results
+    assert told.seconds == pytest.approx(5.0, abs=0.01)
+
+
+def test_refusals_are_answers_too_and_nobody_is_asked_again():
+    calls = 0
+
+    async def half(_):
+        nonlocal calls
+        n = calls = calls + 1
+        await asyncio.sleep(0.1)
+        if n % 2 == 0:
+            raise ProviderError(ErrorKind.RATE_LIMITED, "slow down", http_status=429, retry_after_s=30)
+        if n % 5 == 0:
+            raise ProviderError(ErrorKind.SERVER_ERROR, "oops", http_status=500)
+        return RIGHT
+
+    load = load_of(rates=[20], arrivals="constant", duration="5s", slo={"latency": 1, "share": 0.9})
+    told = night_of(load, half)
+    (step,) = told.steps
+    assert (step.sent, step.answered, step.refused, step.failed) == (100, 40, 50, 10)
+    assert (calls, step.met, step.verdict) == (100, 40, MISSED)
+    assert Counter(result.error is None for result in told.results.values()) == {True: 40, False: 60}
+
+
+def test_steps_follow_one_another_in_one_order_with_a_rest_between_them():
+    load = load_of(rates=[1, 2, 4], duration="10s", rest="5s", seed=3)
+    told = night_of(load, repeats=2)
+    names = [step.load for step in told.steps]
+    assert sorted(names) == sorted(f"poisson {rate}/s #{round_}" for rate in (1, 2, 4) for round_ in (1, 2))
+    assert {name[-1] for name in names[:3]} == {"1"}
+    assert names != sorted(names)
+    begun = [step.began_at for step in told.steps]
+    assert all(later - earlier >= 15 for earlier, later in pairwise(begun))
+    rising = night_of(load_of(rates=[4, 1, 2], duration="1s", order="rising"))
+    assert [step.rate for step in rising.steps] == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_each_step_asks_the_same_problems_or_goes_on_among_them(same):
+    load = load_of(rates=[3, 2], arrivals="constant", duration="5s", order="rising", same_problems=same)
+    told = night_of(load)
+    asked = {
+        step.load: [r.trial.problem.problem_id for r in told.results.values() if r.trial.load == step.load]
+        for step in told.steps
+    }
+    first, second = (sorted(ids, key=lambda name: int(name[1:])) for ids in asked.values())
+    assert first == [f"p{n}" for n in range(10)]
+    assert second == [f"p{n}" for n in (range(15) if same else range(10, 25))]
+    assert len(told.results) == 25  # no trial of one step is one of the other
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.BAD_REQUEST])
+def test_a_model_that_refuses_for_good_ends_its_step_soon(kind):
+    async def refuse(_):
+        await asyncio.sleep(0.1)
+        raise ProviderError(kind, "no such thing", http_status=401 if kind is ErrorKind.AUTH else 400)
+
+    told = night_of(load_of(rates=[10, 20], arrivals="constant", duration="60s"), refuse)
+    (step,) = told.steps
+    assert step.verdict == INCOMPLETE
+    assert told.lanes[0].askers[0].counters.suspended is not None
+    assert len(told.calls) < 10
+    assert told.seconds < 2
+
+
+def test_an_interrupted_step_is_incomplete_and_its_calls_go_on_to_their_end():
+    async def night():
+        told = Loaded()
+        told.add(Queue(100, lambda: 2.0).ask, load_of(rates=[5], arrivals="constant", duration="60s"))
+        return await told.live(stop_s=10.05, drain_s=30)
+
+    told = virtually(night())
+    (step,) = told.steps
+    assert (step.verdict, step.offered, step.answered) == (INCOMPLETE, 51, 51)
+    assert step.seconds == pytest.approx(10.05, abs=0.01)
+    assert told.seconds == pytest.approx(12.0, abs=0.05)
+
+
+def test_an_abandoned_step_says_what_was_lost():
+    async def night():
+        told = Loaded()
+        told.add(Queue(100, lambda: 2.0).ask, load_of(rates=[5], arrivals="constant", duration="60s"))
+        return await told.live(stop_s=10.05, drain_s=0)
+
+    told = virtually(night())
+    (step,) = told.steps
+    assert (step.verdict, step.sent, step.failed) == (INCOMPLETE, 51, 10)
+    assert Counter(call.status for call in told.calls) == {"ok": 41, "lost": 10}
+
+
+def test_a_budget_ends_a_step_at_the_first_call_that_it_cannot_hold():
+    cap = Cap(kind="sweep", of="x", limit=picodollars(1.0))
+    account = Ledger([cap]).open("m", [cap], lambda _request, _at: picodollars(0.1))
+    told = night_of(
+        load_of(rates=[5, 6], arrivals="constant", duration="60s"), Queue(9, lambda: 9.0).ask, account=account
+    )
+    (step,) = told.steps
+    assert (step.verdict, step.sent, step.answered) == (INCOMPLETE, 10, 10)
+    counters = told.lanes[0].askers[0].counters
+    assert (counters.budget_stopped, account.bound_by) == (True, [cap])
+    assert cap.spent <= cap.limit
+
+
+def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_number():
+    load = load_of(rates=[1, 2, 4], duration="10s", order="rising")
+    like: dict[str, object] = {"warmup_s": 0.0, "seconds": 10.0, "verdict": None}
+    results = [
+        like | {"load": "poisson 1/s #1"},
+        like | {"load": "poisson 1/s #2"},
+        like | {"load": "poisson 2/s #1", "verdict": "incomplete"},
+        like | {"load": "poisson 2/s #2", "verdict": "client_bound"},
+        like | {"load": "poisson 4/s #1", "seconds": 20.0},
+    ]
+    names = [*(str(row["load"]) for row in results), "poisson 4/s #2"]  # of which a killed run had no row
+    told = night_of(load, repeats=2, measured=Measured(names=names, results=results))
+    assert [step.load for step in told.steps] == [
+        *("poisson 2/s #3", "poisson 4/s #3"),
+        *("poisson 2/s #4", "poisson 4/s #4"),
+    ]
+
+
+def test_a_slow_client_is_told_and_gives_no_verdict():
+    async def busy(_):
+        time.sleep(0.01)  # noqa: ASYNC251  as a client does that has more to do than it can
+        return RIGHT
+
+    async def night():
+        told = Loaded()
+        told.add(busy, load_of(rates=[300], arrivals="constant", duration="1s", slo={"latency": 60}))
+        return await told.go()
+
+    (step,) = asyncio.run(night()).steps
+    assert (step.client_bound, step.verdict) == (True, CLIENT_BOUND)
+    assert step.offered == 300
