@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # for editors and type checkers, which run nothing
     from asyncbench.reconciliation import reconcile
     from asyncbench.regrading import regrade_folder
     from asyncbench.reports import compare_on as compare, inspect_problems, report, status_of as status
-    from asyncbench.run import cancel_batches, run_sweep
+    from asyncbench.run import cancel_batches, run_load, run_sweep
     from asyncbench.store import (
         iter_attempts,
         iter_grades,
@@ -88,6 +88,7 @@ _HOMES = {
     "reconcile": ("asyncbench.reconciliation", "reconcile"),
     "regrade_folder": ("asyncbench.regrading", "regrade_folder"),
     "report": ("asyncbench.reports", "report"),
+    "run_load": ("asyncbench.run", "run_load"),
     "run_sweep": ("asyncbench.run", "run_sweep"),
     "sql": ("asyncbench.queries", "sql"),
     "status": ("asyncbench.reports", "status_of"),
@@ -126,6 +127,7 @@ __all__ = [
     "reconcile",
     "regrade_folder",
     "report",
+    "run_load",
     "run_sweep",
     "sql",
     "status",

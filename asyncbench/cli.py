@@ -22,6 +22,7 @@ from asyncbench.commands import (
     harmless,
     import_results,
     init,
+    load,
     merge,
     models,
     plan,
@@ -42,7 +43,7 @@ from asyncbench.files import NO_ROOM, unwritten
 
 # In the order of use, as `--help` lists them.
 _COMMANDS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "cancel": cancel},
+    "Start": {"init": init, "doctor": doctor, "plan": plan, "run": run, "load": load, "cancel": cancel},
     "Look": {"status": status, "report": report, "compare": compare_two, "sql": sql},
     "Data": {
         "generate": generate,
@@ -110,7 +111,7 @@ def _top(
 
 for _named in _COMMANDS.values():
     for _name, _command in _named.items():
-        _kind = SweepCommand if _command in (plan, run) else None
+        _kind = SweepCommand if _command in (plan, run, load) else None
         app.command(_name, cls=_kind, context_settings=_OPEN if _command is generate else None)(_command)
 
 _LOGS = ("OPENAI_LOG", "ANTHROPIC_LOG")  # by which SDKs print headers as servers send them, keys and all

@@ -11,6 +11,7 @@ from asyncbench.commands.keeping import (
     merge as merge,
     regrade as regrade,
 )
+from asyncbench.commands.loading import load as load
 from asyncbench.commands.making import (
     generate as generate,
     problems as problems,

@@ -11,4 +11,9 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 
 from asyncbench.load.arrivals import due_times as due_times
 from asyncbench.load.open_lane import LoadLane as LoadLane
-from asyncbench.load.steps import LoadStep as LoadStep, Measured as Measured, listed as listed
+from asyncbench.load.steps import (
+    LoadStep as LoadStep,
+    StepsBefore as StepsBefore,
+    listed as listed,
+    step_text as step_text,
+)

@@ -16,7 +16,7 @@ from asyncbench.config import Load
 from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, Turn
 from asyncbench.errors import ProviderError, UnwrittenError
 from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
-from asyncbench.load.steps import LoadStep, Steps
+from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps
 from asyncbench.records import Reply, StepResult, Trial
 
 AHEAD_S: Final = 4.0  # trials are read so long before they are due, ...
@@ -37,6 +37,7 @@ class LoadLane:
     say: Callable[[str], None]  # to a person, once
     turn: str | None = None
     results: list[StepResult] = field(default_factory=list)  # of this run
+    _all_measured: bool = False
     _stopped: bool = False
     _giving_up: bool = False  # the time to wait for answers is over
     _begun: int = 0  # trials that steps of this run began
@@ -53,9 +54,12 @@ class LoadLane:
         step = next(self.steps, None)
         while step is not None and not self._over:
             await self._measure(step)
+            if self._over:
+                break
             step = self._after(self.results[-1])
             if step is not None:
                 await self._rest()
+        self._all_measured = step is None
         if not self._stopped:
             self._model.closing.accept()
 
@@ -68,6 +72,13 @@ class LoadLane:
     def _end_sending(self) -> None:
         if self._sending is not None:
             self._sending.cancel()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every step was measured, and none has to be measured again."""
+        return self._all_measured and not any(
+            result.verdict in (INCOMPLETE, CLIENT_BOUND) for result in self.results
+        )
 
     @property
     def _over(self) -> bool:

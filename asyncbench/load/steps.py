@@ -10,6 +10,7 @@ from typing import Final
 from asyncbench.config import Load
 from asyncbench.load.arrivals import GAMMA, due_times
 from asyncbench.records import StepResult
+from asyncbench.shown import count
 
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
@@ -53,7 +54,7 @@ def base_of(load: Load, rate: float) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Measured:
+class StepsBefore:
     """The steps of one model that earlier runs began."""
 
     names: Iterable[str] = ()  # of all of them, those that were never finished, too
@@ -82,13 +83,13 @@ class Measured:
         ]
 
 
-def listed(load: Load, repeats: int, measured: Measured) -> Steps:
+def listed(load: Load, repeats: int, measured: StepsBefore) -> Steps:
     """Yield the steps of the rates that a load lists, as often as it repeats them, in its order."""
     for step in to_measure(load, repeats, measured):  # noqa: UP028  a list takes nothing that is sent
         yield step
 
 
-def to_measure(load: Load, repeats: int, measured: Measured) -> list[LoadStep]:
+def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
     """Return what `listed` yields."""
     done = {rate: len(measured.of(load, rate)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
@@ -105,3 +106,19 @@ def ordered(load: Load, repeat: int) -> list[float]:
     if load.order == SHUFFLED:
         Random(f"{load.seed} order {repeat}").shuffle(rates)  # noqa: S311  guards nothing
     return rates
+
+
+def step_text(step: StepResult) -> str:
+    """Return a line on a step, for whoever has just measured it."""
+    lost = {"dropped": step.dropped, "refused": step.refused, "failed": step.failed}
+    lost |= {"unfinished": step.unfinished}
+    parts = [
+        f"{count(step.answered)} of {count(step.offered)} calls answered in {step.seconds:.3g} s",
+        *(f"{count(number)} {name}" for name, number in lost.items() if number),
+    ]
+    if step.met is not None and step.offered:
+        parts.append(f"{100 * step.met / step.offered:.1f} % kept the SLO")
+    if step.saturated:
+        parts.append("calls in flight kept growing")
+    said = (step.verdict or "").replace("_", " ")
+    return f"{step.model}, {step.load}: {', '.join(parts)}{f': {said}' if said else ''}"

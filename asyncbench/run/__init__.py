@@ -10,7 +10,7 @@ its own:
     notify
     state
     batch_news
-    forecasts · askers
+    forecasts · askers · loading
     lanes
     preparing · driving
     settling · summing_up
@@ -28,4 +28,8 @@ from asyncbench.run.costs import spent_text as spent_text
 from asyncbench.run.options import RunOptions as RunOptions
 from asyncbench.run.progress import default_screen as default_screen
 from asyncbench.run.summary import Exit as Exit, Summary as Summary
-from asyncbench.run.sweep_run import run_as_told as run_as_told, run_sweep as run_sweep
+from asyncbench.run.sweep_run import (
+    run_as_told as run_as_told,
+    run_load as run_load,
+    run_sweep as run_sweep,
+)

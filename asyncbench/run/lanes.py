@@ -13,6 +13,7 @@ from asyncbench.engine import AnyLane, Asker, Lane, LaneModel, LoopLag, Turn
 from asyncbench.providers import open_batches
 from asyncbench.records import BATCH, REALTIME, History, Model, Trial
 from asyncbench.run.askers import asker_of
+from asyncbench.run.loading import load_lane
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
 
@@ -30,6 +31,9 @@ def lanes_of(run: RunState, url_of: Url, lag: LoopLag, stack: AsyncExitStack) ->
     for model in run.models:
         asker = asker_of(run, model, simulator_url=url_of(model), lag=lag, stack=stack)
         left = run.left_open[model.alias]
+        if run.options.load is not None and run.sweep.load is not None:
+            lanes.append(load_lane(run, asker, run.sweep.load))
+            continue
         account = accounts[model.provider, model.base_url, run.keys[model.alias]]
         if out:
             asker.history_of = partial(_unless_out, out, asker.history_of)

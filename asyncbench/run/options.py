@@ -28,6 +28,7 @@ class RunOptions:
     detach: bool = False  # leaves batches as soon as they are sent
     resubmit: Collection[str] = ()  # keys of parts of batches that are in doubt
     ends: bool = False  # cancels open batches, and asks nothing
+    load: Sequence[str] | None = None  # the options of a load, as typed; None: it is no load
     clock: BatchClock | None = None  # of batches; None: this computer's
     typed: bool = False  # on the command line: messages name the options as they were typed
 
@@ -64,4 +65,5 @@ class RunOptions:
         }
         words = [word for name, value in said.items() if value for word in (name, str(value))]
         file = sweep.out / SWEEP_FILE if sweep.file is None else sweep.file
-        return shlex.join(["asyncbench", "plan" if self.pilot else "run", str(file), *words])
+        name = "plan" if self.pilot else "run" if self.load is None else "load"
+        return shlex.join(["asyncbench", name, str(file), *words, *(self.load or ())])

@@ -16,10 +16,11 @@ from asyncbench.batches import BatchLedger, Step, ask_abandoned, hold_again, lef
 from asyncbench.config import AnySweep, as_mapping, load_sweep, seconds_left, with_budget, with_mode
 from asyncbench.errors import ConfigError
 from asyncbench.providers import added_providers, is_moving_alias, known_endpoints, rates_of
-from asyncbench.records import AUTO, BATCH, REALTIME
+from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
+from asyncbench.run.loading import as_loaded, load_of
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
@@ -78,7 +79,8 @@ async def open_run(
     name = options.budget_name
     sweep = with_budget(load_sweep(sweep), options.budget_usd, place="run", given_as=name)
     sweep = with_mode(sweep, options.mode, models=options.models, given_as=options.mode_name)
-    models = in_their_modes(sweep, chosen_models(sweep, options.models))
+    load = load_of(sweep, wanted=options.load is not None)
+    models = as_loaded(in_their_modes(sweep, chosen_models(sweep, options.models)), load)
     if options.pilot is not None:
         models = tuple(replace(model, mode=REALTIME) for model in models)  # who plans does not wait a day
     check_budget(sweep, models)
@@ -92,7 +94,7 @@ async def open_run(
     check_replays(sweep, models)
     check_longer(models, sweep.conditions, retry=options.retry, max_tokens=options.max_tokens)
     check_reuse(options.reuse, options.ignore, out=sweep.out)
-    models = raise_file_limit(models)
+    models = raise_file_limit(models, most=MOST_IN_FLIGHT if load is None else load.max_in_flight)
     within_s = None if sweep.deadline is None else seconds_left(sweep.deadline, datetime.now().astimezone())
     death = None if sweep.notify is None else await asyncio.to_thread(death_in, sweep.out, sweep.stop_when)
     store = await asyncio.to_thread(
@@ -138,7 +140,7 @@ async def prepare(run: RunState) -> None:
     for cap in run.caps:
         cap.typed = options.budget_name
     await asyncio.to_thread(_describe, run)
-    if options.pilot is None and store.finished:
+    if options.pilot is None and options.load is None and store.finished:
         await asyncio.to_thread(write_forecast, run)  # as it was known before this run
     run.switches = await asyncio.to_thread(switches_of, run)
     cautions = _cautions(run)
@@ -168,9 +170,14 @@ def _describe(run: RunState) -> None:
     before = store.manifest.get("runs", {}).get(sweep.name, {"planned": {}})["planned"]
     recorded_before = (planned_aliases(store.manifest), store.manifest.get(RECORDED, []))
     recorded = ({*run.sets}, recorded_by(sweep, run.models))
-    plans = {
-        alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets) for alias, sets in run.sets.items()
-    }
+    plans = (
+        {}
+        if run.options.load is not None
+        else {
+            alias: before.get(alias, {}) | planned_tasks(sweep, alias, sets)
+            for alias, sets in run.sets.items()
+        }
+    )
     store.write_sweep_file(
         yaml.safe_dump(as_mapping(sweep), sort_keys=False).encode(),
         {

@@ -62,6 +62,8 @@ class RunState:
     def planned(self, model: Model) -> int:
         """Return how many trials this run is to ask of a model, those that are finished too."""
         options = self.options
+        if options.load is not None:
+            return 0  # a step says how many it asks when it begins
         return planned(
             self.sweep, model.alias, self.sets[model.alias], limit=options.limit, per_cell=options.pilot
         )

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from asyncbench.batches import PartStanding, left_in_batches, warnings_on
 from asyncbench.engine import Cap, Counters, Ledger
+from asyncbench.load import step_text
 from asyncbench.pricing import PICO_PLACES, dollars_of, picodollars
-from asyncbench.records import Outcome
+from asyncbench.records import Outcome, StepResult
 from asyncbench.run.costs import cap_text, cost_in_all, cost_text, costs_text
 from asyncbench.run.faults import FAULTS
 from asyncbench.shown import (
@@ -165,6 +166,7 @@ class Summary:
     conditions: Mapping[str, int] = field(default_factory=dict)  # by alias; one where it is not said
     stops: Sequence[str] = ()  # why models stopped, and what to do now
     batches: Sequence[PartStanding] = ()  # that are open
+    steps: Sequence[StepResult] | None = None  # of a load; None: it was none
     limit: str | None = None  # what an option left out of the sweep; None: nothing
 
     @property
@@ -186,6 +188,8 @@ class Summary:
             "budget": None if self.budget is None else self.budget.as_mapping(),
             "simulators": list(self.seen),
         }
+        if self.steps is not None:
+            summary["steps"] = [asdict(step) for step in self.steps]
         return json.dumps(summary, indent=2)
 
     def as_text(self, *, brief: bool = False) -> str:
@@ -250,6 +254,8 @@ class Summary:
 
     def _why(self) -> list[str]:
         """Return why the run ended before all was done, and the command that continues it."""
+        if self.steps is not None:
+            return self._why_of_load()
         models = self.models.values()
         failed, left = (sum(getattr(one, name) for one in models) for name in ("failed", "open"))
         lines = [self.limit] if self.limit and self.exit in (Exit.COMPLETE, Exit.UNFINISHED) else []
@@ -266,6 +272,22 @@ class Summary:
             lines.append(" ".join(part for part, said in parts.items() if said))
             lines += [f"To continue: {self.command}"] * (left > 0)
             lines += [f"To ask again those without a reply: {self._retry()}"] * (failed > 0)
+        return lines
+
+    def _why_of_load(self) -> list[str]:
+        """Return what steps came to, why the others were not measured, and the command that does so."""
+        lines = [step_text(step) for step in self.steps or ()]
+        if any(step.verdict == "client_bound" for step in self.steps or ()):
+            lines.append(
+                "This computer was the bottleneck of some steps, so their figures are its own. Ask for lower "
+                "rates, or run on a computer with less to do."
+            )
+        if self.exit is Exit.BUDGET and self.budget is not None:
+            caps = dict.fromkeys(cap for account in self.budget.ledger.accounts for cap in account.bound_by)
+            lines.append(f"Stopped by {' and '.join(cap.label for cap in caps)}: no money for the next call.")
+            return [*lines, f"To continue, {self._way_on(list(caps), self.budget)}"]
+        if self.exit in WHY:
+            lines += [WHY[self.exit], f"To measure what is left: {self.command}"]
         return lines
 
     def _left_in_batches(self) -> list[str]:

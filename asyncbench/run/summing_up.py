@@ -8,6 +8,7 @@ from dataclasses import replace
 from asyncbench.batches import standings
 from asyncbench.run.driving import Driven
 from asyncbench.run.forecasts import rest_usd_of
+from asyncbench.run.loading import loads_in
 from asyncbench.run.refusals import stop_lines
 from asyncbench.run.state import RunState
 from asyncbench.run.summary import BudgetUse, Exit, Summary
@@ -18,24 +19,26 @@ from asyncbench.sweeps import unpriced
 async def sum_up(run: RunState, driven: Driven) -> Summary:
     """Return what a run did, while its simulators still answer."""
     seen = [await asyncio.to_thread(simulator.stats) for simulator in driven.simulators]
+    options, loads = run.options, loads_in(driven.scheduler.lanes)
     aliases = {model.alias for model in run.models}
     outside = [alias for alias in unpriced(run.sweep) if alias in aliases]
     budget = None if run.ledger is None else BudgetUse(ledger=run.ledger, outside=outside)
-    if budget is not None:
+    if budget is not None and options.load is None:
         budget = replace(budget, rest_usd=await asyncio.to_thread(rest_usd_of, run, budget))
-    more_usd = budget.to_go_on if budget is not None and run.options.may_raise_budget else None
+    more_usd = budget.to_go_on if budget is not None and options.may_raise_budget else None
     names = {condition.name for condition in run.sweep.conditions}
     return Summary(
         sweep=run.sweep.name,
         out=run.sweep.out,
         models=driven.counters,
-        causes=_causes(run, driven),
+        causes=_causes(run, driven) if options.load is None else _causes_of_load(driven),
+        steps=None if options.load is None else [step for lane in loads for step in lane.results],
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
         simulated_note=simulated_note(run.store.manifest),
         seen=seen,
         budget=budget,
-        command=run.options.command(run.sweep, more_usd),
+        command=options.command(run.sweep, more_usd),
         raises_budget=more_usd is not None,
         asked_again=bool(run.store.again),
         conditions=Counter(alias for _, alias, name in planned_in(run.store.manifest) if name in names),
@@ -58,6 +61,20 @@ def _limit_text(run: RunState, *, reached: bool) -> str | None:
     said = f"{limit:,} of {of} problems"
     said = f"reached: {said} asked{each}" if reached else f"allows {said}{each}"
     return f"{typed.format(limit)} {said}; run again without {without} for the rest"
+
+
+def _causes_of_load(driven: Driven) -> frozenset[Exit]:
+    """Return why a load ended before all its steps were measured."""
+    scheduler = driven.scheduler
+    left = [lane for lane in loads_in(scheduler.lanes) if not lane.complete]
+    causes = {Exit.UNFINISHED} if left else set[Exit]()
+    if scheduler.overdue and left:
+        causes.add(Exit.DEADLINE)
+    elif scheduler.stopped and not scheduler.overdue:
+        causes.add(Exit.INTERRUPTED)
+    if any(asker.counters.budget_stopped for lane in left for asker in lane.askers):
+        causes.add(Exit.BUDGET)
+    return frozenset(causes)
 
 
 def _causes(run: RunState, driven: Driven) -> frozenset[Exit]:

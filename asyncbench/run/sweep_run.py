@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from asyncbench.config import AnySweep
+from asyncbench.config import AnySweep, Place, load_sweep, with_load
 from asyncbench.errors import AsyncbenchError
 from asyncbench.records import Outcome
 from asyncbench.run.driving import drivable, drive
@@ -76,6 +76,45 @@ async def run_sweep(
         resubmit=resubmit,
     )
     return await run_as_told(sweep, options, env=env, screen=screen or screen_for(progress))
+
+
+async def run_load(
+    sweep: AnySweep,
+    *,
+    load: Mapping[str, object] | None = None,
+    models: Sequence[str] | None = None,
+    budget_usd: float | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: bool | None = None,
+    screen: Screen | None = None,
+) -> Summary:
+    """Send calls at drawn times, step by step, and measure what the models deliver.
+
+        summary = asyncio.run(ab.run_load("night.yaml", load={"rates": [1, 2, 4], "duration": "60s"}))
+
+    What earlier runs measured is not measured again.
+
+    Args:
+        sweep: the path of a sweep file, a dict with its keys, or a `Sweep`.
+        load: keys of `load`, instead of those in the sweep.
+        models: the aliases of the models to load. [all]
+        budget_usd: the most that all calls of the folder may cost, USD, earlier runs too. [the sweep's own]
+        env: where API keys are looked up, by variable name. [this process's environment]
+        progress: whether to show how far it is. [on a terminal and in a notebook]
+        screen: an object of your own that shows the progress instead.
+
+    Returns:
+        A `Summary`, whose `steps` are those that were measured.
+
+    Raises:
+        ConfigError, ProblemSetError: The load cannot start. Nothing was spent.
+        StoreError: Results cannot be written. What was written stays.
+    """
+    loaded = load_sweep(sweep)
+    if load:
+        loaded = with_load(loaded, load, place=Place(source="load"))
+    options = RunOptions(models=models, budget_usd=budget_usd, load=())
+    return await run_as_told(loaded, options, env=env, screen=screen or screen_for(progress))
 
 
 async def run_as_told(

@@ -375,10 +375,11 @@ def _check_tokens(model: Model, conditions: Sequence[Condition], sets: Sequence[
             )
 
 
-def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
+def raise_file_limit(models: Sequence[Model], *, most: int = MOST_IN_FLIGHT) -> tuple[Model, ...]:
     """Let this process open a connection for every call that may be in flight.
 
-    Return the models; those that set no `concurrency` share what the system allows beside the others.
+    Return the models; those that set no `concurrency` share what the system allows beside the others, each no
+    more than `most`.
 
     Raises:
         ConfigError: the system does not allow that many.
@@ -392,7 +393,7 @@ def raise_file_limit(models: Sequence[Model]) -> tuple[Model, ...]:
             said[lane] = max(filter(None, (said.get(lane), model.limits.concurrency)), default=None)
         unset = sum(concurrency is None for concurrency in said.values())
         left = hard - SPARE_FILES - sum(filter(None, said.values()))
-        most = max(LEAST_IN_FLIGHT, min(MOST_IN_FLIGHT, left // max(1, unset)))
+        most = max(LEAST_IN_FLIGHT, min(most, left // max(1, unset)))
         models = [replace(model, limits=replace(model.limits, most=most)) for model in models]
     lanes = Counter[str]()
     for model in models:

@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench.engine import Cap, Ledger
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.load import Measured, due_times
+from asyncbench.load import StepsBefore, due_times
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Limits, Outcome
@@ -197,7 +197,7 @@ def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_n
         like | {"load": "poisson 4/s #1", "seconds": 20.0},
     ]
     names = [*(str(row["load"]) for row in results), "poisson 4/s #2"]  # of which a killed run had no row
-    told = night_of(load, repeats=2, measured=Measured(names=names, results=results))
+    told = night_of(load, repeats=2, measured=StepsBefore(names=names, results=results))
     assert [step.load for step in told.steps] == [
         *("poisson 2/s #3", "poisson 4/s #3"),
         *("poisson 2/s #4", "poisson 4/s #4"),
@@ -217,3 +217,22 @@ def test_a_slow_client_is_told_and_gives_no_verdict():
     (step,) = asyncio.run(night()).steps
     assert (step.client_bound, step.verdict) == (True, CLIENT_BOUND)
     assert step.offered == 300
+
+
+def test_callers_of_a_closed_loop_wait_for_their_answers_and_think():
+    load = load_of(arrivals="closed", rates=[3], warmup="2s", duration="20s", think="0.5s")
+    told = night_of(load, Queue(100, lambda: 1.5).ask)
+    (step,) = told.steps
+    assert (step.in_flight_max, step.load) == (3, "closed 3 #1")
+    assert step.offered == step.answered == 3 * 10  # one call each two seconds
+    assert step.in_flight_mean == pytest.approx(3 * 0.75, rel=0.1)
+    assert (step.saturated, step.client_bound) == (False, False)
+    slow = night_of(load, Queue(1, lambda: 1.5).ask).steps[0]
+    assert slow.offered == pytest.approx(20 / 1.5, abs=2)  # a slow server has slowed its callers
+
+
+def test_a_closed_loop_ends_its_callers_with_the_window_and_waits_for_their_calls():
+    told = night_of(load_of(arrivals="closed", rates=[2], duration="5s"), Queue(100, lambda: 3.0).ask)
+    (step,) = told.steps
+    assert (step.offered, step.answered, step.seconds) == (4, 4, 5.0)
+    assert told.seconds == pytest.approx(6.0, abs=0.05)

@@ -8,7 +8,7 @@ from typing import Any
 
 from asyncbench.config import sweep_from
 from asyncbench.config.loading import Load
-from asyncbench.load import LoadLane, Measured, listed
+from asyncbench.load import LoadLane, StepsBefore, listed
 from asyncbench.load.steps import Steps
 from asyncbench.prompting import TrialIds
 from asyncbench.records import (
@@ -56,7 +56,7 @@ class Loaded(Night):
         *,
         steps: Steps | None = None,
         repeats: int = 1,
-        measured: Measured | None = None,
+        measured: StepsBefore | None = None,
         model: Model = LOADED,
         **keys: Any,
     ) -> LoadLane:
@@ -69,7 +69,7 @@ class Loaded(Night):
             name=model.alias,
             askers=[asker],
             load=load,
-            steps=steps or listed(load, repeats, measured or Measured()),
+            steps=steps or listed(load, repeats, measured or StepsBefore()),
             trials=lambda name: trials_of(model, name),
             say=self.said.append,
         )

@@ -1,0 +1,157 @@
+"""`asyncbench load` against a real server: rows of calls and steps, what is left, and what is refused."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+
+import pytest
+import yaml
+
+from asyncbench import read_attempts, read_steps, read_trials, run_load, run_sweep
+from asyncbench.config import as_mapping, load_sweep
+from asyncbench.errors import ConfigError
+from asyncbench.run import Exit
+from asyncbench.store.verify import verify_folder
+from tests.commands import asyncbench_here
+from tests.processes import Forked
+from tests.sweep_files import entry, problem_set, simulator, sweep
+
+STEPS = {"arrivals": "constant", "warmup": "0.5s", "duration": "1.5s", "drain": "10s", "rest": 0}
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
+
+
+@pytest.fixture(scope="module")
+def server(problems):
+    with simulator(problems) as found:
+        yield found
+
+
+def asked(server, problems, out, *, model="simulated/oracle", **load):
+    return sweep(out, problems, entry(server, model), load=STEPS | {"rates": [10, 20]} | load)
+
+
+def loaded(planned):
+    return asyncio.run(run_load(planned, progress=False))
+
+
+@pytest.mark.parametrize("vendor", ["simulated", "simulated-anthropic", "simulated-http"])
+def test_every_call_is_a_streamed_graded_row_of_its_step(server, problems, tmp_path, vendor):
+    summary = loaded(asked(server, problems, tmp_path / "out", model=f"{vendor}/oracle", rates=[20]))
+    assert summary.exit in (Exit.COMPLETE, Exit.UNFINISHED)  # where this machine was too slow
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert (step["load"], step["offered"], step["answered"]) == ("constant 20/s #1", 30, 30)
+    calls = read_attempts(tmp_path / "out").to_pylist()
+    assert Counter(call["phase"] for call in calls) == {"warmup": 10, "measured": 30}
+    for call in calls:
+        assert call["late_s"] >= 0 < call["ttft_s"] <= call["ttfo_s"] <= call["latency_s"]
+        assert call["due_at"] <= call["started_at"]
+        assert call["chunks"] > 0 < call["output_chars"]
+        assert (call["gap_max_s"] is None) == (call["chunks"] == 1)
+    assert any(call["connect_s"] is not None for call in calls)
+    assert any(call["connect_s"] is None for call in calls)
+    trials = read_trials(tmp_path / "out").to_pylist()
+    assert {(trial["load"], trial["outcome"]) for trial in trials} == {("constant 20/s #1", "correct")}
+    assert len({trial["trial_id"] for trial in trials}) == 40
+    assert verify_folder(tmp_path / "out").sound
+
+
+def test_what_is_measured_is_not_measured_again_and_more_is(server, problems, tmp_path):
+    planned = asked(server, problems, tmp_path / "out", rates=[10])
+    loaded(planned)
+    names = read_steps(tmp_path / "out")["load"].to_pylist()
+    assert names[0] == "constant 10/s #1"
+    bound = read_steps(tmp_path / "out")["client_bound"].to_pylist()
+    summary = loaded(asked(server, problems, tmp_path / "out", rates=[10, 20]))
+    begun = [step.load for step in summary.steps or ()]
+    assert ("constant 10/s #2" in begun) == bound[0]
+    assert "constant 20/s #1" in begun
+    assert load_sweep(tmp_path / "out" / "sweep.yaml").load == asked(server, problems, tmp_path).load
+
+
+def test_a_closed_loop_has_as_many_callers_as_it_says(server, problems, tmp_path):
+    loaded(asked(server, problems, tmp_path / "out", arrivals="closed", rates=[3]))
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert (step["load"], step["arrivals"], step["rate"]) == ("closed 3 #1", "closed", 3.0)
+    assert (step["in_flight_max"], step["ks_p"]) == (3, None)
+    assert step["answered"] == step["offered"] > 3
+
+
+def test_a_deadline_ends_a_step_which_is_then_incomplete(server, problems, tmp_path):
+    planned = sweep(
+        tmp_path / "out",
+        problems,
+        entry(server, "simulated/oracle"),
+        load=STEPS | {"rates": [10], "duration": "60s"},
+        deadline="2s",
+    )
+    summary = loaded(planned)
+    assert summary.exit is Exit.DEADLINE
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert step["verdict"] == "incomplete"
+    assert 0 < step["answered"] < 20
+
+
+def test_run_and_load_each_have_their_sweeps(server, problems, tmp_path):
+    with pytest.raises(ConfigError, match="Run it with `asyncbench load`"):
+        asyncio.run(run_sweep(asked(server, problems, tmp_path / "out")))
+    with pytest.raises(ConfigError, match=r"has no `load`.*--rates"):
+        loaded(sweep(tmp_path / "out", problems, entry(server, "simulated/oracle")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_takes_rates_beside_a_file_or_without_one(server, problems, tmp_path):
+    out, file = tmp_path / "out", tmp_path / "sweep.yaml"
+    models = [entry(server, "simulated/oracle")]
+    file.write_text(
+        yaml.safe_dump({"name": "x", "problems": [str(problems)], "models": models, "out": str(out)})
+    )
+    times = ("--duration", "1s", "--warmup", "0s", "--rest", "0s", "--drain", "9s")
+    told = asyncbench_here("load", file, "--rates", "5", "--slo", "latency=30,share=0.5", *times, "--json")
+    steps = json.loads(told.stdout)["steps"]
+    assert [(step["load"], step["slo"]) for step in steps] == [
+        ("poisson 5/s #1", {"latency": 30, "share": 0.5})
+    ]
+    assert told.returncode in (0, 3)
+    typed = asyncbench_here(
+        "load", "--model", "simulated/oracle", "--problems", problems, "--out", tmp_path / "typed",
+        "--rates", "4,8", "--arrivals", "constant", *times, "--quiet",
+    )  # fmt: skip
+    assert "constant 8/s #1: 8 of 8 calls answered in 1 s" in typed.stdout
+    wrong = asyncbench_here("load", file, "--rates", "5,x")
+    assert (wrong.returncode, wrong.stderr) == (2, "asyncbench: --rates 5,x: 'x' is not a number\n")
+
+
+def test_a_budget_ends_a_step_with_its_exit_code_and_the_way_on(server, problems, tmp_path):
+    priced = entry(server, "simulated/oracle", max_tokens=100, price={"input": 0, "output": 100.0})
+    steps = STEPS | {"rates": [10], "duration": "30s", "warmup": 0}
+    planned = sweep(tmp_path / "out", problems, priced, load=steps, budget_usd=0.05)
+    summary = loaded(planned)
+    assert summary.exit is Exit.BUDGET
+    assert "Stopped by budget_usd: no money for the next call." in summary.as_text()
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert step["verdict"] == "incomplete"
+    spent = sum(call["cost_usd"] for call in read_attempts(tmp_path / "out").to_pylist())
+    assert 0 < spent <= 0.05
+
+
+def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp_path):
+    file, before = tmp_path / "sweep.yaml", server.stats()["delivered"]
+    planned = asked(server, problems, tmp_path / "out", rates=[10], duration="30s")
+    file.write_text(yaml.safe_dump(as_mapping(planned)))
+    process = Forked("asyncbench", "load", file, "--quiet")
+    while server.stats()["delivered"] < before + 10:
+        time.sleep(0.05)
+    time.sleep(1)  # what was delivered more than a second ago is safe
+    process.kill()
+    process.wait()
+    assert read_steps(tmp_path / "out").num_rows == 0
+    loaded(asked(server, problems, tmp_path / "out", rates=[10]))
+    (step,) = read_steps(tmp_path / "out").to_pylist()
+    assert step["load"] == "constant 10/s #2"
+    calls = read_attempts(tmp_path / "out", ["load"])["load"].to_pylist()
+    assert {name for name in calls if name is not None} == {"constant 10/s #1", "constant 10/s #2"}
