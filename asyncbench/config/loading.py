@@ -63,11 +63,6 @@ class Load:
         """Whether a fixed number of callers ask, each one call after the other."""
         return self.arrivals == CLOSED
 
-    @property
-    def length_s(self) -> float:
-        """Seconds in which calls are sent, of a step."""
-        return self.warmup + self.duration
-
 
 def _seconds(given: object) -> object:
     """Return a duration as seconds; what is none is for the next validator."""

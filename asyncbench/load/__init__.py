@@ -5,15 +5,19 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 
     arrivals
     steps
-    measuring
+    measuring · finding
     open_lane
 """
 
 from asyncbench.load.arrivals import due_times as due_times
+from asyncbench.load.finding import Finding as Finding, most_calls as most_calls
 from asyncbench.load.open_lane import LoadLane as LoadLane
 from asyncbench.load.steps import (
     LoadStep as LoadStep,
     StepsBefore as StepsBefore,
+    base_of as base_of,
     listed as listed,
     step_text as step_text,
+    steps_before as steps_before,
+    to_measure as to_measure,
 )

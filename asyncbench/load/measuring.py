@@ -96,7 +96,7 @@ class Measuring:
         self.step, self._alias, self._epoch_s = step, alias, epoch_s
         self.began_s = self._from_s = self.until_s = inf
         self._stopped = True  # until it is over
-        self._seconds = step.load.duration
+        self._seconds = step.seconds
         self._offered = self._dropped = 0
         self._counts = {"answered": 0, "refused": 0, "failed": 0, UNFINISHED: 0}
         self._kept: list[bool | None] = []  # whether each call kept the SLO, as they were due; None: not yet
@@ -118,7 +118,7 @@ class Measuring:
     def begin(self, at_s: float) -> None:
         """Note when the step begins."""
         self.began_s, self._from_s = at_s, at_s + self.step.load.warmup
-        self.until_s = at_s + self.step.load.length_s
+        self.until_s = self._from_s + self.step.seconds
 
     def end(self, at_s: float, *, stopped: bool) -> None:
         """Note when no more calls are sent, and whether somebody stopped them."""

@@ -36,6 +36,7 @@ class LoadLane:
     trials: Callable[[str], Iterator[Trial]]  # of a step, by its name: without end
     say: Callable[[str], None]  # to a person, once
     turn: str | None = None
+    found: Callable[[], str] | None = None  # what a search came to; None: steps are listed
     results: list[StepResult] = field(default_factory=list)  # of this run
     _all_measured: bool = False
     _stopped: bool = False

@@ -4,6 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -11,6 +12,7 @@ from asyncbench.config import Load
 from asyncbench.load.arrivals import GAMMA, due_times
 from asyncbench.records import StepResult
 from asyncbench.shown import count
+from asyncbench.store import is_results_folder, read_attempts, read_steps
 
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
@@ -25,6 +27,7 @@ class LoadStep:
     load: Load
     rate: float  # calls a second; closed: callers
     round: int  # number of the step among all of this rate, from 1
+    seconds: float  # in which its calls count
     gives_up: bool = False  # ends as soon as it is certain that it misses the SLO
 
     @property
@@ -38,7 +41,7 @@ class LoadStep:
         return due_times(
             load.arrivals,
             self.rate,
-            load.length_s,
+            load.warmup + self.seconds,
             seed=load.seed,
             round_=self.round,
             burstiness=load.burstiness,
@@ -71,7 +74,7 @@ class StepsBefore:
         self._rounds[base_of(load, rate)] += 1
         return self._rounds[base_of(load, rate)]
 
-    def of(self, load: Load, rate: float) -> list[Mapping[str, object]]:
+    def of(self, load: Load, rate: float, seconds: float) -> list[Mapping[str, object]]:
         """Return what complete steps of a rate came to that were measured as they would be now."""
         return [
             row
@@ -79,8 +82,18 @@ class StepsBefore:
             if str(row["load"]).rpartition(" #")[0] == base_of(load, rate)
             and row["verdict"] not in (INCOMPLETE, CLIENT_BOUND)
             and row["warmup_s"] == load.warmup
-            and (row["seconds"] == load.duration or row["verdict"] == MISSED)  # known early
+            and (row["seconds"] == seconds or row["verdict"] == MISSED)  # known early
         ]
+
+
+def steps_before(folder: Path, alias: str) -> StepsBefore:
+    """Return the steps of a model that earlier runs began; raises StoreError."""
+    if not is_results_folder(folder):
+        return StepsBefore()
+    results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
+    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].unique().to_pylist()
+    names = {*(name for name in calls if name), *(row["load"] for row in results)}
+    return StepsBefore(names=sorted(names), results=results)
 
 
 def listed(load: Load, repeats: int, measured: StepsBefore) -> Steps:
@@ -91,10 +104,10 @@ def listed(load: Load, repeats: int, measured: StepsBefore) -> Steps:
 
 def to_measure(load: Load, repeats: int, measured: StepsBefore) -> list[LoadStep]:
     """Return what `listed` yields."""
-    done = {rate: len(measured.of(load, rate)) for rate in load.rates}
+    done = {rate: len(measured.of(load, rate, load.duration)) for rate in load.rates}
     order = ((n, rate) for n in range(repeats) for rate in ordered(load, n))
     return [
-        LoadStep(load=load, rate=rate, round=measured.next_round(load, rate))
+        LoadStep(load=load, rate=rate, round=measured.next_round(load, rate), seconds=load.duration)
         for n, rate in order
         if n >= done[rate]
     ]

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Final
 
-from asyncbench.config import Load, Sweep
+from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import LoadLane, StepsBefore, listed
+from asyncbench.load import Finding, LoadLane, listed, steps_before
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
-from asyncbench.store import is_results_folder, read_attempts, read_steps
 from asyncbench.sweeps import trials_of
 
 WITHOUT_END: Final = 10**9  # repeats of the problems: a step takes as many as it needs
@@ -47,7 +46,10 @@ def as_loaded(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
 def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = asker.model
-    measured = measured_in(run.store.folder, model.alias)
+    before = steps_before(run.store.folder, model.alias)
+    finding = None
+    if load.find is not None:
+        finding = Finding(load=load, find=_within(load.find, model, load), before=before)
 
     def trials(step: str) -> Iterator[Trial]:
         return trials_of(
@@ -63,21 +65,20 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
         name=model.alias,
         askers=[asker],
         load=load,
-        steps=listed(load, run.sweep.repeats, measured),
+        steps=listed(load, run.sweep.repeats, before) if finding is None else finding.steps(),
+        found=None if finding is None else partial(getattr, finding, "text"),
         trials=trials,
         say=run.screen.say,
         turn=model.turn,
     )
 
 
-def measured_in(folder: Path, alias: str) -> StepsBefore:
-    """Return the steps of a model that earlier runs began; raises StoreError."""
-    if not is_results_folder(folder):
-        return StepsBefore()
-    results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
-    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].unique().to_pylist()
-    names = {*(name for name in calls if name), *(row["load"] for row in results)}
-    return StepsBefore(names=sorted(names), results=results)
+def _within(find: Find, model: Model, load: Load) -> Find:
+    """Return a search that ends at a model's limit: above it every further call is refused."""
+    rpm = model.limits.rpm
+    if rpm is None or load.past_limits:
+        return find
+    return replace(find, highest=min(find.highest, max(find.lowest, rpm / 60)))
 
 
 def loads_in(lanes: Sequence[AnyLane]) -> list[LoadLane]:

@@ -167,6 +167,7 @@ class Summary:
     stops: Sequence[str] = ()  # why models stopped, and what to do now
     batches: Sequence[PartStanding] = ()  # that are open
     steps: Sequence[StepResult] | None = None  # of a load; None: it was none
+    found: Mapping[str, str] = field(default_factory=dict)  # by a search of each model for its highest rate
     limit: str | None = None  # what an option left out of the sweep; None: nothing
 
     @property
@@ -189,7 +190,7 @@ class Summary:
             "simulators": list(self.seen),
         }
         if self.steps is not None:
-            summary["steps"] = [asdict(step) for step in self.steps]
+            summary |= {"steps": [asdict(step) for step in self.steps], "found": dict(self.found)}
         return json.dumps(summary, indent=2)
 
     def as_text(self, *, brief: bool = False) -> str:
@@ -277,6 +278,7 @@ class Summary:
     def _why_of_load(self) -> list[str]:
         """Return what steps came to, why the others were not measured, and the command that does so."""
         lines = [step_text(step) for step in self.steps or ()]
+        lines += [f"{alias}: {found}" for alias, found in self.found.items()]
         if any(step.verdict == "client_bound" for step in self.steps or ()):
             lines.append(
                 "This computer was the bottleneck of some steps, so their figures are its own. Ask for lower "

@@ -33,6 +33,7 @@ async def sum_up(run: RunState, driven: Driven) -> Summary:
         models=driven.counters,
         causes=_causes(run, driven) if options.load is None else _causes_of_load(driven),
         steps=None if options.load is None else [step for lane in loads for step in lane.results],
+        found={lane.name: lane.found() for lane in loads if lane.found is not None},
         seconds=time.monotonic() - run.started_s,
         simulated=any(model.simulated for model in run.models),
         simulated_note=simulated_note(run.store.manifest),

@@ -155,3 +155,16 @@ def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp
     assert step["load"] == "constant 10/s #2"
     calls = read_attempts(tmp_path / "out", ["load"])["load"].to_pylist()
     assert {name for name in calls if name is not None} == {"constant 10/s #1", "constant 10/s #2"}
+
+
+def test_a_search_goes_no_higher_than_the_limit_of_its_model(server, problems, tmp_path):
+    model = entry(server, "simulated/oracle", rpm=600)
+    find = {"lowest": 8, "highest": 500}
+    steps = STEPS | {"find": find, "slo": {"latency": 60, "share": 0.5}}
+    summary = loaded(sweep(tmp_path / "out", problems, model, load=steps))
+    rates = [step.rate for step in summary.steps or ()]
+    assert rates in ([8.0, 10.0, 10.0], [8.0], [8.0, 10.0])  # shorter where this machine was too slow
+    (found,) = summary.found.values()
+    assert found in summary.as_text()
+    if len(rates) == 3 and summary.exit is Exit.COMPLETE:
+        assert found == "Kept the SLO up to 10/s, the highest rate that was tried."
