@@ -71,12 +71,17 @@ def plan(
 
     --pilot makes real calls first, so that the forecast is better; models in batches are called in real time
     for it. The answers stay in the results folder, and the run does not ask them again.
+
+    Of a sweep with `load` the plan shows its steps: calls, calls in flight, dollars and time.
     """
     from asyncbench.config import with_mode
     from asyncbench.planning import bounded_plan, plan as plan_sweep
 
     sweep, mode = sweep_of(context, sweep_file, beside=["mode"]), flag_typed(context, "mode")
     sweep = with_mode(sweep, mode, models=aliases_typed(models), given_as="--mode")
+    if sweep.load is not None:
+        _plan_load(sweep, pilot, limit, models, as_json=as_json)
+        return
     meant = bounded_plan(sweep, budget, deadline, given_as="--budget")  # before a pilot spends anything
     asked = None
     if pilot:
@@ -97,6 +102,20 @@ def plan(
             typer.echo(f"{asked.as_text()}\n")
     typer.echo(found.as_json() if as_json else found.as_text())
     raise typer.Exit(asked.exit if asked is not None else 0)
+
+
+def _plan_load(
+    sweep: "Sweep", pilot: int | None, limit: int | None, models: str | None, *, as_json: bool
+) -> None:
+    """Show what the load of a sweep will take."""
+    from asyncbench.planning import load_plan
+
+    for name, value in (("--pilot", pilot), ("--limit", limit)):
+        if value is not None:
+            raise ConfigError(
+                f"{name}: {sweep.name} has a `load`, whose steps say how much is asked. Leave it out"
+            )
+    show(load_plan(sweep, models=aliases_typed(models)), as_json=as_json)
 
 
 def _piloted(

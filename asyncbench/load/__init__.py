@@ -5,13 +5,13 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
 
     arrivals
     steps
-    measuring · finding
+    measuring · searching
     open_lane
 """
 
 from asyncbench.load.arrivals import due_times as due_times
-from asyncbench.load.finding import Finding as Finding, most_calls as most_calls
 from asyncbench.load.open_lane import LoadLane as LoadLane
+from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls
 from asyncbench.load.steps import (
     LoadStep as LoadStep,
     StepsBefore as StepsBefore,

@@ -8,7 +8,7 @@ from typing import Final
 from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import Finding, LoadLane, listed, steps_before
+from asyncbench.load import LoadLane, RateSearch, listed, steps_before
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -49,7 +49,7 @@ def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     before = steps_before(run.store.folder, model.alias)
     finding = None
     if load.find is not None:
-        finding = Finding(load=load, find=_within(load.find, model, load), before=before)
+        finding = RateSearch(load=load, find=_within(load.find, model, load), before=before)
 
     def trials(step: str) -> Iterator[Trial]:
         return trials_of(

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from asyncbench.config import Find
-from asyncbench.load import Finding, StepsBefore
+from asyncbench.load import RateSearch, StepsBefore
 from asyncbench.store.rows import step_row
 from tests.engine.night import virtually
 from tests.load.world import Loaded, Queue, load_of
@@ -19,7 +19,7 @@ def searched(capacity, find, *, seed=1, before=None, arrivals="constant", durati
     """Search a server of so many slots, all of them together answering so many calls a second."""
     load = load_of(find=find, slo=SLO, arrivals=arrivals, duration=duration, seed=seed, drain="1s")
     assert load.find is not None
-    finding = Finding(load=load, find=load.find, before=before or StepsBefore())
+    finding = RateSearch(load=load, find=load.find, before=before or StepsBefore())
 
     async def night():
         told = Loaded()
@@ -84,7 +84,7 @@ def test_an_interrupted_search_goes_on_from_what_it_knows():
 def test_a_lucky_rate_is_not_confirmed_and_the_search_goes_on_below_it():
     load = load_of(find={"lowest": 1, "highest": 8, "tolerance": 0.5}, slo=SLO)
     assert isinstance(load.find, Find)
-    finding = Finding(load=load, find=load.find, before=StepsBefore())
+    finding = RateSearch(load=load, find=load.find, before=StepsBefore())
     steps = finding.steps()
     step, asked = next(steps), []
     verdicts = {1.0: ["met"], 2.0: ["met", "met"], 4.0: ["met", "missed"], 8.0: ["missed"]}
@@ -104,7 +104,7 @@ def test_a_lucky_rate_is_not_confirmed_and_the_search_goes_on_below_it():
 def test_a_search_ends_where_this_computer_is_the_bottleneck():
     load = load_of(find={"lowest": 1, "highest": 8}, slo=SLO)
     assert isinstance(load.find, Find)
-    finding = Finding(load=load, find=load.find, before=StepsBefore())
+    finding = RateSearch(load=load, find=load.find, before=StepsBefore())
     steps = finding.steps()
     next(steps)
     steps.send(replace(made(), verdict="met", saturated=False))

@@ -31,7 +31,7 @@ class _ClientBoundError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Finding:
+class RateSearch:
     """The search of one model."""
 
     load: Load
@@ -56,6 +56,11 @@ class Finding:
                 self.kept.pop()
                 self.failed = rate
             self.told = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether earlier runs have measured all that it needs; works it out, so that `steps` has none."""
+        return next(self.steps(), None) is None
 
     @property
     def text(self) -> str:
@@ -134,11 +139,13 @@ def tidy(rate: float) -> float:
     return float(f"{rate:.{DIGITS}g}")
 
 
-def most_calls(load: Load, find: Find) -> tuple[int, float]:
-    """Return how many steps a search takes if nothing contradicts, and how many calls at most."""
+def most_calls(load: Load, find: Find) -> tuple[int, float, float]:
+    """Return how many steps, calls and seconds a search takes at most, if nothing contradicts."""
     rungs = [find.lowest]
     while rungs[-1] < find.highest:
         rungs.append(min(2 * rungs[-1], find.highest))
     halvings = ceil(log(log(2) / log(1 + find.tolerance), 2)) if find.tolerance < 1 else 0
     rates = [*rungs, *[find.highest] * (halvings + 1)]
-    return len(rates), sum((load.warmup + probe_s(load, rate)) * rate for rate in rates)
+    lengths = [load.warmup + probe_s(load, rate) for rate in rates]
+    calls = sum(length_s * rate for length_s, rate in zip(lengths, rates, strict=True))
+    return len(rates), calls, sum(lengths) + len(rates) * load.rest

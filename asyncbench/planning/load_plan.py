@@ -1,0 +1,220 @@
+"""What a load would take, before a call is made: its calls, tokens, dollars, minutes and calls in flight."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pyarrow.compute as pc
+
+from asyncbench.config import Find, Load, Sweep
+from asyncbench.errors import ConfigError
+from asyncbench.load import (
+    LoadStep,
+    RateSearch,
+    StepsBefore,
+    base_of,
+    most_calls,
+    steps_before,
+    to_measure,
+)
+from asyncbench.planning.guesses import latency_of
+from asyncbench.planning.records import ModelPlan
+from asyncbench.planning.remaining_trials import sets_of
+from asyncbench.planning.sweep_plan import plan_of
+from asyncbench.records import Model
+from asyncbench.shown import Report, Sheet, dollars, duration
+from asyncbench.store import is_results_folder, read_attempts
+from asyncbench.sweeps import check_sets, chosen_models
+
+FEWEST: Final = {"p90": 36, "p95": 72, "p99": 368}  # calls for a two-sided 95 % interval to exist
+HEAD = ("model", "step", "times", "calls", "counted of one", "in flight", "cost", "worst case", "time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """What is left of one rate, or of a search, for one model."""
+
+    model: str  # the alias
+    step: str
+    times: int  # that it is measured
+    calls: int  # of all these times; of a search, and of callers: about, at most
+    counted: int  # of one time, after the warm-up
+    in_flight: float  # by Little's law, from the latency below
+    seconds: float  # without waiting for answers
+    cost_usd: float | None = None  # None: no price is known
+    cost_usd_most: float | None = None  # None: likewise, or nothing limits the replies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan(Report):
+    """A load before it runs."""
+
+    sweep: str
+    out: str
+    simulated: bool
+    steps: tuple[PlannedStep, ...]
+    latency_s: dict[str, float]  # of a call, by alias: measured earlier, or guessed
+    assumptions: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the slowest model is done."""
+        by_model: dict[str, float] = {}
+        for step in self.steps:
+            by_model[step.model] = by_model.get(step.model, 0.0) + step.seconds
+        return max(by_model.values(), default=0.0)
+
+    def _data(self) -> dict[str, object]:
+        usd, most = _sum(self.steps, "cost_usd"), _sum(self.steps, "cost_usd_most")
+        together = {"calls": sum(step.calls for step in self.steps), "cost_usd": usd, "cost_usd_most": most}
+        return asdict(self) | {"together": {**together, "seconds": self.seconds}}
+
+    def _parts(self) -> Iterator[str | Sheet]:
+        if self.simulated:
+            yield "Some of these models are SIMULATED: asyncbench's own server answers for them."
+        yield f"Plan of the load {self.sweep}. Results go to {self.out}. Nothing was asked or written."
+        if not self.steps:
+            yield "Every step is measured."
+            return
+        together = (
+            *("together", "", f"{sum(step.times for step in self.steps):,}"),
+            *(f"{sum(step.calls for step in self.steps):,}", "", ""),
+            *(dollars(_sum(self.steps, name)) for name in ("cost_usd", "cost_usd_most")),
+            duration(self.seconds),
+        )
+        yield Sheet(title="Steps that are left", head=HEAD, rows=[*map(_row, self.steps), together])
+        yield "Assumptions:"
+        yield from (f"- {line}" for line in self.assumptions)
+
+
+def _row(step: PlannedStep) -> Sequence[str]:
+    costs = map(dollars, (step.cost_usd, step.cost_usd_most))
+    counts = (f"{number:,}" for number in (step.times, step.calls, step.counted))
+    return step.model, step.step, *counts, f"{step.in_flight:,.1f}", *costs, duration(step.seconds)
+
+
+def _sum(steps: Sequence[PlannedStep], name: str) -> float | None:
+    values = [getattr(step, name) for step in steps]
+    return None if None in values else math.fsum(values)
+
+
+def load_plan(sweep: Sweep, *, models: Sequence[str] | None = None) -> LoadPlan:
+    """Return what the load of a sweep would take; nothing is called and nothing is written.
+
+    Raises:
+        ConfigError, ProblemSetError: it would not start.
+        StoreError: the results folder cannot be read.
+    """
+    if sweep.load is None:
+        raise ConfigError(f"{sweep.name}: has no `load`. Set it in the sweep file")
+    asked = chosen_models(sweep, models)
+    at_rest = replace(sweep, load=None, repeats=1)
+    with TemporaryDirectory(prefix="asyncbench-plan-") as made:
+        sets = sets_of(at_rest, asked, Path(made))
+        check_sets(at_rest, asked, sets)
+        plans = plan_of(at_rest, asked, sets, limit=None, finished=frozenset(), begun=False).models
+    latencies = [_latency_s(sweep.out, model, plan) for model, plan in zip(asked, plans, strict=True)]
+    steps = [
+        step
+        for model, plan, (latency_s, _) in zip(asked, plans, latencies, strict=True)
+        for step in _steps(sweep, sweep.load, model, plan, latency_s)
+    ]
+    return LoadPlan(
+        sweep=sweep.name,
+        out=str(sweep.out),
+        simulated=any(model.simulated for model in asked),
+        steps=tuple(steps),
+        latency_s={model.alias: latency[0] for model, latency in zip(asked, latencies, strict=True)},
+        assumptions=tuple(_assumptions(sweep.load, asked, latencies, steps)),
+    )
+
+
+def _steps(
+    sweep: Sweep, load: Load, model: Model, plan: ModelPlan, latency_s: float
+) -> Iterator[PlannedStep]:
+    before = steps_before(sweep.out, model.alias)
+    if load.find is not None:
+        yield from _search(load, load.find, before, plan, latency_s)
+        return
+    by_rate: dict[float, list[LoadStep]] = {}
+    for step in to_measure(load, sweep.repeats, before):
+        by_rate.setdefault(step.rate, []).append(step)
+    for rate, steps in sorted(by_rate.items()):
+        pace, seconds = rate, load.warmup + load.duration
+        calls, counted = seconds * rate * len(steps), load.duration * rate
+        if load.closed:
+            pace = rate / (latency_s + load.think)
+            calls, counted = calls * pace / rate, counted * pace / rate
+        else:
+            drawn = [step.due() for step in steps]
+            calls, counted = sum(map(len, drawn)), sum(due_s >= load.warmup for due_s in drawn[0])
+        row = PlannedStep(
+            model=model.alias,
+            step=base_of(load, rate),
+            times=len(steps),
+            calls=round(calls),
+            counted=round(counted),
+            in_flight=pace * latency_s,
+            seconds=len(steps) * (seconds + load.rest),
+        )
+        yield _priced(row, plan)
+
+
+def _search(
+    load: Load, find: Find, before: StepsBefore, plan: ModelPlan, latency_s: float
+) -> Iterator[PlannedStep]:
+    if RateSearch(load=load, find=find, before=before).is_over:
+        return
+    times, calls, seconds = most_calls(load, find)
+    step = PlannedStep(
+        model=plan.model,
+        step=f"find {find.lowest:g} to {find.highest:g}/s",
+        times=times,
+        calls=round(calls),
+        counted=round(load.duration * find.lowest),
+        in_flight=find.highest * latency_s,
+        seconds=seconds,
+    )
+    yield _priced(step, plan)
+
+
+def _priced(step: PlannedStep, plan: ModelPlan) -> PlannedStep:
+    """Return a step with what its calls cost: as the mean of all that the model could be asked."""
+    usd, most = (
+        None if of_all is None or not plan.left else of_all / plan.left * step.calls
+        for of_all in (plan.cost_usd, plan.cost_usd_most)
+    )
+    return replace(step, cost_usd=usd, cost_usd_most=most)
+
+
+def _latency_s(folder: Path, model: Model, plan: ModelPlan) -> tuple[float, int]:
+    """Return how long a call will probably take, and of how many calls that is the median; 0: a guess."""
+    if is_results_folder(folder):
+        wanted = (pc.field("model") == model.alias) & (pc.field("status") == "ok")
+        rows = read_attempts(folder, ["latency_s"], wanted).to_pylist()
+        if seen := [row["latency_s"] for row in rows if row["latency_s"] is not None]:
+            return median(seen), len(seen)
+    return latency_of(plan.output_tokens / max(1, plan.left)), 0
+
+
+def _assumptions(
+    load: Load, models: Sequence[Model], latencies: Sequence[tuple[float, int]], steps: Sequence[PlannedStep]
+) -> Iterator[str]:
+    for model, (latency_s, calls) in zip(models, latencies, strict=True):
+        whose = f"the median of {calls:,} calls in the folder" if calls else "a guess"
+        yield f"{model.alias}: a call takes {latency_s:.3g} s, {whose}. In flight is rate times latency."
+    yield "Tokens of a call are guessed from the question and its answer."
+    yield f"Each step may also wait up to {duration(load.drain)} for its last answers."
+    counted = min((step.counted for step in steps), default=0)
+    lacking = [f"{name} ({fewest})" for name, fewest in FEWEST.items() if counted < fewest]
+    if lacking:
+        yield (
+            f"A step counts {counted:,} calls at least: too few for {', '.join(lacking)}. Such a percentile "
+            "stays NULL. Raise `duration` or the rate."
+        )
+    if load.find is not None:
+        yield "A search is planned at its longest: every rate up to the highest keeps the SLO, or nearly."

@@ -1,0 +1,95 @@
+"""The plan of a load: what is left of it, what that takes, and which percentiles it is too short for."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from asyncbench.errors import ConfigError
+from asyncbench.load import due_times
+from asyncbench.planning import load_plan
+from asyncbench.store import Store
+from tests.commands import asyncbench_here
+from tests.store.made import keep, step
+from tests.sweep_files import problem_set, sweep
+
+PRICED = {"model": "openai/gpt-5-mini", "alias": "m", "max_tokens": 100, "price": {"input": 1, "output": 10}}
+STEPS = {"rates": [2, 4], "warmup": 10, "duration": 100, "rest": 5, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory):
+    return problem_set(tmp_path_factory.mktemp("sets"), trials=1)
+
+
+def planned(tmp_path, problems, load, **keys):
+    return load_plan(sweep(tmp_path / "out", problems, PRICED, load=load, **keys))
+
+
+def test_calls_are_those_that_are_drawn_and_cost_as_many_calls_do(tmp_path, problems):
+    found = planned(tmp_path, problems, STEPS, repeats=2)
+    drawn = {
+        rate: [due_times("poisson", rate, 110.0, seed=3, round_=round_) for round_ in (1, 2)]
+        for rate in (2.0, 4.0)
+    }
+    assert [(one.step, one.times, one.calls) for one in found.steps] == [
+        (f"poisson {rate:g}/s", 2, sum(map(len, lists))) for rate, lists in drawn.items()
+    ]
+    assert found.steps[0].counted == sum(due_s >= 10 for due_s in drawn[2.0][0])
+    assert found.seconds == 4 * (10 + 100 + 5)
+    first, second = found.steps
+    assert first.cost_usd is not None
+    assert second.cost_usd == pytest.approx(first.cost_usd / first.calls * second.calls)
+    assert first.cost_usd < (first.cost_usd_most or 0)
+    assert second.in_flight == pytest.approx(4 * found.latency_s["m"])  # Little's law
+
+
+def test_it_says_which_percentiles_it_has_too_few_calls_for(tmp_path, problems):
+    text = planned(tmp_path, problems, STEPS).as_text()
+    assert "too few for p99 (368)." in text
+    assert "too few for" not in planned(tmp_path, problems, STEPS | {"duration": 300}).as_text()
+
+
+def test_what_is_measured_is_left_out(tmp_path, problems):
+    done: dict[str, Any] = {
+        "load": "poisson 2/s #1",
+        "arrivals": "poisson",
+        "rate": 2.0,
+        "warmup_s": 10.0,
+        "seconds": 100.0,
+    }
+    with Store.open(tmp_path / "out", sweep="test") as store:
+        keep(store, replace(step(alias="m"), **done))
+    assert [one.step for one in planned(tmp_path, problems, STEPS).steps] == ["poisson 4/s"]
+    assert "Every step is measured." in planned(tmp_path, problems, STEPS | {"rates": [2]}).as_text()
+
+
+def test_callers_and_a_search_have_a_plan_too(tmp_path, problems):
+    (closed,) = planned(tmp_path, problems, STEPS | {"arrivals": "closed", "rates": [3]}).steps
+    assert closed.in_flight == pytest.approx(3)
+    find = {"find": {"lowest": 1, "highest": 16}, "slo": {"ttft": 1}, "duration": 100, "rest": 0, "warmup": 0}
+    (search,) = planned(tmp_path, problems, find).steps
+    assert (search.step, search.times) == ("find 1 to 16/s", 5 + 4 + 1)
+    assert search.calls >= 100 * (1 + 2 + 4 + 8 + 16)
+
+
+def test_the_command_plans_a_load_and_takes_no_pilot(tmp_path, problems):
+    file = tmp_path / "load.yaml"
+    told = {
+        "name": "x",
+        "problems": [str(problems)],
+        "models": [PRICED],
+        "load": STEPS,
+        "out": str(tmp_path / "o"),
+    }
+    file.write_text(yaml.safe_dump(told))
+    shown = asyncbench_here("plan", file)
+    assert (shown.returncode, "Steps that are left" in shown.stdout) == (0, True)
+    assert json.loads(asyncbench_here("plan", file, "--json").stdout)["together"]["seconds"] == 2 * 115
+    for option in ("--pilot", "--limit"):
+        refused = asyncbench_here("plan", file, option, "2")
+        assert (refused.returncode, f"{option}: x has a `load`" in refused.stderr) == (2, True)
+    with pytest.raises(ConfigError, match="has no `load`"):
+        load_plan(sweep(tmp_path / "none", problems, PRICED))
