@@ -67,7 +67,8 @@ def load(
     Each step of the sweep's `load` holds a rate for a time. A call is sent when it is due, whatever is in
     flight, and its latency counts from then. No call is tried again. Every call is a graded row.
 
-    Options replace keys of `load`. What is measured already is not measured again: run again to continue.
+    Options replace keys of `load`, also beside a sweep file without it. After Ctrl-C or a spent budget, type
+    the command again: it measures what is left, and an incomplete step as a whole.
     """
     from asyncbench.config import Place, with_load
     from asyncbench.run import RunOptions, default_screen, run_as_told

@@ -12,7 +12,7 @@ from asyncbench.config.deadline import seconds_in
 from asyncbench.config.entry import Entry, Number, Share, read_entry
 from asyncbench.config.place import Place
 from asyncbench.errors import ConfigError
-from asyncbench.records import BATCH, Model
+from asyncbench.records import REALTIME, Model
 
 Pattern = Literal["constant", "poisson", "gamma", "closed"]
 CLOSED: Final = "closed"
@@ -234,7 +234,7 @@ def load_complaints(load: Load, models: Sequence[Model]) -> Iterator[str]:
     """Yield what of some models does not go together with a load."""
     for model in models:
         name = repr(model.alias)
-        if model.mode == BATCH:
+        if model.mode != REALTIME:
             yield f"{name} is asked in batches, which have no load. Set `mode: realtime`"
         if model.limits.concurrency is not None:
             yield f"{name} has a `concurrency`, which would delay calls. Remove it, or set `arrivals: closed`"

@@ -6,11 +6,12 @@ In: the `load` block of a sweep and its trials. Out: the same events as of any o
     arrivals
     steps
     measuring · searching
-    open_lane
+    resuming · open_lane
 """
 
 from asyncbench.load.arrivals import due_times as due_times
 from asyncbench.load.open_lane import LoadLane as LoadLane
+from asyncbench.load.resuming import killed_steps as killed_steps, steps_before as steps_before
 from asyncbench.load.searching import RateSearch as RateSearch, most_calls as most_calls
 from asyncbench.load.steps import (
     LoadStep as LoadStep,
@@ -18,6 +19,5 @@ from asyncbench.load.steps import (
     base_of as base_of,
     listed as listed,
     step_text as step_text,
-    steps_before as steps_before,
     to_measure as to_measure,
 )

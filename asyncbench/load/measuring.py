@@ -150,7 +150,7 @@ class Measuring:
             self._ended_in_time += 1
         if call.phase == WARMUP:
             return
-        self._counts[_kind_of(attempt)] += 1
+        self._counts[kind_of(attempt.status, attempt.http_status)] += 1
         if attempt.late_s is not None:
             self._late.append(attempt.late_s - (attempt.connect_s or 0.0))
             self._sent_s.append((attempt.due_at or 0.0) - self._epoch_s + self._late[-1])
@@ -262,12 +262,13 @@ class Measuring:
         return slope / (size * SAMPLE_S), slope > T_95 * error
 
 
-def _kind_of(attempt: Attempt) -> str:
-    if attempt.status == "ok":
+def kind_of(status: str, http_status: int | None) -> str:
+    """Return what became of a call: answered, refused, failed or unfinished."""
+    if status == "ok":
         return "answered"
-    if attempt.status in _TOO_MANY or attempt.http_status in _REFUSING:
+    if status in _TOO_MANY or http_status in _REFUSING:
         return "refused"
-    return UNFINISHED if attempt.status == UNFINISHED else "failed"
+    return UNFINISHED if status == UNFINISHED else "failed"
 
 
 def _said_of(slo: Slo) -> dict[str, float]:

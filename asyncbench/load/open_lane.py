@@ -16,12 +16,13 @@ from asyncbench.config import Load
 from asyncbench.engine import INTERRUPTED, LOST, Asker, LaneModel, Turn
 from asyncbench.errors import ProviderError, UnwrittenError
 from asyncbench.load.measuring import UNFINISHED, CallOfStep, Measuring
-from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps
+from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, LoadStep, Steps, step_text
 from asyncbench.records import Reply, StepResult, Trial
 
 AHEAD_S: Final = 4.0  # trials are read so long before they are due, ...
 LEAST_AHEAD: Final = 512  # ... and no fewer than this
 AT_ONCE: Final = 16  # calls that are due, begun in one turn of the event loop
+BEHIND_S: Final = 30.0  # a call that is so late is dropped: this computer cannot send so many
 NOT_WAITED: Final = "no answer came while the step waited for it (`drain`)"
 
 
@@ -55,6 +56,7 @@ class LoadLane:
         step = next(self.steps, None)
         while step is not None and not self._over:
             await self._measure(step)
+            self.say(step_text(self.results[-1]))
             if self._over:
                 break
             step = self._after(self.results[-1])
@@ -165,7 +167,7 @@ class LoadLane:
                 await asyncio.sleep(wait_s)
             elif n % AT_ONCE == 0:
                 await asyncio.sleep(0)  # what was begun is to be sent
-            if counters.in_flight >= most:
+            if counters.in_flight >= most or wait_s < -BEHIND_S:
                 measuring.drop(at_s)
                 counters.planned -= 1
             elif (turn := await self._next()) is None:

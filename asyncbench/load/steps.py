@@ -2,9 +2,8 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -12,7 +11,6 @@ from asyncbench.config import Load
 from asyncbench.load.arrivals import GAMMA, due_times
 from asyncbench.records import StepResult
 from asyncbench.shown import count
-from asyncbench.store import is_results_folder, read_attempts, read_steps
 
 INCOMPLETE, CLIENT_BOUND = "incomplete", "client_bound"  # verdicts on steps that are measured again
 MET, MISSED, UNRESOLVED = "met", "missed", "unresolved"
@@ -60,7 +58,7 @@ def base_of(load: Load, rate: float) -> str:
 class StepsBefore:
     """The steps of one model that earlier runs began."""
 
-    names: Iterable[str] = ()  # of all of them, those that were never finished, too
+    names: Collection[str] = ()  # of all of them, those that were never finished, too
     results: Sequence[Mapping[str, object]] = ()  # rows of `steps`
     _rounds: Counter[str] = field(default_factory=Counter)  # the highest number, by base
 
@@ -84,16 +82,6 @@ class StepsBefore:
             and row["warmup_s"] == load.warmup
             and (row["seconds"] == seconds or row["verdict"] == MISSED)  # known early
         ]
-
-
-def steps_before(folder: Path, alias: str) -> StepsBefore:
-    """Return the steps of a model that earlier runs began; raises StoreError."""
-    if not is_results_folder(folder):
-        return StepsBefore()
-    results = read_steps(folder, filters=[("model", "==", alias)]).to_pylist()
-    calls = read_attempts(folder, ["model", "load"], [("model", "==", alias)])["load"].unique().to_pylist()
-    names = {*(name for name in calls if name), *(row["load"] for row in results)}
-    return StepsBefore(names=sorted(names), results=results)
 
 
 def listed(load: Load, repeats: int, measured: StepsBefore) -> Steps:

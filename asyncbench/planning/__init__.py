@@ -13,7 +13,7 @@ from asyncbench.planning.forecast_file import (
     read_forecasts as read_forecasts,
 )
 from asyncbench.planning.guesses import prices_of as prices_of, rates_asked as rates_asked
-from asyncbench.planning.load_plan import LoadPlan as LoadPlan, load_plan as load_plan
+from asyncbench.planning.planned_load import LoadPlan as LoadPlan, load_plan as load_plan
 from asyncbench.planning.records import Outlook as Outlook
 from asyncbench.planning.remaining_trials import sets_of as sets_of
 from asyncbench.planning.report import Plan as Plan

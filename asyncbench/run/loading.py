@@ -8,7 +8,7 @@ from typing import Final
 from asyncbench.config import Find, Load, Sweep
 from asyncbench.engine import AnyLane, Asker
 from asyncbench.errors import ConfigError
-from asyncbench.load import LoadLane, RateSearch, listed, steps_before
+from asyncbench.load import LoadLane, RateSearch, killed_steps, listed, steps_before
 from asyncbench.records import Model, RetryPolicy, Trial
 from asyncbench.run.state import RunState
 from asyncbench.sweeps import trials_of
@@ -43,10 +43,29 @@ def as_loaded(models: Sequence[Model], load: Load | None) -> Sequence[Model]:
     ]
 
 
+def cautions_of_load(load: Load, models: Sequence[Model]) -> Iterator[str]:
+    """Yield what is said of a load before its first call."""
+    fewest = min(model.limits.most_in_flight for model in models)
+    if fewest < load.max_in_flight:
+        yield (
+            f"this system allows {fewest:,} calls in flight to each model, not `max_in_flight` "
+            f"({load.max_in_flight:,}): what is due beyond them is dropped. Raise the limit of open files "
+            "(`ulimit -Hn`)"
+        )
+    if load.closed:
+        yield (
+            "callers wait for their answers (`arrivals: closed`): a slow server slows them, so its latencies "
+            "look better than for users who do not wait"
+        )
+
+
 def load_lane(run: RunState, asker: Asker, load: Load) -> LoadLane:
     """Return the lane that measures the steps of one model."""
     model = asker.model
-    before = steps_before(run.store.folder, model.alias)
+    folder = run.store.folder
+    before = steps_before(folder, model.alias)
+    for step in killed_steps(folder, model.alias, before):
+        asker.keep(step)
     finding = None
     if load.find is not None:
         finding = RateSearch(load=load, find=_within(load.find, model, load), before=before)

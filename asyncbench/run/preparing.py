@@ -20,7 +20,7 @@ from asyncbench.records import AUTO, BATCH, MOST_IN_FLIGHT, REALTIME
 from asyncbench.run.faults import Faults
 from asyncbench.run.forecasts import switches_of, write_forecast
 from asyncbench.run.interrupts import death_in
-from asyncbench.run.loading import as_loaded, load_of
+from asyncbench.run.loading import as_loaded, cautions_of_load, load_of
 from asyncbench.run.notify import notifier_of
 from asyncbench.run.options import RunOptions
 from asyncbench.run.progress import Quiet, Screen
@@ -276,6 +276,8 @@ def _cautions(run: RunState) -> Iterator[str]:
     if any(path.startswith("grades/") for path in run.store.lost):
         yield f"some grades are lost. To make them again: `asyncbench regrade {run.sweep.out} --write`"
     yield from cautions_on(run.opened.values())
+    if run.sweep.load is not None:
+        yield from cautions_of_load(run.sweep.load, run.models)
     now, tiers = time.time(), {BATCH: BATCH, REALTIME: None}
     if unpriced := [model.alias for model in run.models if rates_of(model)(tiers[model.mode], now) is None]:
         outside = ", and no budget holds them" if run.caps else ""

@@ -361,7 +361,8 @@ _STEPS = (
     *_always(
         LONG,
         offered="Calls that were due. It is drawn, so it differs a little from rate times seconds.",
-        dropped="Those of them that were never sent, because `max_in_flight` calls were in flight.",
+        dropped="Those of them that were never sent: `max_in_flight` calls were in flight, or this "
+        "computer was 30 s behind.",
         sent="The others.",
         answered="Calls with a reply.",
         refused="Calls refused with 429, 503 or 529.",

@@ -151,7 +151,9 @@ def test_a_step_of_a_killed_run_is_measured_as_another_one(server, problems, tmp
     process.wait()
     assert read_steps(tmp_path / "out").num_rows == 0
     loaded(asked(server, problems, tmp_path / "out", rates=[10]))
-    (step,) = read_steps(tmp_path / "out").to_pylist()
+    killed, step = sorted(read_steps(tmp_path / "out").to_pylist(), key=lambda row: row["load"])
+    assert (killed["load"], killed["verdict"], killed["rate"]) == ("constant 10/s #1", "incomplete", 10.0)
+    assert 0 < killed["answered"] <= killed["offered"]
     assert step["load"] == "constant 10/s #2"
     calls = read_attempts(tmp_path / "out", ["load"])["load"].to_pylist()
     assert {name for name in calls if name is not None} == {"constant 10/s #1", "constant 10/s #2"}

@@ -10,7 +10,7 @@ import pytest
 
 from asyncbench.engine import Cap, Ledger
 from asyncbench.errors import ErrorKind, ProviderError
-from asyncbench.load import StepsBefore, due_times
+from asyncbench.load import StepsBefore, due_times, open_lane
 from asyncbench.load.steps import CLIENT_BOUND, INCOMPLETE, MISSED
 from asyncbench.pricing import picodollars
 from asyncbench.records import Limits, Outcome
@@ -204,7 +204,10 @@ def test_earlier_steps_are_not_measured_again_and_interrupted_ones_get_another_n
     ]
 
 
-def test_a_slow_client_is_told_and_gives_no_verdict():
+@pytest.mark.parametrize("most_behind_s", [30.0, 0.5])
+def test_a_slow_client_is_told_and_gives_no_verdict(most_behind_s, monkeypatch):
+    monkeypatch.setattr(open_lane, "BEHIND_S", most_behind_s)
+
     async def busy(_):
         time.sleep(0.01)  # noqa: ASYNC251  as a client does that has more to do than it can
         return RIGHT
@@ -216,7 +219,8 @@ def test_a_slow_client_is_told_and_gives_no_verdict():
 
     (step,) = asyncio.run(night()).steps
     assert (step.client_bound, step.verdict) == (True, CLIENT_BOUND)
-    assert step.offered == 300
+    assert step.offered == 300 == step.answered + step.dropped
+    assert (step.dropped > 0) == (most_behind_s < 1)  # it has no time for all, and does not go on for ever
 
 
 def test_callers_of_a_closed_loop_wait_for_their_answers_and_think():

@@ -11,9 +11,12 @@ import pytest
 
 from asyncbench.errors import ErrorKind, ProviderError
 from asyncbench.providers import streams
+from asyncbench.providers.anthropic.messages import MessagesWire
 from asyncbench.providers.calls import Call
 from asyncbench.providers.endpoints import Quirks
 from asyncbench.providers.openai.chat import ChatWire, Chunks
+from asyncbench.providers.openai.responses import ResponsesWire
+from asyncbench.providers.wire import Response
 from tests.providers.asking import ADAPTERS, KEY, asking, deadlines
 from tests.providers.raw_server import (
     EVENT_STREAM,
@@ -317,6 +320,45 @@ async def test_the_first_token_is_timed_from_the_sending(adapter, server, provid
     reply = await provider.ask(STREAMED)
 
     assert texts["after_s"] <= reply.ttft_s <= reply.latency_s <= time.monotonic() - started_s
+
+
+async def test_the_pieces_of_a_reply_are_timed_and_so_is_its_connection(adapter, server, provider):
+    server.manner = in_steps(EVENT_STREAM + b"\r\n", *map(chunk, map(events, adapter.events)), chunk(b""))
+    first, second = await provider.ask(STREAMED), await provider.ask(STREAMED)
+    for reply in (first, second):
+        times = reply.times
+        assert len(times.chunks_s) == 2  # "4" and "2"
+        assert times.chunks_s[0] == reply.ttft_s == times.ttfo_s <= times.chunks_s[1] <= reply.latency_s
+    assert first.times.sent_s < second.times.sent_s
+    assert first.times.connect_s > 0
+    assert second.times.connect_s is None  # the connection was there
+
+
+THINKING_THEN_ANSWER: dict[str, tuple[Any, ...]] = {
+    "chat": (
+        ChatWire(Quirks()),
+        {"choices": [{"delta": {"reasoning_content": "hm"}}]},
+        {"choices": [{"delta": {"content": "42"}}]},
+    ),
+    "responses": (
+        ResponsesWire(Quirks()),
+        {"type": "response.reasoning_summary_text.delta", "delta": "hm"},
+        {"type": "response.output_text.delta", "delta": "42"},
+    ),
+    "messages": (
+        MessagesWire(Quirks()),
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "42"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", THINKING_THEN_ANSWER)
+def test_thinking_is_no_part_of_the_answer(wire):
+    format_, thinking, answer = THINKING_THEN_ANSWER[wire]
+    reading = format_.stream(Response(status=200, headers={}, body=b""))
+    assert (reading.feed(thinking), reading.answers) == (2, False)
+    assert (reading.feed(answer), reading.answers) == (2, True)
 
 
 async def test_a_stream_without_text_has_no_first_token(adapter, server, provider):
